@@ -1,7 +1,7 @@
-"""What dbt imports as ``dbt.adapters.arctic``: the plugin, and nothing else.
+"""The plugin that dbt imports as ``dbt.adapters.arctic``.
 
-It must not hold logic. ``project_name`` is spelled out because dbt would otherwise take it
-from the macros' folder, and then never find the ``arctic__`` macros in an editable install.
+It must not contain logic. ``project_name`` is set explicitly, because dbt would otherwise derive it from the
+folder of the macros, and would then not find the ``arctic__`` macros in an editable install.
 """
 
 from __future__ import annotations

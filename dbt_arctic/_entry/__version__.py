@@ -1,3 +1,3 @@
-"""The one place of the version: dbt, setup.py and ``dbt-arctic --version`` read it here."""
+"""The version, which dbt, setup.py and ``dbt-arctic --version`` read here."""
 
 version = "0.1.0"

@@ -86,6 +86,7 @@ class Artist:
         return self._chart(title, told, rows, layer=[rule, dot], y={**_named_rows(), "sort": None})
 
     def bars(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
+        """Add one horizontal bar per row."""
         mark = {"type": "bar", "cornerRadiusEnd": 3}
         place = {**_named_rows(), "sort": "-x"}
         return self._chart(title, told, rows, mark, x=_number(format), y=place, description=_TOLD)

@@ -44,9 +44,11 @@ class Commands(click.Group):
     """Prints dbt-arctic's errors without a Python traceback."""
 
     def list_commands(self, context: click.Context) -> list[str]:
+        """The names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return the command."""
         if cmd_name not in COMMANDS:
             return None
         found = getattr(import_module(f"dbt_arctic.cli.{COMMANDS[cmd_name]}"), cmd_name.replace("-", "_"))
@@ -54,6 +56,7 @@ class Commands(click.Group):
         return found
 
     def invoke(self, context: click.Context) -> Any:
+        """Run a command, and print its error without a traceback."""
         try:
             return super().invoke(context)
         except ArcticError as error:

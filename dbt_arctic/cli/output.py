@@ -78,7 +78,8 @@ def record_as_dict(record: Record) -> dict[str, Any]:
 
 
 def counted(number: int, what: str) -> str:
-    """
+    """A number with its noun, in the plural if needed.
+
     >>> counted(1, "file"), counted(2000, "file")
     ('1 file', '2,000 files')
     """

@@ -35,6 +35,7 @@ class Bar:
         self._progress.update(self._task, told=counted(count, what))
 
     def advance(self, by: float = 1.0) -> None:
+        """Advance the bar."""
         self._progress.advance(self._task, by)
 
     def echo(self, text: str, err: bool = False) -> None:

@@ -23,13 +23,15 @@ from dbt_arctic.maintenance.overview import Seen
 from dbt_arctic.maintenance.report import Report
 
 MOST_ROWS = 50
-"""Of a list; ``--json`` has all."""
+"""Maximum number of rows of a list; ``--json`` has all."""
 MOST_DUE = 10
-"""Of what comes before the charts."""
+"""Maximum number of due operations, which are listed above the charts."""
 
 
 @dataclass(frozen=True)
 class Cell:
+    """A table cell; ``mood`` selects its colour."""
+
     text: str
     mood: str = ""
 
@@ -58,6 +60,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Card:
+    """A figure at the top of the page."""
+
     label: str
     value: str
     told: str = ""
@@ -76,6 +80,7 @@ class Page:
     of: str
 
     def html(self) -> str:
+        """The HTML of the page."""
         folder = jinja2.FileSystemLoader(Path(__file__).parent)
         template = jinja2.Environment(
             loader=folder, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
@@ -93,10 +98,12 @@ class Page:
 
     @cached_property
     def told(self) -> list[Seen]:
+        """The tables that could be read."""
         return [seen for seen in self.report.tables if seen.status is not None]
 
     @property
     def cards(self) -> list[Card]:
+        """The figures at the top of the page."""
         statuses = [seen.status for seen in self.told if seen.status is not None]
         pending = [one for one in statuses if one.pending.rows]
         slowest = max(statuses, key=lambda one: one.read_amplification, default=None)
@@ -150,6 +157,7 @@ class Page:
 
     @property
     def due(self) -> Grid:
+        """The due operations."""
         left_out = len(self.report.due) - MOST_DUE
         more = f" {left_out} more: dbt-arctic compact --plan." if left_out > 0 else ""
         return Grid(
@@ -179,6 +187,7 @@ class Page:
 
     @property
     def held(self) -> Grid:
+        """The tables with versions that something keeps."""
         return Grid(
             "What keeps old versions",
             (Column("table", "name"), Column("versions", "number"), Column("kept by")),
@@ -195,6 +204,7 @@ class Page:
 
     @property
     def unreadable(self) -> Grid | None:
+        """The tables that could not be read; ``None`` if there are none."""
         rows = [[Cell(_short(name)), Cell(shareable(why), "bad")] for name, why in self.report.unreadable]
         columns = (Column("table", "name"), Column("problem"))
         note = "dbt-arctic verify shows how to repair them."
@@ -202,6 +212,7 @@ class Page:
 
     @property
     def tables(self) -> Grid:
+        """All tables."""
         return Grid(
             "Tables",
             (
@@ -233,6 +244,7 @@ class Page:
 
     @property
     def operations(self) -> Grid:
+        """The finished operations."""
         shown = self.report.operations[:MOST_ROWS]
         left_out = len(self.report.operations) - len(shown)
         return Grid(
@@ -267,6 +279,7 @@ class Page:
 
     @property
     def refreshes(self) -> Grid | None:
+        """The refreshes of the last dbt command; ``None`` if there are none."""
         results = self.results
         if results is None:
             return None

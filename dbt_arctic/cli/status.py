@@ -162,6 +162,7 @@ def _print_buckets(seen: Seen) -> None:
 
 
 def shown_due(operation: Operation) -> str:
+    """A due operation with its buckets, for display."""
     return operation.kind if not operation.buckets else f"{operation.kind} ({operation.scope})"
 
 

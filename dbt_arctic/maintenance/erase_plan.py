@@ -261,5 +261,6 @@ def _wrong_key(table: KeyedTable, what: str) -> ConfigError:
 
 
 def side_columns(side: Side) -> tuple[str, ...]:
+    """The columns of a side table, including internal ones."""
     columns = side.generation.column_names
     return (*columns, *SYSTEM_COLUMNS) if side.is_change else columns

@@ -74,6 +74,7 @@ class ExpirePlan:
 
     @property
     def going(self) -> int:
+        """The number of snapshots that expire."""
         return sum(side.going for side in self.sides)
 
 
@@ -289,6 +290,7 @@ def _everything(name: Name, state: TableState) -> SidePlan:
 
 
 def shown_hold(hold: Hold) -> str:
+    """A hold as text for messages."""
     since = ""
     if hold.since_ms is not None:
         at = dt.datetime.fromtimestamp(hold.since_ms / 1000, dt.timezone.utc)

@@ -29,12 +29,15 @@ def from_error(kind: str, table: Name, error: ArcticError, fix: str = "") -> Fin
 
 
 def rebuild(table: Name) -> str:
+    """The command that rebuilds a table."""
     return f"dbt run --full-refresh --select {table.identifier}"
 
 
 def restore(table: Name) -> str:
+    """The command that restores a table."""
     return f"dbt-arctic restore {table.schema}.{table.identifier}"
 
 
 def clean(table: Name) -> str:
+    """The command that removes leftovers."""
     return f"dbt-arctic clean --schema {table.schema}"

@@ -31,6 +31,7 @@ class Inventory:
     strange: Mapping[str, ArcticError]
 
     def name(self, identifier: str) -> Name:
+        """The full name of an identifier in the schema."""
         return Name(self.catalog, self.schema, identifier)
 
     @property
@@ -43,6 +44,7 @@ class Inventory:
         return self.tables.get(name) if schema == self.schema else None
 
     def exists(self, identifier: str) -> bool:
+        """Whether a relation has this name, even a damaged one."""
         found = (self.tables, self.views, self.damaged_tables, self.damaged_views)
         return any(identifier in group for group in found)
 
@@ -84,6 +86,7 @@ def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> In
 
 
 def is_ordinary(view: ViewState) -> bool:
+    """Whether a view does not belong to a keyed table."""
     return not is_keyed(view.properties)
 
 

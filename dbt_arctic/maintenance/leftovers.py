@@ -47,6 +47,7 @@ class Removal:
 
     @property
     def what(self) -> str:
+        """The removed object, for messages."""
         return f"branch {self.branch} of {self.target}" if self.branch else self.target.dotted
 
 
@@ -73,6 +74,8 @@ class Retention:
 
 @dataclass(frozen=True)
 class Leftovers:
+    """The leftovers of a schema: those that may be removed, and those that are kept."""
+
     removals: list[Removal] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
 

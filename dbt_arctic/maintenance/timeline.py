@@ -141,4 +141,5 @@ def kind_of_base(commit: Snapshot) -> str:
 
 
 def added(commit: Snapshot) -> int:
+    """The number of rows that a commit added."""
     return int(commit.summary.get("added-records", "0"))

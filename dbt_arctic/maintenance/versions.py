@@ -75,6 +75,10 @@ def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapp
 
 
 def find_savepoint(catalog: CatalogReader, table: KeyedTable, name: str) -> Version:
+    """The version of a savepoint.
+
+    :raises VersionUnavailable: there is no such savepoint.
+    """
     known = list_savepoints(catalog, table)
     if name not in known:
         raise VersionUnavailable(
