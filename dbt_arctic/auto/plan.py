@@ -51,8 +51,7 @@ class Header:
     :param sql: the model's own SQL over pinned versions, for a build and a full refresh.
     :param expected: the versions that the target's last commit consumed.
     :param consumed: the versions that this refresh consumes.
-    :param hidden: the hidden columns of a model that stores its own auxiliary columns; ``None`` if it has
-        none.
+    :param hidden: the hidden columns of a model that stores auxiliary columns; ``None`` if it has none.
     """
 
     model: str
@@ -296,11 +295,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be refreshed. Each plan of a model is derived from it.
-
-    :param sql: the model's own SQL, or a query over some of its states.
-    :param states: how many states that is: those that are refreshed before it.
-    """
+    """The query to refresh: the SQL of a model, or a query over ``states`` of its states."""
 
     name: Name
     config: KeyedConfig
@@ -313,12 +308,10 @@ class Request:
 class StatePlan:
     """A state of a model, which is refreshed before it.
 
-    :param request: the model's own, or that of the query over the states before this one.
-    :param reading: what the SQL of the request reads.
-    :param names: what the query over it may read besides, as SQL.
-    :param rebuild: whether the model is built anew.
-    :param query: the query over the state, with ``STATE_RELATION`` for the state; ``None`` where the types of
-        its columns are not known before it is built.
+    :param request: the request of the model, or that of the query over the states before this one.
+    :param names: the other relations that the query over the state may read, as SQL.
+    :param rebuild: whether the model is rebuilt.
+    :param query: the query over ``STATE_RELATION``; ``None`` if its types are unknown before the build.
     """
 
     request: Request
@@ -333,7 +326,7 @@ class StatePlan:
 
     @property
     def place(self) -> int:
-        """Among the model's states, counted from 1."""
+        """The position among the model's states, counted from 1."""
         return self.request.states + 1
 
     @property
