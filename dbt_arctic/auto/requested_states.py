@@ -1,7 +1,7 @@
 """The states of its upstreams that a refresh requests. Commits record them for later refreshes.
 
-A model mostly requests the same states every time. So its commits tell the first refresh of an invocation
-what the other refreshes will request.
+A model mostly requests the same states every time. So the first refresh of an invocation reads from
+commits what the other refreshes will request.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ GOES: Mapping[Result, str] = {
 """Where the result of a stage goes."""
 
 FEW_ROWS = 10_000
-"""Of all upstreams together: so few are computed anew for some keys as fast as for all."""
+"""Stored rows of all upstreams up to which a full computation is as fast as one for some keys."""
 
 KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
 
@@ -240,7 +240,7 @@ def _share(plan: ByKeys) -> float:
     """The share of the stored keys above which the whole query is run."""
     rows = plan.stored_rows
     is_small = rows is not None and rows <= FEW_ROWS
-    # A share that somebody has asked for holds for few rows, too.
+    # A configured share also applies to few rows.
     is_default = plan.full_refresh_above == KeyedConfig.full_refresh_above
     return math.inf if is_small and is_default else plan.full_refresh_above
 

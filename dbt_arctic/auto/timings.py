@@ -55,7 +55,8 @@ class Timed(SnapshotLike, Protocol):
     """A commit with its timestamp."""
 
     @property
-    def timestamp_ms(self) -> int: ...
+    def timestamp_ms(self) -> int:
+        """The commit time in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True)

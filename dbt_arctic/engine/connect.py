@@ -195,7 +195,7 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
     _open_sessions.add(session)
     statement = Statement(f"open a session on {settings.endpoint}", lambda statement: None)
     try:
-        # The first response also tells the client which server it communicates with. From here on, Spark
+        # The first response also identifies the server to the client. From here on, Spark
         # refuses to repeat a statement on a server that was restarted in between.
         extensions = session.conf.get("spark.sql.extensions", "") or ""
         server_id = session.conf.get(SERVER_ID_KEY, "") if settings.server_id else ""

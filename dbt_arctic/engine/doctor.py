@@ -32,6 +32,7 @@ class Check(NamedTuple):
 
     @property
     def shown_state(self) -> str:
+        """The state of the check, for display."""
         return self.state or ("ok" if self.ok else "FAILED")
 
 

@@ -1,7 +1,7 @@
-"""Whether a catalog refuses a commit that was prepared on an old version: tried with Iceberg's own classes.
+"""Tests whether a catalog refuses a commit that was prepared on an old version, with Iceberg's own classes.
 
-SQL cannot show it: each statement reads the newest version before it commits. Only a Spark in this process
-can be asked, because Spark Connect gives no access to Java.
+SQL cannot show this, because each statement reads the newest version before it commits. The test requires a
+Spark in this process, because Spark Connect gives no access to Java.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def list_transactions(table: KeyedTable, change_snapshot: int) -> str:
 
 
 def list_kept_rows(table: KeyedTable, change_snapshot: int) -> str:
-    """SQL that tells for each transaction in the change table whether it has rows other than deletes."""
+    """SQL that returns for each transaction in the change table whether it has rows other than deletes."""
     return (
         f"SELECT {quote(TXN)}, bool_or({quote(ACTION)} <> 'D')\n"
         f"FROM {table.change.at(change_snapshot)}\nGROUP BY {quote(TXN)}"

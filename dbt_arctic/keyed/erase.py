@@ -58,7 +58,7 @@ def any_of(columns: Sequence[str], types: Mapping[str, str], keys: Sequence[Sequ
 
 
 def check_literals(texts: Sequence[tuple[str, str, str]]) -> str:
-    """SQL that returns one row, which tells for each (column, type, text) whether the text is valid for
+    """SQL that returns one row: for each (column, type, text), whether the text is valid for
     the type."""
     checks = ", ".join(
         f"unhex({literal(text)}) IS NOT NULL"

@@ -11,7 +11,7 @@ _OTHERS = stat.S_IROTH | stat.S_IWOTH
 
 
 def check_catalog_file(catalog: str, path: str, mode: int) -> Iterator[Finding]:
-    """Check who may read and write the file of a SQLite catalog.
+    """Check the permissions on the file of a SQLite catalog.
 
     :param mode: the file's mode. Its group's permissions are not checked, because a team may share the file.
     """

@@ -5,8 +5,8 @@ An analysis is a function over operators. It has one entry for each operator, in
 * ``match node`` without ``case _``. mypy reports an operator that has no case (``exhaustive-match``).
 * ``functools.singledispatch``, if each operator has its own module, as in ``rules``.
 
-A default is written explicitly, with ``conservative`` and its reason. So a new operator never gets a default
-that nobody chose. ``tests/unit/planner/test_analyses.py`` lists the analyses and fails for each missing pair
+A default is written explicitly, with ``conservative`` and its reason. So a new operator never gets an
+implicit default. ``tests/unit/planner/test_analyses.py`` lists the analyses and fails for each missing pair
 of operator and analysis.
 """
 

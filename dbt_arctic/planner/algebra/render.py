@@ -41,7 +41,8 @@ _MET: dict[State, State] = {"new": "lookup_new", "old": "lookup_old"}
 class Sources(Protocol):
     """The relation that stands for an upstream at a state: a table's name, or a query in parentheses."""
 
-    def relation(self, source: str, state: State) -> str: ...
+    def relation(self, source: str, state: State) -> str:
+        """SQL of a relation in a state."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _splits_inside(
 
 
 def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:
-    """The query over a state in one of its places; ``None`` where it reads the table besides."""
+    """The query over a state in one of its places; ``None`` if it also reads the table elsewhere."""
     made = view_of_groups(query, place.rows)
     if made is None:
         return None

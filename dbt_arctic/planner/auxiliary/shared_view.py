@@ -227,7 +227,7 @@ def _possible(query: Query, terms: _Terms, number: int) -> Iterator[SharedView]:
 
 
 def _split(query: Query, part: Aggregate | Window, read: set[str], facts: Facts) -> Split | None:
-    """A part of a query as a keyed table. Columns that nobody reads are left out."""
+    """A part of a query as a keyed table. Unused columns are left out."""
     if isinstance(part, Aggregate):
         if part.grouping_sets is not None:
             return None

@@ -95,7 +95,7 @@ def understand(
     """Turn a parsed query into operators, and check that its result is deterministic.
 
     :param tree: a query. In a parsed tree, relations have the names that ``schemas`` has.
-    :param names: the names of the output columns, if Spark was asked for them. They are in Spark's order,
+    :param names: the names of the output columns, if Spark has analysed the query. They are in Spark's order,
         which matters if the text does not name the columns.
     :param views: the queries of views.
     :param now: the time of the run. Without it, functions of time stay calls.

@@ -78,6 +78,7 @@ class Builder:
         return self.query(tree, {}, None)
 
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
+        """Build the operators of a query."""
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             refuse_recursive(with_)
@@ -134,8 +135,6 @@ class Builder:
 
     def _distinct(self, node: Node) -> Aggregate:
         return Aggregate(node, tuple((self.identifier(name), column(name)) for name in node.output))
-
-    # SELECT
 
     def _select(self, tree: exp.Select, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         refuse_clauses(tree)
@@ -225,9 +224,8 @@ class Builder:
 
         return [part.copy().transform(resolve) for part in tree.args["order"].expressions]
 
-    # FROM
-
     def from_(self, tree: exp.Select, ctes: Mapping[str, Cte], scope: Scope) -> Node:
+        """Build the operators of a FROM clause."""
         if (first := from_of(tree)) is None:
             return Values("SELECT 1 AS `_one`", ("_one",))
         node = self._relation(first, ctes, scope)
@@ -370,6 +368,7 @@ class Builder:
         ctes: Mapping[str, Cte],
         subqueries: list[Subquery],
     ) -> exp.Expression:
+        """Resolve the columns and subqueries of an expression."""
         if isinstance(tree, exp.Column):
             made_column = column(self._resolve(tree, scope))
             at_line(made_column, line_of(tree))

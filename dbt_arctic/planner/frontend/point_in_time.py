@@ -98,7 +98,8 @@ def zone_of(name: str) -> tzinfo:
 class Time(Protocol):
     """Supplies the SQL for a function of time."""
 
-    def literal(self, function: str) -> str: ...
+    def literal(self, function: str) -> str:
+        """The value of a time function as a literal."""
 
 
 class AsCalled:

@@ -175,7 +175,7 @@ def _causes(
 
 
 def identical(node: Node, types: Mapping[str, str]) -> Identical:
-    """Tells of expressions over the columns of a tree whether their equal values are the same value."""
+    """A test for expressions over the columns of a tree: whether equal values are identical."""
     found = cache(lambda: TypesOfValues(node, types))
     return lambda value: found().is_identical(value)
 

@@ -1,7 +1,7 @@
 """Aggregates whose value does not depend on the order of rows, although their function does.
 
-What is collected and then sorted; a list in an order that tells its values apart; the value beside the
-largest of values that differ; any value where all rows of a group have the same.
+These are a list that is sorted afterwards, a list in an order that distinguishes its values, the value that
+belongs to the largest of distinct values, and any value if all rows of a group have the same.
 """
 
 from __future__ import annotations

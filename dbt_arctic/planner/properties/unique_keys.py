@@ -204,7 +204,7 @@ def _few(found: Iterable[frozenset[str]]) -> Keys:
 
 
 def _of_sets(node: Aggregate, sets: Sequence[Sequence[int]], facts: Facts) -> Keys:
-    """The groups, with what tells the sets apart in which a group is NULL because it is not in the set."""
+    """The groups, with columns that distinguish the sets: a group that is not in the set is NULL."""
     present = present_columns(node.child, facts)
     groups = frozenset(name for name, _ in node.groups)
     every = next((name for name, call in node.aggregates if _is_number_of_set(call, node)), None)
@@ -228,7 +228,7 @@ def _is_number_of_set(call: exp.Expression, node: Aggregate) -> bool:
 
 
 def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
-    """Columns that have, of rows of a FULL JOIN on keys of both sides, the key of the side that is there."""
+    """The columns of a FULL JOIN on keys of both sides that hold the key of the existing side."""
     join = node.child
     while isinstance(join, Filter | Window | Limit):
         join = join.child
