@@ -1,14 +1,23 @@
-"""The documentation uses plain words and short sentences, and its links lead to headings that exist."""
+"""Documentation, docstrings and comments use plain words; links lead to headings that exist.
+
+Every public module, class and function of the package has a docstring that begins with a summary.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 _SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "example_project/README.md")
+MODULES = sorted((ROOT / "dbt_arctic").rglob("*.py"))
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _SINGLE)])
 INSTEAD = {
     r"told|tells?|asked|asks of": "reported, requested; or name who does what",
@@ -22,6 +31,17 @@ INSTEAD = {
     r"not as good as|let alone|in vain|as ever": "a plain statement",
 }
 """Words that the style of the documentation avoids, and what to write."""
+INSTEAD_IN_CODE = {
+    pattern: instead
+    for pattern, instead in INSTEAD.items()
+    if "such" not in pattern and "view" not in pattern
+} | {
+    r"who(?:m|se turn)?": "name who does it: a run, a reader, the caller",
+    r"be it|what becomes of|is there(?= that)": "a plain statement",
+    r"told of|begun anew": "recorded, repeated",
+    r"beside": "concurrently, in addition to, next to",
+}
+"""Words that docstrings and comments avoid. They may name what they describe: a view that, such a table."""
 LONGEST = 45
 """Words in a sentence. Longer ones are easier to read as two, or as a list."""
 
@@ -38,6 +58,66 @@ def prose(page: Path) -> list[str]:
     text = re.sub(r"^\s*(?:[*-]|\d+\.) ", "\n\n", text, flags=re.MULTILINE)
     text = re.sub(r"^\|(.*)\|$", lambda row: "\n\n" + row[1].replace("|", "\n\n"), text, flags=re.MULTILINE)
     return [" ".join(block.split()) for block in re.split(r"\n\s*\n", text) if block.strip()]
+
+
+def texts_of(source: str) -> Iterator[str]:
+    """The docstrings and comments of a module, without code and doctests; a block of comments is one text."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value if isinstance(node.value.value, str) else ""
+            text = re.sub(r"^ *>>>.*(?:\n(?! *$).*)*", "", text, flags=re.MULTILINE)
+            yield " ".join(_CODE.sub("CODE", re.sub(r":param \w+:", "", text.replace("``", "`"))).split())
+    comments = re.sub(r"\n *# *", " ", "\n".join(_comments(source)))
+    yield from (_CODE.sub("CODE", comment).strip(" #") for comment in comments.splitlines())
+
+
+def _comments(source: str) -> Iterator[str]:
+    """Comments; one that continues the line above begins with a ``#`` of its own line."""
+    last = -1
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            stands_alone = not token.line[: token.start[1]].strip()
+            yield token.string if stands_alone and token.start[0] == last + 1 else token.string[1:]
+            last = token.start[0] if stands_alone else -1
+
+
+def without_summary(tree: ast.Module, documented: set[str]) -> Iterator[str]:
+    """Public definitions of a module without a summary.
+
+    :param documented: methods that some class of the package documents. An implementation need not repeat it.
+    """
+    yield from _without_summary(tree, documented, "module", is_method=False)
+
+
+def _without_summary(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef, documented: set[str], name: str, *, is_method: bool
+) -> Iterator[str]:
+    summary = (ast.get_docstring(node) or "").split("\n\n")[0]
+    has_title = isinstance(node, ast.ClassDef) and any(
+        isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "title" for one in node.body
+    )
+    if not (has_title or (is_method and not summary and name in documented)) and (
+        not summary or summary.startswith((":", ">>>"))
+    ):
+        yield name
+    if not isinstance(node, ast.FunctionDef):
+        for one in node.body:
+            if isinstance(one, ast.ClassDef | ast.FunctionDef) and not one.name.startswith("_"):
+                yield from _without_summary(
+                    one, documented, one.name, is_method=isinstance(node, ast.ClassDef)
+                )
+
+
+def documented_methods(trees: list[ast.Module]) -> set[str]:
+    """The names of the methods that a class of some modules documents."""
+    return {
+        method.name
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
+    }
 
 
 def anchors(page: Path) -> set[str]:
@@ -71,6 +151,70 @@ def test_links_lead_to_headings(page: Path) -> None:
         if not linked.is_file() or anchor not in anchors(linked):
             broken.append(f"{target}#{anchor}")
     assert broken == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_docstrings_and_comments_avoid_the_words_of_the_list(module: Path) -> None:
+    found = [
+        f"{match[0]!r} in {text[max(match.start() - 40, 0) : match.end() + 40]!r}; write: {instead}"
+        for text in ["\n".join(texts_of(module.read_text(encoding="utf-8")))]
+        for pattern, instead in INSTEAD_IN_CODE.items()
+        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
+    ]
+    assert found == []
+
+
+def test_public_definitions_have_a_summary() -> None:
+    packages: dict[str, dict[Path, ast.Module]] = defaultdict(dict)
+    for module in MODULES:
+        package = module.relative_to(ROOT / "dbt_arctic").parts[0]
+        packages[package][module] = ast.parse(module.read_text(encoding="utf-8"))
+    missing = [
+        f"{module.relative_to(ROOT)}: {name}"
+        for trees in packages.values()
+        for documented in [documented_methods(list(trees.values()))]
+        for module, tree in trees.items()
+        for name in without_summary(tree, documented)
+    ]
+    assert missing == []
+
+
+def test_the_words_are_found_in_docstrings_and_comments_and_not_in_code() -> None:
+    source = '''
+told = "told"
+"""Nobody is ``told`` of it.
+
+:param told: a value.
+
+>>> told
+'told'
+"""
+# Whoever reads
+# this `anew`
+x = 1  # besides
+'''
+    assert list(texts_of(source)) == ["Nobody is CODE of it. a value.", "Whoever reads this CODE", "besides"]
+
+
+def test_a_definition_without_a_summary_is_found() -> None:
+    source = '''
+"""A module."""
+
+class Error:
+    title = "a title is a summary"
+
+class Interface:
+    """An interface."""
+    def documented(self): ...
+    def other(self):
+        """:param self: no summary."""
+
+def _private(): ...
+def public():
+    def inner(): ...
+'''
+    assert list(without_summary(ast.parse(source), {"documented", "other"})) == ["other", "public"]
+    assert list(without_summary(ast.parse(""), set())) == ["module"]
 
 
 def test_the_words_are_found_in_prose_and_not_in_code(tmp_path: Path) -> None:
