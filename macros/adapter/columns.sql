@@ -21,7 +21,7 @@
   {%- endif -%}
 {%- endmacro %}
 
-{# dbt's own compares names by case, and types as the query has them. #}
+{# dbt's macro compares names case-sensitively, and types as in the query. #}
 {% macro arctic__check_for_schema_changes(source_relation, target_relation) -%}
   {%- set changes = adapter.schema_changes(
       adapter.get_columns_in_relation(source_relation), adapter.get_columns_in_relation(target_relation)) -%}

@@ -1,4 +1,4 @@
-{#- dbt's own compares by exact spelling, and its query would begin with the sql_header -#}
+{#- dbt's macro compares the exact spelling, and its query would begin with the sql_header -#}
 {% macro arctic__get_assert_columns_equivalent(sql) -%}
   {%- if not model.columns -%}
     {{ exceptions.raise_contract_error([], []) }}
@@ -10,10 +10,9 @@
 {%- endmacro %}
 
 {#
-  The SQL of a model as its contract has it: columns in the contract's order, and each row checked by the
-  statement that writes it. Without a contract, the SQL as it is.
-
-  stored: the columns of the table that is written to, where it exists
+  The SQL of a model under its contract: columns in the order of the contract, and checks of each row in the
+  statement that writes it. Without a contract, the SQL is unchanged.
+  stored: the columns of the target table, if it exists
 #}
 {% macro arctic__contracted(sql, stored=none) -%}
   {%- set contract_config = config.get('contract') -%}
@@ -25,8 +24,8 @@
 {%- endmacro %}
 
 {#
-  A sql_header ahead of the statement that it is for. Spark takes one statement at a time, so all that end in a
-  semicolon are run here, once in a session. Returns what is left: text to begin the statement with.
+  Run the sql_header of a statement. Spark accepts one statement at a time, so all statements that end with
+  a semicolon are run here, once per session. Returns the rest, which must precede the statement.
 #}
 {% macro arctic__run_sql_header() -%}
   {%- set header = adapter.header_to_run(config.get('sql_header')) -%}

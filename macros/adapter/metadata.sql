@@ -20,7 +20,7 @@
   {%- endcall -%}
 {%- endmacro %}
 
-{#- Iceberg cannot drop a schema with something in it -#}
+{#- Iceberg cannot drop a schema that is not empty -#}
 {% macro arctic__drop_schema(relation) -%}
   {%- for entry in adapter.list_everything(relation) -%}
     {%- call statement('drop_entry') -%}
@@ -55,7 +55,7 @@
   {{ return(default__get_test_sql(adapter.without_end(main_sql), fail_calc, warn_if, error_if, limit)) }}
 {%- endmacro %}
 
-{#- By analysis: dbt's own runs the query with no rows -#}
+{#- By analysis: dbt's macro runs the query without rows -#}
 {% macro arctic__get_columns_in_query(select_sql) -%}
   {{ return(adapter.get_column_schema_from_query(adapter.without_end(select_sql)) | map(attribute='name') | list) }}
 {%- endmacro %}

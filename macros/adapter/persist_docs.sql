@@ -1,4 +1,4 @@
-{#- Only what differs from the catalog is written: most runs change no comment and run no statement -#}
+{#- Only differences from the catalog are written: most runs change no comment and run no statement -#}
 {% macro arctic__persist_docs(relation, model, for_relation, for_columns) -%}
   {%- set for_relation = for_relation and config.persist_relation_docs() -%}
   {%- set for_columns = for_columns and config.persist_column_docs() -%}
@@ -14,7 +14,7 @@
         {{ alter_relation_comment(relation, docs.comment) }}
       {%- endcall -%}
     {%- endif -%}
-    {#- those of a view are written with the view -#}
+    {#- the comments of a view are written with the view -#}
     {%- if docs.columns and not relation.is_view -%}
       {%- call statement('comment_columns') -%}
         {{ alter_column_comment(relation, docs.column_dict) }}

@@ -23,7 +23,7 @@
 
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
-    {#- Iceberg takes the new name of a table without the catalog -#}
+    {#- Iceberg expects the new name of a table without the catalog -#}
     alter {{ 'view' if from_relation.is_view or from_relation.is_keyed or from_relation.is_clone else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
   {%- endcall -%}
 {%- endmacro %}
@@ -34,7 +34,7 @@
   {%- endcall -%}
 {%- endmacro %}
 
-{#- Spark has temporary views and no temporary tables -#}
+{#- Spark has temporary views but no temporary tables -#}
 {% macro arctic__make_temp_relation(base_relation, suffix) -%}
   {{ return(api.Relation.create(identifier=base_relation.identifier ~ suffix, type='view')
       .include(database=false, schema=false)) }}
@@ -78,7 +78,7 @@
 {%- endmacro %}
 
 {% macro arctic__create_view_as(relation, sql) -%}
-  {#- a view is read later: not as this run reads what it names -#}
+  {#- a view is read later, so it must not contain the pinned versions of this run -#}
   {%- set sql = adapter.unpinned(sql) -%}
   {%- set header = arctic__run_sql_header() -%}
   {%- set contract_config = config.get('contract') -%}
@@ -89,7 +89,7 @@
   create or replace view {{ relation }}
   {%- if config.persist_column_docs() %} {{ arctic__view_columns(sql) }}{% endif %}
   {{ arctic__comment_clause() }}
-  {#- replacing a view keeps the properties of the old one, those of a keyed table and of a clone too #}
+  {#- a replaced view keeps the properties of the old one, including those of a keyed table or a clone #}
   tblproperties ('arctic.protocol' = '', 'arctic.clone' = '')
   as
   {{ sql }}

@@ -1,14 +1,14 @@
 {#
-  What changed in an upstream since this model's last commit, as a subquery with the upstream's columns
-  and `_action`: 'U' (the row as it is now) or 'D' (the key is gone). On the first run and on a full
-  refresh: every row, as 'U'. The rows are those of one pinned version, and the model's commit records
-  that version, so that no change is skipped or taken twice.
+  The changes of an upstream since this model's last commit, as a subquery with the columns of the upstream
+  and `_action`: 'U' (the current row) or 'D' (the key was deleted). On the first run and on a full refresh:
+  every row, as 'U'. The rows are those of one pinned version, and the model's commit records that version,
+  so that no change is skipped or read twice.
 
-    select order_id, amount, _action from {{ incremental_pull(ref('orders')) }}
+      select order_id, amount, _action from {{ incremental_pull(ref('orders')) }}
 
-  images:     'both' adds the row as it was when this model last read it, as '-U', for each changed or
-              deleted key. What an aggregate needs, to also compute the group that a row has left.
-  unique_key: only for an upstream that is a plain Iceberg table which is also updated or deleted from.
+      images:     'both' adds, as '-U', the row of each changed or deleted key when this model last read it.
+                  An aggregate needs it to recompute the group that a row has left.
+      unique_key: only for an upstream that is a plain Iceberg table with updates or deletes.
 #}
 {% macro incremental_pull(relation, unique_key=none, images='after') -%}
   {{ return(adapter.dispatch('incremental_pull', 'dbt')(relation, unique_key, images)) }}
@@ -22,15 +22,15 @@
       ~ " Use materialized='incremental' with a unique_key, or ref() for all rows.") -%}
   {%- endif -%}
   {%- if not execute or relation.is_cte -%}
-    {#- while parsing, and for the fixtures of a unit test -#}
+    {#- during parsing, and for the fixtures of a unit test -#}
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
   {%- endif -%}
   {%- set partial = relation.limit is not none or relation.event_time_filter is not none -%}
   {%- if partial -%}
-    {#- --empty and --sample read a part, so they consume nothing -#}
+    {#- --empty and --sample read only a part, so they consume nothing -#}
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
   {%- endif -%}
-  {#- in a run with --sample, this is the rest: its rows may meet others that are left out -#}
+  {#- in a run with --sample, other relations are sampled, and joins with them may lack rows -#}
   {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') and not invocation_args_dict.get('sample') -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {{ return('(\n' ~ sql ~ '\n)') }}

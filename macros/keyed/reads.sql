@@ -19,9 +19,9 @@
 {%- endmacro %}
 
 {#
-  What changed in a keyed table between two versions (`to` defaults to now), as a subquery with the
-  table's columns and `_action`: 'U' new or changed row, 'D' deleted row with its old values and, with
-  images='both', '-U' the old row of each changed or deleted key.
+  The changes of a keyed table between two versions (`to` defaults to now), as a subquery with the columns
+  of the table and `_action`: 'U' for a new or changed row, 'D' for a deleted row with its old values and,
+  with images='both', '-U' for the old row of each changed or deleted key.
 #}
 {% macro changes(relation, from, to=none, images='after') -%}
   {%- if not execute -%}
@@ -30,16 +30,16 @@
   {{ return('(\n' ~ adapter.changes_sql(relation, from, to, images, model.name) ~ '\n)') }}
 {%- endmacro %}
 
-{# The current version of a keyed table, a text to keep and to hand to the macros above. #}
+{# The current version of a keyed table, as a string for the macros above. #}
 {% macro table_version(relation) -%}
   {{ return(adapter.table_version(relation) if execute else '') }}
 {%- endmacro %}
 
 {#
-  The rows of a keyed table as they were at a version: one that table_version() or `dbt-arctic history` gave, the
-  name of a savepoint, or a time (UTC where it says nothing else). A column that came later is NULL.
+  The rows of a keyed table at a version: a result of table_version() or `dbt-arctic history`, the name of a
+  savepoint, or a time (UTC by default). A column that was added later is NULL.
 
-    select * from {{ at_version(ref('orders'), 'before-migration') }}
+      select * from {{ at_version(ref('orders'), 'before-migration') }}
 #}
 {% macro at_version(relation, version) -%}
   {%- if not execute -%}
@@ -48,7 +48,7 @@
   {{ return('(\n' ~ adapter.at_version_sql(relation, version, model.name) ~ '\n)') }}
 {%- endmacro %}
 
-{# The same at a time only: '2026-01-31 12:00:00', UTC where it says nothing else. #}
+{# Like at_version, only for a time: '2026-01-31 12:00:00', UTC by default. #}
 {% macro at_time(relation, time) -%}
   {%- if not execute -%}
     {{ return(relation) }}

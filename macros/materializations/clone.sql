@@ -1,7 +1,8 @@
 {#
-  A clone is a view over its source, and owns nothing. Iceberg on Spark has no safe copy of a table without its
-  files: a second table over the same files breaks when the first one expires or drops them. A clone of a table is
-  marked as such, and dbt sees it as a table: the first write to it makes it one, from the rows that it shows.
+  A clone is a view over its source, without files of its own. Iceberg on Spark cannot safely copy a table
+  without its files: a second table over the same files breaks when the first one expires or drops them. A
+  clone of a table is marked with a property, and dbt treats it as a table: its first write converts it to
+  one, with the rows that it shows.
 #}
 {% materialization clone, adapter='arctic' -%}
   {%- if not defer_relation -%}
@@ -45,14 +46,14 @@
   as select * from {{ source }}
 {%- endmacro %}
 
-{# Turn a clone into a table of its own, keyed or plain, before the first write to it. #}
+{# Convert a clone to a separate table, keyed or plain, before its first write. #}
 {% macro arctic__own_the_clone(target_relation, keyed) -%}
   {%- set rows = adapter.cloned_rows(this, model) -%}
   {%- if keyed -%}
     {%- do adapter.build_keyed_from_clone(this, model, rows) -%}
   {%- else -%}
     {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
-    {#- not create_table_as, which is for the model's own rows: a contract may ask of them what these have not -#}
+    {#- not create_table_as, which is for the model's own rows: its contract may not hold for these rows -#}
     {%- set statement_sql -%}
       create table {{ built }}
       using iceberg

@@ -1,4 +1,4 @@
-{#- Iceberg commits each statement, so no hook is inside a transaction; dbt's own would send `commit` first -#}
+{#- Iceberg commits each statement, so no hook is inside a transaction; dbt's macro would send `commit` first -#}
 {% macro run_hooks(hooks, inside_transaction=True) -%}
   {%- set kind = 'pre-hook' if hooks is sameas pre_hooks else ('post-hook' if hooks is sameas post_hooks else 'hook') -%}
   {%- for hook in hooks -%}

@@ -1,12 +1,12 @@
 {#
-  A seed is replaced in one atomic statement, whatever its columns were: the rows are staged as text in
-  a temporary view, then cast. A reader sees the old rows or the new ones, also if a value cannot be cast.
+  A seed is replaced in one atomic statement, even if its columns change: the rows are staged as strings in
+  a temporary view, then cast. A reader sees either the old or the new rows, even if a value cannot be cast.
 #}
 {% materialization seed, adapter='arctic' -%}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set grant_config = config.get('grants') -%}
-  {#- dbt's reader keeps a column as text if its name stands in column_types exactly as in the file -#}
+  {#- dbt's reader keeps a column as a string if its name is in column_types exactly as in the file -#}
   {%- set column_types = adapter.seed_column_types(model) -%}
   {%- do config.get('column_types').clear() -%}
   {%- do config.get('column_types').update(column_types) -%}
@@ -43,7 +43,7 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
-{# The staged text as the columns of the seed: the types that agate inferred, or those of column_types. #}
+{# The staged strings as the columns of the seed: the types that agate inferred, or those of column_types. #}
 {% macro arctic__seed_select(staged, agate_table) -%}
   {%- set column_types = config.get('column_types') or {} -%}
   {%- set quote_columns = config.get('quote_columns') -%}

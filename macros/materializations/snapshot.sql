@@ -1,7 +1,7 @@
 {#
-  The first run creates the table, every other one is a MERGE of what dbt's own snapshot_staging_table
-  finds changed. The MERGE writes to a branch that becomes main only if main did not move since: two runs
-  at once cannot both add the same change.
+  The first run creates the table. Every other run is a MERGE of the changes that dbt's
+  snapshot_staging_table finds. The MERGE writes to a branch that is published only if main has not moved
+  since, so two concurrent runs cannot both add the same change.
 #}
 {% materialization snapshot, adapter='arctic' -%}
   {%- do adapter.check_config(model) -%}
@@ -21,7 +21,7 @@
   {%- do adapter.apply_properties(this, model, kind) -%}
 
   {%- set snapshot_sql = adapter.without_end(model['compiled_code']) -%}
-  {#- what it sets or makes may be needed to look at the query -#}
+  {#- the query may depend on what it sets or creates -#}
   {%- do arctic__run_sql_header() -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
@@ -80,8 +80,8 @@
 {%- endmacro %}
 
 {#-
-  The query with its columns in the shape of the snapshot's. dbt looks the columns of a record of a deletion up
-  by case, and leaves out what it does not find.
+  The query with its columns in the shape of the snapshot's. For the record of a deletion, dbt looks columns
+  up case-sensitively and omits those that it does not find.
 -#}
 {% macro arctic__as_stored(sql, queried, values, target_relation) -%}
   {%- set stored = {} -%}
@@ -103,19 +103,20 @@
   {{ return('select ' ~ selected | join(', ') ~ ' from (\n' ~ sql ~ '\n) as arctic_stored' if differing else sql) }}
 {%- endmacro %}
 
-{#- dbt-spark's ends in a semicolon, and inserts by `*` -#}
+{#- dbt-spark's macro ends with a semicolon, and inserts with `*` -#}
 {% macro arctic__snapshot_merge_sql(target, source, insert_cols) -%}
   {{ return(default__snapshot_merge_sql(target, source, insert_cols)) }}
 {%- endmacro %}
 
-{#- Nothing is asked of the table here: snapshot_strategy compares, columns of all types and by names in any case -#}
+{#- The table is not read here: snapshot_strategy compares columns of all types, with case-insensitive names -#}
 {% macro snapshot_check_all_get_existing_columns(node, target_exists, check_cols_config) -%}
   {{ return((true, [])) }}
 {%- endmacro %}
 
 {#
-  dbt-spark's, with what would make two rows one id kept apart: NULL and '', `a|b` in one part and `a`, `b` in
-  two, and the hour that summer time ends in, where the session has such a time zone. Other ids stay as they were.
+  Like dbt-spark's macro, but distinguishes rows that would get the same id: NULL and '', `a|b` in one part
+  and `a`, `b` in two, and the hour that repeats at the end of summer time, if the session has such a time
+  zone. Other ids are unchanged.
 -#}
 {% macro arctic__snapshot_hash_arguments(args) -%}
   md5(

@@ -1,9 +1,9 @@
 {#
-  A table and a view cannot replace each other in one statement, because they share one name space.
-  So what is in the way is set aside under a unique name, the new relation takes the name, and then
-  the old one is dropped. A crash at any point leaves either the old relation under its name, or none
-  under the name and the old one set aside; recover_swap, the first step of the next run, puts it back.
-  It also shows a table whose adoption as a keyed one was cut off.
+  A table and a view cannot replace each other in one statement, because they share one namespace. So the
+  old relation is renamed to a unique name, the new one takes its name, and then the old one is dropped. A
+  crash at any point leaves either the old relation under its name, or no relation under the name and the
+  old one renamed. recover_swap, the first step of the next run, restores it. It also completes an
+  interrupted adoption of a table as a keyed one.
 #}
 
 {% macro recover_swap(relation) -%}
@@ -18,7 +18,7 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{# Set a relation of the other kind aside. Returns what was set aside, or none. #}
+{# Rename a relation of the other kind. Returns the renamed relation, or none. #}
 {% macro make_way(relation, wanted) -%}
   {%- set kind = adapter.relation_kind(relation) -%}
   {%- set stored_as = 'table' if kind == 'table' else 'view' -%}

@@ -14,10 +14,10 @@
 
   {%- set kind = adapter.relation_kind(this) -%}
   {%- set in_the_way = kind not in ('table', none) -%}
-  {#- `create or replace` keeps the properties of the table before -#}
+  {#- `create or replace` keeps the properties of the old table -#}
   {%- do adapter.apply_properties(this, model, kind) -%}
   {%- if in_the_way -%}
-    {#- built first, so that the name is without a table for two renames and not for the whole build -#}
+    {#- built first, so that the name is free only during two renames and not during the whole build -#}
     {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
     {%- call statement('main') -%}
       {{ get_create_table_as_sql(False, new_relation, model_sql) }}

@@ -10,7 +10,7 @@
   {%- set replaced = adapter.keyed_table(this) -%}
   {%- set create_sql = get_create_view_as_sql(target_relation, sql) -%}
   {%- if adapter.relation_kind(this) not in ('view', none) -%}
-    {#- a mistake in the query is found while what is to be replaced is still there -#}
+    {#- errors in the query are found while the old relation still exists -#}
     {%- do adapter.get_column_schema_from_query(adapter.unpinned(sql)) -%}
   {%- endif -%}
   {%- set aside = make_way(this, 'view') -%}

@@ -1,8 +1,8 @@
 {#
-  Major compaction: pending changes go into the base table.
+  Major compaction: merge pending changes into the base table.
 
-    dbt run-operation compact                              every keyed table of the project
-    dbt run-operation compact --args '{table: orders}'     one model
+      dbt run-operation compact                              every keyed table of the project
+      dbt run-operation compact --args '{table: orders}'     one model
 
   trim_grace: seconds for which merged changes stay readable in the change table (default 600).
 #}

@@ -1,9 +1,9 @@
 {#
-  What compaction is due of the project's tables, the most valuable first, within a budget:
+  Run the compactions that are due for the project's tables, the most valuable first, within a budget:
 
-    on-run-end: "{{ compact_due(budget='5 minutes') }}"
+      on-run-end: "{{ compact_due(budget='5 minutes') }}"
 
-  shed: true leaves it out, for instance while the load is high: shed=var('shed', false).
+  shed: true skips it, for example while the load is high: shed=var('shed', false).
 #}
 {% macro compact_due(budget=none, shed=false) -%}
   {%- if execute -%}

@@ -1,9 +1,9 @@
 {#
-  Macros of dbt-utils whose own default fails on Spark, or answers wrongly. They are found because the adapter
-  puts itself into the package's dispatch: docs/how-to/use-dbt-utils.md.
+  Macros of dbt-utils whose default implementation fails on Spark or returns wrong results. They are found
+  because the adapter adds itself to the package's dispatch: docs/how-to/use-dbt-utils.md.
 #}
 
-{#- Spark has no information_schema. The catalog is asked instead, without a statement -#}
+{#- Spark has no information_schema. The catalog is read instead, without a statement -#}
 {% macro arctic__get_relations_by_pattern(schema_pattern, table_pattern, exclude, database) -%}
   {{ return(adapter.relations_by_pattern(schema_pattern, table_pattern, exclude, database)) }}
 {%- endmacro %}
@@ -12,7 +12,7 @@
   {{ return(adapter.relations_by_pattern(schema, prefix ~ '%', exclude, database)) }}
 {%- endmacro %}
 
-{#- For projects that ask for the query itself; the empty row gives types to a list of nothing -#}
+{#- For projects that use the query itself; the empty row defines the types if there are no relations -#}
 {% macro arctic__get_tables_by_pattern_sql(schema_pattern, table_pattern, exclude, database) %}
   select table_schema, table_name, table_type
   from values
@@ -24,7 +24,7 @@
   where table_name <> ''
 {% endmacro %}
 
-{#- The default is a natural join, which loses each row with a null in any column -#}
+{#- The default is a natural join, which loses each row with NULL in any column -#}
 {% macro arctic__deduplicate(relation, partition_by, order_by) %}
   select * except (__dbt_row_number)
   from (
@@ -36,7 +36,7 @@
   where __dbt_row_number = 1
 {% endmacro %}
 
-{#- The default type is a VARCHAR, which in Spark needs a length -#}
+{#- The default type is a VARCHAR, which requires a length in Spark -#}
 {% macro arctic__unpivot(relation, cast_to, exclude, remove, field_name, value_name, quote_identifiers) -%}
   {%- set cast_to = type_string() if cast_to == 'varchar' else cast_to -%}
   {{ return(dbt_utils.default__unpivot(relation, cast_to, exclude, remove, field_name, value_name, quote_identifiers)) }}

@@ -1,6 +1,7 @@
 {#-
-  dbt-spark's own count seconds since 1970: they lose fractions of them, take `n - 1` weeks for n - 7 days, and
-  round up what is not whole. These are Spark's functions; of hours and less, parts may be added.
+  dbt-spark's macros count seconds since 1970: they lose fractions of a second, treat `n - 1` weeks as n - 7
+  days, and round up fractions. These use Spark's functions; fractions of hours and smaller units may be
+  added.
 -#}
 {% macro arctic__dateadd(datepart, interval, from_date_or_timestamp) -%}
   {%- set unit = datepart | lower -%}
@@ -14,11 +15,11 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- How many boundaries lie between the two; a week begins on Sunday, as dbt's other adapters have it -#}
+{#- The number of boundaries between the two; a week begins on Sunday, as in dbt's other adapters -#}
 {% macro arctic__datediff(first_date, second_date, datepart) -%}
   {%- set first, second = ('cast(' ~ first_date ~ ' as timestamp)', 'cast(' ~ second_date ~ ' as timestamp)') -%}
   {%- if datepart | lower == 'week' -%}
-    {#- 4 January 1970 was one -#}
+    {#- 4 January 1970 was a Sunday -#}
     (floor(datediff({{ second }}, date'1970-01-04') / 7) - floor(datediff({{ first }}, date'1970-01-04') / 7))
   {%- else -%}
     timestampdiff({{ datepart }}, date_trunc('{{ datepart }}', {{ first }}), date_trunc('{{ datepart }}', {{ second }}))

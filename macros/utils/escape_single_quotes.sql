@@ -1,4 +1,4 @@
-{#- dbt-spark's leaves backslashes as they are, which Spark reads as the beginning of something else -#}
+{#- dbt-spark's macro does not escape backslashes, which begin an escape sequence in Spark -#}
 {% macro arctic__escape_single_quotes(expression) -%}
   {{ return(expression | replace('\\', '\\\\') | replace("'", "\\'")) }}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {#
-  NULL where the value is none of that type; in ANSI mode a cast is an error then.
-  Spark casts no text to an array, a map or a struct. So where a unit test gives text for one, as in
-  {tags: "array('a', 'b')"}, the text is the expression itself.
+  NULL if the value is not of that type, for which a cast is an error in ANSI mode. Spark cannot cast a
+  string to an array, a map or a struct. So if a unit test specifies a string for one, as in {tags:
+  "array('a', 'b')"}, the string is the expression itself.
 #}
 {% macro arctic__safe_cast(field, type) -%}
   {%- if cast_from_string_unsupported_for(type) and field is string and field.startswith("'") -%}

@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "example_project/README.md")
 MODULES = sorted((ROOT / "dbt_arctic").rglob("*.py"))
+MACROS = sorted((ROOT / "macros").rglob("*.sql"))
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _SINGLE)])
 INSTEAD = {
     r"told|tells?|asked|asks of": "reported, requested; or name who does what",
@@ -47,6 +48,7 @@ LONGEST = 45
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`]*`")
+_JINJA_COMMENT = re.compile(r"\{#-?(.*?)-?#\}", re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\([^)]*\)")
 
 
@@ -79,6 +81,15 @@ def _comments(source: str) -> Iterator[str]:
             stands_alone = not token.line[: token.start[1]].strip()
             yield token.string if stands_alone and token.start[0] == last + 1 else token.string[1:]
             last = token.start[0] if stands_alone else -1
+
+
+def found_in(text: str) -> list[str]:
+    """The words of ``INSTEAD_IN_CODE`` in a text, with what is around them and what to write."""
+    return [
+        f"{match[0]!r} in {text[max(match.start() - 40, 0) : match.end() + 40]!r}; write: {instead}"
+        for pattern, instead in INSTEAD_IN_CODE.items()
+        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
+    ]
 
 
 def without_summary(tree: ast.Module, documented: set[str]) -> Iterator[str]:
@@ -153,15 +164,15 @@ def test_links_lead_to_headings(page: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("macros", MACROS, ids=lambda macros: str(macros.relative_to(ROOT)))
+def test_comments_of_macros_avoid_the_words_of_the_list(macros: Path) -> None:
+    comments = _JINJA_COMMENT.findall(macros.read_text(encoding="utf-8"))
+    assert found_in(_CODE.sub("CODE", "\n".join(" ".join(comment.split()) for comment in comments))) == []
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
 def test_docstrings_and_comments_avoid_the_words_of_the_list(module: Path) -> None:
-    found = [
-        f"{match[0]!r} in {text[max(match.start() - 40, 0) : match.end() + 40]!r}; write: {instead}"
-        for text in ["\n".join(texts_of(module.read_text(encoding="utf-8")))]
-        for pattern, instead in INSTEAD_IN_CODE.items()
-        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
-    ]
-    assert found == []
+    assert found_in("\n".join(texts_of(module.read_text(encoding="utf-8")))) == []
 
 
 def test_public_definitions_have_a_summary() -> None:
@@ -215,6 +226,10 @@ def public():
 '''
     assert list(without_summary(ast.parse(source), {"documented", "other"})) == ["other", "public"]
     assert list(without_summary(ast.parse(""), set())) == ["module"]
+
+
+def test_a_word_of_the_list_is_found_in_code_comments() -> None:
+    assert [one.split(" in ")[0] for one in found_in("The caller is told anew.")] == ["'told'", "'anew'"]
 
 
 def test_the_words_are_found_in_prose_and_not_in_code(tmp_path: Path) -> None:

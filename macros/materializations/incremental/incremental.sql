@@ -4,7 +4,7 @@
   {%- set keyed = adapter.writes_keyed(model) -%}
   {%- set plain = none if keyed else adapter.plain_config(model, strategy) -%}
   {%- if strategy not in ('upsert', 'auto') -%}
-    {#- an unknown strategy is an error on the first run already -#}
+    {#- an unknown strategy is already an error on the first run -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
   {%- endif -%}
   {%- set target_relation = this.incorporate(type='table') -%}
@@ -21,7 +21,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- if not rebuild and adapter.nothing_to_pull(model) -%}
-    {#- no upstream has changed since the last commit: nothing to run, nothing to write -#}
+    {#- no upstream has changed since the last commit, so nothing is run or written -#}
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
@@ -36,12 +36,12 @@
     {%- set kind = 'keyed' if keyed else 'table' -%}
   {%- endif -%}
   {%- if model.language == 'python' -%}
-    {#- run here, because dbt allows it nowhere else: its DataFrame becomes a view, and the rest is SQL -#}
+    {#- dbt allows this only in a materialization: the DataFrame becomes a view, and the rest is SQL -#}
     {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
   {%- endif -%}
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
   {%- if strategy == 'microbatch' -%}
-    {#- the interval is compared with a column of the model's SQL, which may need what its header makes -#}
+    {#- the interval is compared with a column of the model's SQL, which may depend on its header -#}
     {%- do arctic__run_sql_header() -%}
   {%- endif -%}
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
@@ -106,7 +106,7 @@
   {{ return(response) }}
 {%- endmacro %}
 
-{# One run of a plain incremental table. #}
+{# A run of a plain incremental table. #}
 {% macro arctic__refresh_plain(plain, target_relation, compiled_code) -%}
   {%- set strategy = plain.strategy -%}
   {%- set warning = adapter.check_partitions(plain, target_relation) -%}

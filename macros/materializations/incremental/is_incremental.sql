@@ -1,16 +1,16 @@
 {#
-  As dbt's own, and one thing more: what stands under the model's name must be of the kind that the model
-  writes to. A plain table that is to become a keyed one (or the other way round) is built anew, from all rows.
+  Like dbt's macro, with one more condition: the existing relation must be of the kind that the model writes
+  to. A plain table that becomes a keyed one (or vice versa) is rebuilt from all rows.
 #}
 {% macro is_incremental() %}
   {%- if not execute or model.config.materialized != 'incremental' or should_full_refresh() -%}
     {{ return(False) }}
   {%- endif -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
-    {#- always the whole query: what of it has to be computed is the adapter's business -#}
+    {#- always the whole query: the adapter decides which part of it is computed -#}
     {{ return(False) }}
   {%- endif -%}
   {%- set wanted = 'keyed' if adapter.writes_keyed(model) else 'table' -%}
-  {#- a clone becomes what the model writes to, with the rows that it shows -#}
+  {#- a clone is converted to the kind that the model writes to, with the rows that it shows -#}
   {{ return(adapter.standing_kind(this) in (wanted, 'clone')) }}
 {% endmacro %}

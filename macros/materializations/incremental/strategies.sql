@@ -1,7 +1,7 @@
 {#
-  The statements of one incremental run on a plain table, in order. dbt's usual macros
-  (get_incremental_append_sql and so on) make them, so a project can override each, or add
-  a strategy of its own as get_incremental_<name>_sql.
+  The statements of one incremental run on a plain table, in order. They come from dbt's usual macros
+  (get_incremental_append_sql and so on), so a project can override each, or add a strategy as
+  get_incremental_<name>_sql.
 #}
 {% macro arctic__incremental_statements(strategy, arguments) -%}
   {%- if strategy == 'delete+insert' -%}
@@ -15,7 +15,7 @@
   {{ return(arctic__insert_sql(arguments)) }}
 {%- endmacro %}
 
-{#- The columns of the batch as the table stores them: Spark fills the fields of a struct by their places -#}
+{#- The columns of the batch as the table stores them: Spark matches struct fields by position -#}
 {% macro arctic__stored_columns(arguments) -%}
   {%- for column in arguments['dest_columns'] -%}
     {%- set value = (arguments.get('values') or {}).get(column.name | lower, column.quoted) -%}
@@ -23,7 +23,7 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- The batch itself, or a query with its columns in the shape of the table: MERGE fills no field of a struct -#}
+{#- The batch, or a query with its columns in the shape of the table: MERGE does not add missing struct fields -#}
 {% macro arctic__batch_as_stored(arguments) -%}
   {%- set values = arguments.get('values') or {} -%}
   {%- set selected = [] -%}
@@ -39,7 +39,7 @@
       else arguments['temp_relation']) }}
 {%- endmacro %}
 
-{#- Not get_insert_into_sql: dbt-spark has another macro of that name, with other arguments -#}
+{#- Not get_insert_into_sql: dbt-spark has a different macro of that name, with other arguments -#}
 {% macro arctic__insert_sql(arguments) -%}
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
   insert into {{ arguments['target_relation'] }} ({{ columns }})
@@ -49,7 +49,7 @@
 
 {% macro arctic__get_incremental_insert_overwrite_sql(arguments) -%}
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
-  {#- of a table with partitions, those that the batch has rows for; Spark's default is the whole table -#}
+  {#- overwrites the partitions that the batch has rows for; Spark's default is the whole table -#}
   {%- set only_these = "with (`overwrite-mode` = 'dynamic') " if config.get('partition_by') else '' -%}
   insert overwrite {{ arguments['target_relation'] }} {{ only_these }}({{ columns }})
   select {{ arctic__stored_columns(arguments) }}
@@ -61,15 +61,15 @@
       arguments['dest_columns'], arguments['incremental_predicates'])) }}
 {%- endmacro %}
 
-{#- dbt's own instead of dbt-spark's, which names no columns and so needs the same ones on both sides -#}
+{#- dbt's macro instead of dbt-spark's, which names no columns and needs the same ones on both sides -#}
 {% macro arctic__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
-  {#- which begins with the sql_header, that was run -#}
+  {#- it begins with the sql_header, which was already run -#}
   {%- set keys = [] -%}
   {%- for key in ([unique_key] if unique_key is string else unique_key or []) -%}
     {%- do keys.append(adapter.quote(key)) -%}
   {%- endfor -%}
   {%- set predicates = [] -%}
-  {#- each on lines of its own: it may end in a comment -#}
+  {#- each on separate lines: it may end with a comment -#}
   {%- for predicate in incremental_predicates or [] -%}
     {%- do predicates.append('\n' ~ predicate ~ '\n') -%}
   {%- endfor -%}
@@ -103,7 +103,7 @@
   {%- endfor -%}
 {%- endmacro %}
 
-{#- Takes no list of columns: the query has the table's, in the table's order -#}
+{#- REPLACE WHERE accepts no list of columns: the query has those of the table, in the order of the table -#}
 {% macro arctic__get_incremental_microbatch_sql(arguments) -%}
   {%- set produced = arguments['dest_columns'] | map(attribute='name') | map('lower') | list -%}
   insert into {{ arguments['target_relation'] }}
