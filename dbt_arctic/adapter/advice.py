@@ -14,6 +14,7 @@ from typing import Any
 
 from dbt_arctic.auto.advice import Advice, advise
 from dbt_arctic.auto.inputs import Reading, read
+from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
@@ -38,11 +39,12 @@ def advice_for(
     :param reading: what the query reads, if known.
     """
     compiled = str(model["compiled_code"])
+    config = parse_config(model["name"], model["config"])
     if reading is None:
-        reading = read(catalog, name, compiled, {})
+        reading = read(catalog, name, with_ties_by_key(catalog, name, config, compiled), {})
     text = _file_text(model, root)
     found = []
-    for advice in advise(reading, parse_config(model["name"], model["config"])):
+    for advice in advise(reading, config):
         line = advice.reason.line
         # A line of a view that the model reads is not a line of the model.
         line = line if advice.reason.view else model_line(text, compiled, line)

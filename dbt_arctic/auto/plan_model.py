@@ -26,6 +26,7 @@ from dbt_arctic.auto.plan import (
     Terms,
 )
 from dbt_arctic.auto.plan_table import History, plan_auto
+from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions, is_written_to
@@ -58,6 +59,7 @@ def plan_refresh(
     :param until: the version at which a relation is read, if it is not the newest.
     :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
     """
+    sql = with_ties_by_key(catalog, name, config, sql, settings, until)
     request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
     found = _planned(catalog, request, schema, rebuild=rebuild)

@@ -103,6 +103,8 @@ class KeyedConfig:
     """Whether an automatic model refuses a full refresh after its first build."""
     accept: frozenset[str] = frozenset()
     """The deviations from a full refresh that are accepted for an automatic model."""
+    ties: Literal["", "by_key"] = ""
+    """How an automatic model orders rows that an order of its SQL leaves equal."""
     full_refresh_above: float = 0.3
     """The share of rows or keys above which an automatic model is refreshed in full."""
     before_images: bool | None = None
@@ -263,7 +265,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             fix="use another prefix",
         )
     updated, excluded = _partial_columns(model, config)
-    auto, accept = _auto(model, config.get("auto"))
+    auto, accept, ties = _auto(model, config.get("auto"))
     return KeyedConfig(
         model=model,
         unique_key=key,
@@ -277,6 +279,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         is_automatic=strategy == "auto",
         auto=auto,
         accept=accept,
+        ties=ties,
         full_refresh_above=_share(model, config.get("full_refresh_above")),
         before_images=_flag(model, "before_images", config.get("before_images")),
         tombstone_retention_s=parse_duration(
@@ -363,22 +366,20 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[str]]:
-    """Parse ``auto: strict``, or a mapping with ``strict`` and ``accept``."""
-    if value is None:
-        return "", frozenset()
-    if value == "strict":
-        return "strict", frozenset()
-    if isinstance(value, Mapping) and set(value) <= {"strict", "accept"}:
-        strict, accept = value.get("strict"), value.get("accept")
+def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[str], Literal["", "by_key"]]:
+    """Parse ``auto: strict``, or a mapping with ``strict``, ``accept`` and ``ties``."""
+    if value is None or value == "strict":
+        return "strict" if value else "", frozenset(), ""
+    if isinstance(value, Mapping) and set(value) <= {"strict", "accept", "ties"}:
+        strict, accept, ties = value.get("strict"), value.get("accept"), value.get("ties")
         accept = [] if accept is None else accept
         known = isinstance(accept, list) and all(one in ACCEPTABLE for one in accept)
-        if known and (strict is None or isinstance(strict, bool)):
-            return "strict" if strict else "", frozenset(accept)
+        if known and (strict is None or isinstance(strict, bool)) and ties in (None, "by_key"):
+            return "strict" if strict else "", frozenset(accept), "by_key" if ties else ""
     raise ConfigError(
         f"auto is {value!r}",
         where=model,
-        fix=f"auto='strict', or auto={{'strict': true, 'accept': [...]}} with any of {', '.join(ACCEPTABLE)}",
+        fix=f"auto='strict', or a mapping: strict: true, ties: 'by_key', accept: [{', '.join(ACCEPTABLE)}]",
     )
 
 

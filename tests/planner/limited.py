@@ -10,6 +10,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import outer_sql, split, withou
 from tests.planner.oracle import Database, Verdict, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS
+from tests.planner.shaped import by_key
 from tests.planner.states import STATE, judge_state, types_of_state
 
 OPERATORS = ("limit", "limit of grouping sets")
@@ -36,7 +37,10 @@ def _of_sets(seed: int, dice: random.Random) -> Case:
     )
     key = ("o1", "o2", "o3")
     order = ", ".join(f"{name}{dice.choice(['', ' DESC'])}" for name in dice.sample(key, 3))
-    limited = f"{sql} ORDER BY {dice.choice(['', 'o5, ', 'o4 DESC, '])}{order} LIMIT {dice.randint(1, 5)}"
+    order = f"{dice.choice(['', 'o5, ', 'o4 DESC, '])}{order}"
+    if dice.random() < 0.3:
+        order = dice.choice(["o5", "o3, o5 DESC"])
+    limited = by_key(f"{sql} ORDER BY {order} LIMIT {dice.randint(1, 5)}", key)
     columns = tuple(f"o{place}" for place in range(1, 7))
     return Case(seed, limited, columns, key, frozenset({"limit of grouping sets"}))
 

@@ -6,7 +6,11 @@ import itertools
 import random
 from collections.abc import Callable
 
+from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.planner.random_queries import Case
+from tests.planner.random_tables import KEYS, SCHEMAS
 
 _Drawn = tuple[str, int, str]
 """SQL with columns ``o1``, ``o2``, ..., how many these are, and a likely key."""
@@ -204,6 +208,42 @@ def _any_order(dice: random.Random) -> _Drawn:
     return sql, 4, "o1"
 
 
+_FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
+
+
+def by_key(sql: str, key: tuple[str, ...]) -> str:
+    """The query with keys at the end of the orders that leave rows equal."""
+    return ordered_by_key(sql, key, _FACTS, lambda tree: understand(tree, SCHEMAS))
+
+
+def _tied(dice: random.Random) -> _Drawn:
+    """Windows with ties, which the key decides."""
+    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    call, frame = dice.choice(
+        [
+            ("row_number()", ""),
+            ("row_number()", ""),
+            ("lag({})", ""),
+            ("ntile(2)", ""),
+            ("sum({})", frame),
+            ("first_value({})", ""),
+            ("count({})", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"),
+        ]
+    )
+    relation, k, v, n = dice.choice(
+        [
+            ("a AS t1", "t1.id", "t1.y", "t1.z"),
+            ("(SELECT t1.x AS k, t1.y AS n, sum(t1.z) AS v FROM a AS t1 GROUP BY t1.x, t1.y) AS q", *"kvn"),
+            ("(SELECT t1.id AS k, t1.x AS n, t2.v FROM a AS t1 LEFT JOIN b AS t2 ON t2.id = t1.z)", *"kvn"),
+        ]
+    )
+    order = dice.choice([n, f"{n} DESC", f"coalesce({n}, {v})"])
+    over = f"{call.format(v)} OVER (PARTITION BY {dice.choice([v, '1'])} ORDER BY {order} {frame})"
+    inner = f"SELECT {k} AS o1, {n} AS o2, {over} AS o3 FROM {relation}"
+    sql = f"SELECT * FROM ({inner}) AS r WHERE o3 <= {dice.randint(1, 3)}" if dice.random() < 0.5 else inner
+    return by_key(sql, ()), 3, "o1"
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
@@ -212,5 +252,6 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "windows without ties": _ties,
     "ends of a window's order": _end_of_order,
     "aggregates in any order": _any_order,
+    "ties by key": _tied,
 }
 OPERATORS = tuple(SHAPES)

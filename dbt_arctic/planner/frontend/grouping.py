@@ -89,7 +89,9 @@ def grouped(
     rewritten = [lift(part) for part in parts]
     made = Aggregate(node, tuple(groups), tuple(aggregates), sets)
     # A column that is not an output of the Aggregate can only belong to an outer query.
-    inner = Scope({LIFTED: {name.lower(): name for name in made.output}}, scope.outer, scope.linked)
+    as_written = {name: part for part, (name, _) in zip(written, groups, strict=True)}
+    shown = {LIFTED: {name.lower(): name for name in made.output}}
+    inner = Scope(shown, scope.outer, scope.linked, {} if constants else as_written)
     return made, inner, rewritten
 
 

@@ -29,10 +29,22 @@ class Scope:
     outer: Scope | None = None
     linked: set[str] = field(default_factory=set)
     """The identifiers of outer queries that were used."""
+    groups: Mapping[str, exp.Expression] = field(default_factory=dict)
+    """How groups are written, by their identifiers."""
 
     def find(self, table: str, name: str) -> str | None:
         """The identifier of a column of this SELECT; ``None`` if it has none."""
         return self.relations.get(table.lower(), {}).get(name.lower())
+
+    def names(self) -> dict[str, exp.Expression]:
+        """How columns are written, by their identifiers."""
+        named = {
+            identifier: exp.column(name, table=table, quoted=True)
+            for table, columns in self.relations.items()
+            if table != LIFTED
+            for name, identifier in columns.items()
+        }
+        return {**named, **self.groups}
 
     def resolve(self, table: str, name: str) -> str | None:
         """The identifier of a column of this SELECT or of an outer query; ``None`` if there is none."""

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Node, Window
 from dbt_arctic.planner.frontend.builder import QueryBuilder
+from dbt_arctic.planner.frontend.order_places import note_names
 from dbt_arctic.planner.frontend.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.spark.functions import function_name
@@ -25,6 +26,7 @@ def windows(
             if text not in known:
                 converted = builder.plain_expression(node_, scope)
                 assert isinstance(converted, exp.Window)
+                note_names(converted.args.get("order"), scope.names)
                 partition = tuple(converted.args.get("partition_by") or ())
                 key = ", ".join(to_sql(part) for part in partition)
                 wish = function_name(core(converted.this)) or "window"

@@ -25,6 +25,7 @@ from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import Moment
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
+from dbt_arctic.planner.spark.syntax import core
 from dbt_arctic.planner.typing.coercion import TypesOfValues, types_of_columns
 from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
 
@@ -48,7 +49,7 @@ _CAUSES = {
 }
 
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
-_UNIQUE = "end the ORDER BY with the key of the rows, or accept it"
+_UNIQUE = "end the ORDER BY with the key of the rows, set auto to {'ties': 'by_key'}, or accept it"
 _NO_KEY = (
     "no key is known of these rows: read a keyed table, groups, or of each kind the row that row_number() "
     "numbers 1, and order by the key; or accept it"
@@ -59,6 +60,10 @@ _OF_UNION = (
     "end the ORDER BY with it and the key; or accept it"
 )
 _ENDS = frozenset({"first", "first_value", "last", "last_value", "max", "min"})
+
+_FIRSTS = frozenset({"first", "first_value"})
+_OF_PLACES = frozenset({"lag", "lead", "ntile", "row_number"})
+"""Functions of the place of a row in the order."""
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Window functions whose value is the same for all rows that are equal in the window's order."""
@@ -80,14 +85,11 @@ def check_determined(
     :raises CannotPlan: a part of the query is not deterministic.
     """
     known: dict[str, Sort] | None = None
-    own = list(_identified_by(node, key)) if key else []
     for error in _causes(node, types, facts, _limited_by(node, key)):
         _refuse(error, accept)
+    for _, _, error in _tied(node, facts, key):
+        _refuse(error, accept)
     for part in walk(node):
-        if isinstance(part, Window):
-            mine = next((names for one, names in own if one is part), None)
-            for _, item in part.items:
-                _refuse(ties(item, part, facts, mine), accept)
         # Values of subqueries are included.
         for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
             name = function_name(call)
@@ -95,6 +97,39 @@ def check_determined(
                 continue
             known = sorts(node, types) if known is None else known
             _refuse(float_sum(call, str(name), known), accept)
+
+
+def tied_windows(
+    node: Node, facts: Facts, key: frozenset[str] = frozenset()
+) -> Iterator[tuple[Window, exp.Window]]:
+    """The window functions that tell rows apart which their order leaves equal, and would take any of them.
+
+    :param key: as of ``check_determined``.
+    """
+    return ((window, item) for window, item, _ in _tied(node, facts, key) if is_any_choice(item))
+
+
+def is_any_choice(item: exp.Expression) -> bool:
+    """Whether the value for any order of equal rows is a right one. A frame of values has all of them."""
+    assert isinstance(item, exp.Window)
+    name = function_name(core(item.this)) or ""
+    frame = item.args.get("spec")
+    if frame is not None and str(frame.args.get("kind") or "").upper() == "ROWS":
+        return True
+    begins_first = frame is None or str(frame.args.get("start")) == "UNBOUNDED"
+    return name in _OF_PLACES or (name in _FIRSTS and begins_first)
+
+
+def _tied(node: Node, facts: Facts, key: frozenset[str]) -> Iterator[tuple[Window, exp.Window, CannotPlan]]:
+    own = list(_identified_by(node, key)) if key else []
+    for part in walk(node):
+        if isinstance(part, Window):
+            mine = next((names for one, names in own if one is part), None)
+            for _, item in part.items:
+                error = ties(item, part, facts, mine)
+                if error is not None:
+                    assert isinstance(item, exp.Window)
+                    yield part, item, error
 
 
 def _identified_by(node: Node, key: frozenset[str]) -> Iterator[tuple[Window, frozenset[str]]]:

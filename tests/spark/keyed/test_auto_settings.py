@@ -83,6 +83,29 @@ def test_more_affected_keys_than_the_share_are_a_full_refresh_once_they_are_coun
     assert change(0, 1, margin=-0.5) == (16, "FULL (many-keys)")
 
 
+@pytest.mark.parametrize("limit", [False, True])
+def test_ties_are_decided_by_the_key_in_full_and_in_incremental_refreshes(shop: Any, limit: bool) -> None:
+    orders = shop.table()
+    orders.build([{"id": key, "amount": key % 3} for key in range(20)])
+    number = "row_number() OVER (PARTITION BY id % 2 ORDER BY amount{}) AS n"
+    sql = f"SELECT id, amount, {number} FROM {orders.name.sql} AS o"
+    written, by_key = sql.format(""), sql.format(", o.id")
+    if limit:
+        sql = f"SELECT id, amount FROM {orders.name.sql} ORDER BY amount{{}} LIMIT 5"
+        written, by_key = sql.format(""), sql.format(", id")
+    model = Model(orders, "id", written)
+    model.config = replace(model.config, ties="by_key")
+    assert model.refresh() == "FULL (build)"
+    assert model.rows() == model.rows(by_key)
+    orders.upsert([{"id": 3, "amount": 1}, {"id": 21, "amount": 0}])
+    orders.delete([{"id": 0}])
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(by_key)
+    model.config = replace(model.config, ties="")
+    orders.upsert([{"id": 6, "amount": 2}])
+    assert model.refresh().startswith("FULL (ties")
+
+
 def test_a_sum_of_floats_is_refreshed_incrementally_once_it_is_accepted(shop: Any) -> None:
     orders = shop.table()
     orders.build([{"id": key, "amount": key} for key in range(20)])

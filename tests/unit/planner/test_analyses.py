@@ -88,6 +88,7 @@ SHAPES = {
     "shared_lookups:_looked_up": "a restricted scan; anything else is read as it is",
     "shared_view:_possible": "aggregates and windows; anything else is not stored",
     "stored_types:short_columns": "the two set operations, and what has no columns of known types",
+    "ties_by_key:_of_limit": "a limit below projections; else the text ends in none",
     "unique_keys:_of_both_sides": "a full join below filters, windows and limits; else there is no such key",
     "union_types:refuse_mixed": "the two set operations",
     "union_types:with_typed_nulls.typed": "the parts of a union; anything else has no untyped NULL to type",

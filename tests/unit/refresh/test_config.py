@@ -54,6 +54,7 @@ def test_one_name_or_a_list_of_names_is_a_key() -> None:
         ({**AUTOMATIC, "auto": {"accept": "float_sum"}}, ["auto is", "'accept': 'float_sum'"]),
         ({**AUTOMATIC, "auto": {"accept": False}}, ["auto is", "'accept': False"]),
         ({**AUTOMATIC, "auto": {"accept": ["float_sums"]}}, ["auto is", "'float_sums'", "float_sum,"]),
+        ({**AUTOMATIC, "auto": {"ties": True}}, ["auto is", "'ties': True", "'by_key'"]),
         ({**AUTOMATIC, "auto": {"accept": [["ties"]]}}, ["auto is", "[['ties']]"]),
         ({**AUTOMATIC, "full_refresh_above": "0.3"}, ["full_refresh_above is '0.3'"]),
         ({**AUTOMATIC, "full_refresh_above": True}, ["full_refresh_above is True"]),
@@ -174,6 +175,13 @@ def test_what_is_accepted_of_a_result_and_strictness_are_told_apart(
 ) -> None:
     config = parse_config("m", {**AUTOMATIC, **given})
     assert [config.auto, sorted(config.accept)] == [strict, accept]
+
+
+def test_ties_are_decided_by_the_key_where_that_is_asked_for() -> None:
+    assert parse_config("m", AUTOMATIC).ties == ""
+    assert parse_config("m", {**AUTOMATIC, "auto": {"ties": None}}).ties == ""
+    both = parse_config("m", {**AUTOMATIC, "auto": {"ties": "by_key", "strict": True}})
+    assert (both.ties, both.auto) == ("by_key", "strict")
 
 
 def test_a_share_and_a_flag_are_as_they_were_given() -> None:
