@@ -23,6 +23,7 @@ from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invoca
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.state_tree import ShownState, shown_states
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -36,6 +37,7 @@ class ModelPlan:
     :param is_asked_for: whether its config ``full_refresh`` requests a rebuild in each run.
     :param before: models of the same selection that this one reads and that may change first.
     :param advice: obstacles to incremental refreshes, with lines of the model's file.
+    :param states: its auxiliary views, in the order of their refreshes.
     """
 
     model: str
@@ -45,6 +47,7 @@ class ModelPlan:
     before: tuple[str, ...]
     path: str
     advice: tuple[Advice, ...]
+    states: tuple[ShownState, ...] = ()
 
 
 def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
@@ -87,7 +90,8 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
             if key in node.depends_on.nodes and key != unique_id
         )
         advice = tuple(advice_for(operator.catalog, name, model, target.project_root))
-        plans.append(ModelPlan(node.name, name, plan, rebuild, before, node.original_file_path, advice))
+        path, states = node.original_file_path, tuple(shown_states(operator.catalog, name, plan))
+        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states))
     return plans
 
 

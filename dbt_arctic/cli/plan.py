@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,8 +76,8 @@ def reasons(entry: ModelPlan) -> list[str]:
     for upstream in plan.changed if plan.action == "incremental" else []:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows is not None else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
-    if isinstance(plan, OverState) and plan.action in ("incremental", "full"):
-        found.append(f"through the auxiliary state {plan.state.name.identifier}")
+    if plan.action != "nothing":
+        found.extend(_state_lines(entry))
     if plan.reading.time_moved and plan.action == "incremental":
         found.append("the query uses the current time, which has moved since the last refresh")
     for advice in entry.advice:
@@ -91,6 +92,26 @@ def reasons(entry: ModelPlan) -> list[str]:
     if entry.before:
         found.append(f"runs after {', '.join(entry.before)}")
     return found
+
+
+def _state_lines(entry: ModelPlan) -> list[str]:
+    """The auxiliary views as a tree: below each what it reads. A view that is read twice is shown once."""
+    below = {state.name.dotted: state for state in entry.states}
+    lines: list[str] = []
+
+    def add(names: Iterable[str], depth: int) -> None:
+        for name in names:
+            state = below.pop(name, None)
+            if state is None:
+                continue
+            what = "follows" if state.action is None else WORDS[state.action]
+            others = ", ".join(one.rpartition(".")[2] for one in state.reads)
+            lines.append(f"{'  ' * depth}state {state.name.identifier}: {what}; reads {others}")
+            add(reversed(state.reads), depth + 1)
+
+    for state in reversed(entry.states):
+        add([state.name.dotted], 0)
+    return ["through its auxiliary states:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
@@ -129,6 +150,15 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
             for upstream in plan.reading.upstreams.values()
         ],
     }
+    found["states"] = [
+        {
+            "relation": state.name.dotted,
+            "key": list(state.key),
+            "reads": list(state.reads),
+            "refresh": state.action,
+        }
+        for state in entry.states
+    ]
     found["stages"] = [
         {
             "name": stage.name,

@@ -8,6 +8,7 @@ import pytest
 
 from dbt_arctic.auto import nested_view, plan_table, refresh_model
 from dbt_arctic.auto.auxiliary_tables import find_states
+from dbt_arctic.auto.state_tree import shown_states
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.auxiliary import shared_view
 from tests.spark.keyed.test_auto_nested_views import MODELS, Shop
@@ -63,13 +64,25 @@ def chained(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Chained:
     return Chained(shop)
 
 
-def test_it_equals_its_query_after_any_change_wherever_a_run_ends(chained: Chained) -> None:
+def test_it_equals_its_query_after_any_change_wherever_a_run_ends(
+    chained: Chained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chained.refresh(MODEL)
     states = chained.states()
     assert [one.name.identifier.partition("__")[2] for one in states] == ["state", "state_2"]
     assert states[0].column_names[:2] == ("customer", "day"), "what the other reads comes first"
     assert chained.rows(MODEL) == chained.expected(MODEL)
     chained.change()
+    name = chained.sales.name.sibling(MODEL)
+    shown = shown_states(chained.context.catalog, name, chained.plan(MODEL))
+    assert [(one.name, one.action) for one in shown] == [
+        (states[0].name, "incremental"),
+        (states[1].name, None),
+    ]
+    assert [set(one.reads) for one in shown] == [
+        {chained.sales.name.dotted},
+        {states[0].name.dotted, chained.customers.name.dotted},
+    ]
     ran = chained.sales.session.statements.ran
     ran.clear()
     outcome = chained.refresh(MODEL)
@@ -80,9 +93,22 @@ def test_it_equals_its_query_after_any_change_wherever_a_run_ends(chained: Chain
     for number in (2, 3):
         chained.change()
         assert chained.dies_before_commit(number)
+        plan = chained.plan(MODEL)
+        shown = shown_states(chained.context.catalog, name, plan)
+        assert [one.action for one in shown] == ["nothing", ["incremental", "nothing"][number - 2]]
+        assert plan.action == "incremental"
         chained.customers.upsert([chained.customer(number)])
         outcome = chained.refresh(MODEL)
         assert str(outcome.choice).startswith("INCREMENTAL"), outcome
         assert chained.rows(MODEL) == chained.expected(MODEL), number
     assert chained.states() == states, "kept, not built anew"
     assert str(chained.refresh(MODEL).choice) == "SKIP (no upstream change)"
+    monkeypatch.setattr(shared_view, "WORTH_OPERATORS", 1_000)
+    chained.change()
+    chained.refresh(MODEL)
+    assert chained.rows(MODEL) == chained.expected(MODEL)
+    assert chained.states() == states[:1], "the other is of no use any more"
+    chained.sales.upsert([{**chained.sale(1), "customer": 3, "day": None}])
+    assert "FULL (without-state)" in chained.refresh(MODEL).message, "a keyed table has no key that is NULL"
+    assert chained.rows(MODEL) == chained.expected(MODEL)
+    assert chained.states() == []
