@@ -88,6 +88,10 @@ class Duck:
         self.connection = duckdb.connect(":memory:", config={"threads": 1})
         self.connection.execute("CREATE MACRO arctic_bucket(n, v) AS hash(v) % n")
         self.connection.execute("CREATE MACRO spark_partition_id() AS 0")
+        names = " ".join(f"WHEN '{duck}' THEN '{spark}'" for duck, spark in _FROM_DUCK.items())
+        self.connection.execute(
+            f"CREATE MACRO spark_typeof(v) AS CASE typeof(v) {names} ELSE lower(typeof(v)) END"
+        )
         self.connection.execute("CREATE MACRO timestamp_seconds(s) AS make_timestamp(s * 1000000)")
         self._schemas: dict[str, list[ColumnInfo]] = {}
 
@@ -115,6 +119,10 @@ class Duck:
         lines = (", ".join(map(sql_literal, row, types)) for row in rows)
         values = ", ".join(f"({line})" for line in lines)
         self._execute(f"CREATE TABLE {name} AS SELECT * FROM (VALUES {values}) AS t({names})")
+
+    def keep(self, name: str, text: str) -> None:
+        """:param text: a query of DuckDB's, as of ``translate``."""
+        self._execute(f"CREATE TABLE {name} AS {text}")
 
     def drop(self, name: str) -> None:
         self._execute(f"DROP TABLE IF EXISTS {name}")
@@ -173,5 +181,6 @@ def _translate(shape: str) -> str:
     (translated,) = sqlglot.transpile(shape, read="spark", write="duckdb")
     # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
     translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
+    translated = re.sub(r"\bTYPEOF\(", "spark_typeof(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bRANGE\((\d+)\)", r"(SELECT range AS id FROM range(\1))", translated)
     return re.sub(r'"?\blake"?\."?system"?\."?bucket"?\(', "arctic_bucket(", translated, flags=re.IGNORECASE)

@@ -237,7 +237,12 @@ class Lake:
             sequence_number=table.last_sequence,
             timestamp_ms=self.clock(),
             operation=operation,
-            summary=dict(summary),
+            # Rows that deletion vectors hide are still in their files.
+            summary={
+                **summary,
+                "total-data-files": str(len(files)),
+                "total-records": str(sum(len(file.rows) for file, _ in files)),
+            },
             fields=table.fields,
             files=files,
         )

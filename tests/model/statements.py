@@ -23,6 +23,12 @@ _WHEN = re.compile(
     r"WHEN (?P<not>NOT )?MATCHED(?: AND (?P<condition>.*?))? THEN "
     r"(?P<do>DELETE|UPDATE SET (?P<set>.*)|INSERT \((?P<columns>.*?)\) VALUES \((?P<values>.*)\))"
 )
+_TEMPORARY = re.compile(
+    rf"{_TEXT}|{_PART}\.{_PART}\.{_PART}|\.{_PART}|{_PART}(?=[.(])(?<!`global_temp`)"
+    rf"|(?P<global>`global_temp`\.)?(?P<name>{_PART})"
+)
+KEPT = "kept in memory"
+"""In place of a catalog: where the rows of temporary views are."""
 _SNAPSHOT_PROPERTY = "snapshot-property."
 _SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
@@ -67,19 +73,41 @@ def split_list(text: str) -> list[str]:
 
 
 @dataclass
+class TemporaryView:
+    """A view of a session, or of all sessions.
+
+    :param keeps: whether its rows are kept, from the first query that reads them.
+    :param rows: the DuckDB table with the rows that are kept.
+    """
+
+    sql: str
+    keeps: bool = False
+    rows: str = ""
+
+    def drop(self, duck: Duck) -> None:
+        if self.rows:
+            duck.drop(self.rows)
+
+
+@dataclass
 class Shared:
     """What the sessions of one lake share: the rows of snapshots as DuckDB tables, made when first read."""
 
     lake: Lake
     duck: Duck
     made: dict[tuple[int, tuple[Field, ...]], str] = field(default_factory=dict)
+    views: dict[str, TemporaryView] = field(default_factory=dict)
+    """Global temporary views."""
     _count: int = 0
+
+    def new_name(self) -> str:
+        self._count += 1
+        return f"snapshot_{id(self)}_{self._count}"
 
     def physical(self, commit: Commit | None, fields: tuple[Field, ...]) -> str:
         key = (0 if commit is None else commit.snapshot_id, fields)
         if key not in self.made:
-            self._count += 1
-            name = f"snapshot_{id(self)}_{self._count}"
+            name = self.new_name()
             columns = [(one.name, duck_type(one.type)) for one in fields]
             columns += [("_row_id", "BIGINT"), ("_last_updated_sequence_number", "BIGINT")]
             ids = [one.field_id for one in fields]
@@ -95,6 +123,9 @@ class Shared:
         for name in self.made.values():
             self.duck.drop(name)
         self.made.clear()
+        for view in self.views.values():
+            view.drop(self.duck)
+        self.views.clear()
 
 
 @dataclass
@@ -107,6 +138,8 @@ class Interpreter:
     shared: Shared
     conf: dict[str, str] = field(default_factory=dict)
     caches: bool = False
+    views: dict[str, TemporaryView] = field(default_factory=dict)
+    """Temporary views of this session."""
     _cached: dict[tuple[str, str], tuple[Commit | None, tuple[Field, ...]]] = field(default_factory=dict)
 
     @property
@@ -138,11 +171,31 @@ class Interpreter:
             names = ", ".join(f"`{column}`" for column, _, _ in view.columns)
             return f"(SELECT {names} FROM ({self._expanded(view.sql)}))"
 
-        return re.sub(rf"({_NAME})(?![.(`])", expand, sql)
+        return re.sub(rf"({_NAME})(?![.(`])", expand, _TEMPORARY.sub(self._temporary, sql))
+
+    def _temporary(self, found: re.Match[str]) -> str:
+        """The text of a temporary view, or a name like a table's for the rows that are kept of it."""
+        if not (name := found["name"]):
+            return found.group()
+        views, of = (self.shared.views, "global") if found["global"] else (self.views, "session")
+        view = views.get(unquote(name))
+        if view is None:
+            return found.group()
+        return f"`{KEPT}`.`{of}`.{name}" if view.keeps else f"({self._expanded(view.sql)})"
+
+    def kept_rows(self, view: TemporaryView) -> str:
+        """The DuckDB table with the rows of a view: they are computed once."""
+        if not view.rows:
+            text = self.shared.duck.translate(self._expanded(view.sql), self._resolve)
+            view.rows = self.shared.new_name()
+            self.shared.duck.keep(view.rows, text)
+        return view.rows
 
     def _resolve(self, reference: str, hidden: bool) -> str:
         text, _, version = reference.partition(" VERSION AS OF ")
-        _, schema, name, *rest = parts_of(text)
+        catalog, schema, name, *rest = parts_of(text)
+        if catalog == KEPT:
+            return self.kept_rows((self.shared.views if schema == "global" else self.views)[name])
         table = self.lake.table(schema, name)
         if version:
             commit = table.require_commit(int(version))
@@ -329,10 +382,54 @@ def _comment(session: Interpreter, found: re.Match[str]) -> int:
     return -1
 
 
-@statement(rf"DROP (?P<kind>TABLE|VIEW) IF EXISTS (?P<name>{_NAME})(?: PURGE)?")
+@statement(rf"DROP (?P<kind>TABLE|VIEW) (?P<lenient>IF EXISTS )?(?P<name>{_NAME})(?: PURGE)?")
 def _drop(session: Interpreter, found: re.Match[str]) -> int:
     _, schema, name = parts_of(found["name"])
+    if not found["lenient"]:
+        (session.lake.table if found["kind"] == "TABLE" else session.lake.view)(schema, name)
     session.lake.drop(schema, name, Table if found["kind"] == "TABLE" else View)
+    return -1
+
+
+@statement(rf"CACHE (?P<lazy>LAZY )?TABLE (?P<name>{_PART}) AS\n(?P<sql>.*)")
+def _cache_query(session: Interpreter, found: re.Match[str]) -> int:
+    name = unquote(found["name"])
+    if name in session.views:
+        raise Refused(f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create the temporary view `{name}`")
+    session.schema(found["sql"])  # it is analysed now, whenever it runs
+    session.views[name] = TemporaryView(found["sql"], keeps=True)
+    if not found["lazy"]:
+        session.kept_rows(session.views[name])
+    return -1
+
+
+@statement(rf"CREATE OR REPLACE (?P<global>GLOBAL )?TEMPORARY VIEW (?P<name>{_PART}) AS\n(?P<sql>.*)")
+def _temporary_view(session: Interpreter, found: re.Match[str]) -> int:
+    session.schema(found["sql"])
+    views = session.shared.views if found["global"] else session.views
+    name = unquote(found["name"])
+    if name in views:
+        views[name].drop(session.shared.duck)
+    views[name] = TemporaryView(found["sql"])
+    return -1
+
+
+@statement(rf"CACHE TABLE `global_temp`\.(?P<name>{_PART})")
+def _cache_view(session: Interpreter, found: re.Match[str]) -> int:
+    view = session.shared.views.get(unquote(found["name"]))
+    if view is None:
+        raise Refused(f"[TABLE_OR_VIEW_NOT_FOUND] `global_temp`.{found['name']} cannot be found")
+    session.kept_rows(view)
+    view.keeps = True
+    return -1
+
+
+@statement(rf"DROP VIEW IF EXISTS (?P<global>`global_temp`\.)?(?P<name>{_PART})")
+def _drop_temporary(session: Interpreter, found: re.Match[str]) -> int:
+    views = session.shared.views if found["global"] else session.views
+    view = views.pop(unquote(found["name"]), None)
+    if view is not None:
+        view.drop(session.shared.duck)
     return -1
 
 

@@ -54,7 +54,8 @@ def on_branch(sql: str, branch: str) -> str:
     return sql.replace("{t}", f"{{t}}.`branch_{branch}`", 1)
 
 
-# One statement a line. @n is the snapshot after the n-th line; a line that begins with ! is refused.
+# One statement a line. @n is the snapshot after the n-th line; a line that begins with ! is refused. A query
+# after ? runs in the session of the statements, and its rows are compared.
 SCRIPT = [
     CREATE,
     insert(5001, (1, 1, "U"), (2, 2, "U"), (3, 3, "U")),
@@ -107,8 +108,28 @@ SCRIPT = [
     "ALTER TABLE {t} DROP TAG IF EXISTS `kept`",
     "!INSERT INTO {gone} (`id`)\nSELECT 1",
     "!SELECT * FROM {gone}",
+    "!DROP TABLE {gone} PURGE",
+    "!DROP VIEW {gone}",
+    insert(5009, (50, 1, "U")),
+    # Rows that a session keeps of a version, from the first query that reads them.
+    "CACHE LAZY TABLE `kept` AS\nSELECT `id` FROM {t} VERSION AS OF @head",
+    insert(5010, (60, 1, "U"), (61, 1, "U")),
+    "?SELECT count(*), CAST(min(k.`id`) AS STRING), typeof(min(k.`id`)) FROM `kept` AS k",
+    "!CACHE LAZY TABLE `kept` AS\nSELECT 1 AS `id`",
+    "!CACHE LAZY TABLE `others` AS\nSELECT `missing` FROM {t} VERSION AS OF @head",
+    "DROP VIEW IF EXISTS `kept`",
+    "DROP VIEW IF EXISTS `kept`",
+    "!?SELECT count(*) FROM `kept`",
+    "CREATE OR REPLACE GLOBAL TEMPORARY VIEW `of_all` AS\nSELECT `id` FROM {t} VERSION AS OF @head",
+    "CACHE TABLE `global_temp`.`of_all`",
+    "?SELECT count(*) FROM `global_temp`.`of_all`",
+    "CREATE OR REPLACE GLOBAL TEMPORARY VIEW `of_all` AS\nSELECT 1 AS `id`",
+    "?SELECT * FROM `global_temp`.`of_all` AS a",
+    "DROP VIEW IF EXISTS `global_temp`.`of_all`",
+    "!?SELECT count(*) FROM `global_temp`.`of_all`",
+    "!CACHE TABLE `global_temp`.`of_all`",
 ]
-SUMMARY = ("arctic.txn", "arctic.merged", "added-records")
+SUMMARY = ("arctic.txn", "arctic.merged", "added-records", "total-records")
 
 
 class Side:
@@ -122,7 +143,7 @@ class Side:
         self.after: dict[int, int] = {}
 
     def run(self, place: int, line: str) -> str:
-        """``refused`` or nothing."""
+        """``refused``, or the rows of a query that is compared."""
 
         def at(found: re.Match[str]) -> str:
             if found[1] == "now":
@@ -130,10 +151,13 @@ class Side:
             state = self.state()
             return str(state.current_snapshot_id if found[1] == "head" else self.after[int(found[1])])
 
-        sql = line.removeprefix("!").replace("{t}", self.table.sql)
+        compared, sql = line.removeprefix("!").startswith("?"), line.lstrip("!?")
+        sql = sql.replace("{t}", self.table.sql)
         sql = sql.replace("{argument}", self.table.procedure_argument())
         sql = re.sub(r"@(\w+)", at, sql.replace("{gone}", self.world.name("gone").sql))
         try:
+            if compared:
+                return str([tuple(row) for row in self.process.query(sql)])
             if sql.startswith("SELECT"):
                 self.world.query(sql)
             else:
@@ -189,9 +213,11 @@ class Side:
 def test_both_do_the_same(spark_world: SparkWorld, memory_world: MemoryWorld) -> None:
     real, model = Side(spark_world), Side(memory_world)
     for place, line in enumerate(SCRIPT):
-        expected = "refused" if line.startswith("!") else ""
-        assert real.run(place, line) == expected, line
-        assert model.run(place, line) == expected, line
+        told = real.run(place, line)
+        assert (told == "refused") == line.startswith("!"), line
+        assert model.run(place, line) == told, line
+        if line.lstrip("!").startswith("?"):
+            continue
         assert model.described() == real.described(), line
 
 
