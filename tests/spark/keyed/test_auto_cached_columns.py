@@ -67,6 +67,7 @@ def test_nothing_is_asked_again(asking: Asking) -> None:
     assert asking.asked == 0
 
 
+@pytest.mark.modelled
 def test_another_name_of_a_column_is_seen(asking: Asking) -> None:
     """Though what is computed for it is the same to the letter."""
     sql = asking.model.sql
@@ -77,6 +78,7 @@ def test_another_name_of_a_column_is_seen(asking: Asking) -> None:
     assert asking.asked
 
 
+@pytest.mark.modelled
 def test_another_query_is_seen(asking: Asking) -> None:
     asking.model.sql = asking.model.sql.replace("FROM", "FROM /* others */").replace("> 2", "> 3")
     asking.model.sql = asking.model.sql.replace("GROUP BY", "WHERE id <> 4 GROUP BY")

@@ -23,6 +23,7 @@ BY_HISTORY = True
 """The tests of this module are about that."""
 
 
+@pytest.mark.modelled
 def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
@@ -56,6 +57,7 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     assert [tuple(row) for row in rows] == [(0, 0), (1, 10), (2, 10)]
 
 
+@pytest.mark.modelled
 def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
@@ -211,6 +213,7 @@ def test_a_spark_that_ends_ends_the_refresh(shop: Any, sql: str) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("having", ["", " HAVING count(*) > 1"])
 def test_groups_that_no_table_can_be_bucketed_by_have_no_state(shop: Any, having: str) -> None:
     orders = shop.table()

@@ -33,6 +33,7 @@ def model(orders: Orders) -> Model:
     return made
 
 
+@pytest.mark.modelled
 def test_it_is_built_anew(orders: Orders, model: Model) -> None:
     assert model.refresh() == "FULL (changed-columns)"
     assert model.rows() == model.rows(model.sql)
@@ -40,6 +41,7 @@ def test_it_is_built_anew(orders: Orders, model: Model) -> None:
     assert model.refresh() == "INCREMENTAL (1 keys)"
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     ("setting", "error", "says"),
     [
@@ -66,6 +68,7 @@ def test_or_it_is_an_error(model: Model, setting: dict[str, Any], error: Any, sa
 GROUPS = "SELECT id % 3 AS part, sum(amount) AS s FROM {} GROUP BY 1 HAVING count(*) > 1"
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     ("setting", "error"),
     [({"auto": "strict"}, ConfigError), ({"on_schema_change": "fail"}, SchemaChanged)],
@@ -88,6 +91,7 @@ def test_over_a_state_it_is_an_error_too(orders: Orders, setting: dict[str, Any]
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_over_a_state_a_full_refresh_is_called_one(orders: Orders) -> None:
     model = Model(orders, "part", GROUPS.format(orders.name.sql))
     model.refresh()
@@ -102,6 +106,7 @@ def test_over_a_state_a_full_refresh_is_called_one(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_model_with_hidden_columns_too(orders: Orders) -> None:
     model = Model(
         orders, "part", f"SELECT id % 2 AS part, avg(amount) AS a FROM {orders.name.sql} GROUP BY 1"

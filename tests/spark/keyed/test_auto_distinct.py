@@ -135,6 +135,7 @@ def test_where_stored_counts_are_not_those_of_the_rows_all_groups_are_computed_a
     assert str(refreshed(orders, model, sql).choice) == "FULL (failed)"
 
 
+@pytest.mark.modelled
 def test_a_state_that_was_kept_by_other_columns_is_built_anew(shop: Any) -> None:
     """Two expressions have no count of touched values, so the state of the first is all rows of the query."""
     orders = shop.table()
@@ -159,6 +160,7 @@ def test_a_state_that_was_kept_by_other_columns_is_built_anew(shop: Any) -> None
     assert keys[0] != keys[1]
 
 
+@pytest.mark.modelled
 def test_having_a_limit_and_images_go_with_counts_of_different_values(shop: Any) -> None:
     chance = random.Random(3)
     orders = shop.table()

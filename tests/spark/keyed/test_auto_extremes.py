@@ -61,6 +61,7 @@ def joined(groups: Any, values: Any, shown: str = BOTH, parts: int = 3) -> str:
     )
 
 
+@pytest.mark.modelled
 def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
     """A row whose both sides change: its new value meets its old group for a moment."""
     groups, values = shop.table("groups"), shop.table("values")
@@ -111,6 +112,7 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
     assert 0 < len(asked) < ROUNDS
 
 
+@pytest.mark.modelled
 def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
     values = shop.table("values")
     values.build([{"id": 1, "amount": 7}])
@@ -130,6 +132,7 @@ def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
     assert refreshed() == [(3, 1)]
 
 
+@pytest.mark.modelled
 def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     assert str(outcome.choice) == "INCREMENTAL (2 keys)"
 
 
+@pytest.mark.modelled
 def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compaction(
     shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None]
 ) -> None:
@@ -228,6 +232,7 @@ class Ends:
         ]
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(("shown", "spare"), first(1, ENDS))
 def test_an_end_that_is_not_shown_is_unknown_or_right(shop: Any, shown: str, spare: str) -> None:
     """Groups of one value, of two, and with NULLs, which come and go."""
@@ -284,6 +289,7 @@ def test_an_end_that_is_not_shown_ends_no_refresh(
     assert model.rows(f"SELECT * FROM {model.name.sql}") == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(
     shop: Any, asked: list[None]
 ) -> None:

@@ -300,6 +300,7 @@ def test_a_state_of_other_types_is_built_anew_and_says_why(unbuilt: Orders) -> N
     assert model.follows().startswith("INCREMENTAL")
 
 
+@pytest.mark.modelled
 def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -> None:
     counts = "count(*) AS _rows, count(*) AS n, count(amount) AS _added_n"
     shown = f"{counts}, max(amount) AS hi, min(amount) AS _stored_hi"

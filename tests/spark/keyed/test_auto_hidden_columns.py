@@ -63,6 +63,7 @@ def test_one_statement_adds_what_changed(orders: Orders, model: Model) -> None:
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(("many", "buckets"), [(20, 8), (21, 1)])
 def test_as_many_buckets_as_groups_there_may_be(
     orders: Orders, monkeypatch: pytest.MonkeyPatch, many: int, buckets: int
@@ -77,6 +78,7 @@ def test_as_many_buckets_as_groups_there_may_be(
     assert table.layout.buckets == buckets
 
 
+@pytest.mark.modelled
 def test_a_model_that_is_a_state_itself_gets_no_other(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_model_that_is_a_state_itself_gets_no_other(
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_group_comes_and_goes_and_extremes_leave(orders: Orders, model: Model) -> None:
     orders.delete([{"id": number} for number in range(20) if number % 3 == 1])
     model.refresh()
@@ -105,6 +108,7 @@ def test_a_group_comes_and_goes_and_extremes_leave(orders: Orders, model: Model)
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_single_row_is_its_own_state(orders: Orders) -> None:
     sql = f"SELECT 0 AS one, sum(amount) AS total, avg(amount) AS average FROM {orders.name.sql}"
     model = Model(orders, "one", sql)
@@ -137,6 +141,7 @@ def test_nobody_sees_what_it_keeps(orders: Orders, model: Model) -> None:
         assert columns(model, sql) == [*SHOWN, "_action"]
 
 
+@pytest.mark.modelled
 def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Model) -> None:
     orders.upsert([{"id": 1, "amount": 40}])
     model.refresh()
@@ -150,6 +155,7 @@ def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Mode
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_other_sql_has_what_it_needs_or_is_refreshed_by_keys(orders: Orders, model: Model) -> None:
     table = as_table(model).table
     sql = model.sql
@@ -170,6 +176,7 @@ def test_other_sql_has_what_it_needs_or_is_refreshed_by_keys(orders: Orders, mod
     assert as_table(model).table.columns == table.columns
 
 
+@pytest.mark.modelled
 def test_a_hidden_sum_of_another_type_is_none(orders: Orders) -> None:
     sql = f"SELECT amount % 3 AS part, avg(amount) AS average FROM {orders.name.sql} GROUP BY amount % 3"
     model = Model(orders, "part", sql)
@@ -183,6 +190,7 @@ def test_a_hidden_sum_of_another_type_is_none(orders: Orders) -> None:
     assert as_table(model).table.hidden == ("_rows", "_sum_1", "_count_1")
 
 
+@pytest.mark.modelled
 def test_other_columns_are_another_table(orders: Orders, model: Model) -> None:
     model.sql = f"SELECT amount % 3 AS part, min(amount) AS low FROM {orders.name.sql} GROUP BY amount % 3"
     model.refresh()
@@ -193,6 +201,7 @@ def test_other_columns_are_another_table(orders: Orders, model: Model) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_model_over_it_reads_what_it_shows(orders: Orders, model: Model) -> None:
     other = Model(orders, "part", f"SELECT * FROM {model.name.sql}")
     other.name = Name(model.name.catalog, model.name.schema, "other")
@@ -204,6 +213,7 @@ def test_a_model_over_it_reads_what_it_shows(orders: Orders, model: Model) -> No
     assert other.rows() == model.rows()
 
 
+@pytest.mark.modelled
 def test_it_keeps_what_its_rows_were(orders: Orders, model: Model) -> None:
     model.config = replace(model.config, before_images=True)
     before = model.rows()
@@ -256,6 +266,7 @@ def test_short_integers_are_not_kept_as_long_ones(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_names_in_capitals(orders: Orders) -> None:
     sql = f"""SELECT amount % 3 AS Part, max(amount) - min(amount) AS Spread,
   sum(CASE WHEN amount BETWEEN 5 AND 15 THEN amount END) AS S
@@ -276,6 +287,7 @@ FROM {orders.name.sql} GROUP BY amount % 3"""
     assert (2, 15, None) in model.rows()
 
 
+@pytest.mark.modelled
 def test_rows_of_another_hand_are_put_right(orders: Orders, model: Model) -> None:
     context, name = model.session.context, model.name
     modify(context, name, parse_modification(f"DELETE FROM {name.sql} WHERE part = 1"))
@@ -295,6 +307,7 @@ def test_a_table_that_is_plain_again_shows_no_more(orders: Orders, model: Model)
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_full_refresh_keeps_the_buckets_that_a_table_has_grown_to(orders: Orders, model: Model) -> None:
     assert as_table(model).table.layout.buckets == 1
     sql, context = model.sql, model.session.context

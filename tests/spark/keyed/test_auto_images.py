@@ -105,6 +105,7 @@ def test_images_are_no_changes_for_who_counts_them(chain: Chain) -> None:
     assert plan.changed_rows == 3
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("seed", range(extent(1, 3)))
 def test_random_rounds(chain: Chain, seed: int) -> None:
     """Several commits of one key between two looks; keys that go and come back; compaction and trims."""
@@ -127,6 +128,7 @@ def test_random_rounds(chain: Chain, seed: int) -> None:
     assert looked_up == 0
 
 
+@pytest.mark.modelled
 def test_where_one_commit_has_none_what_rows_were_is_looked_up(chain: Chain) -> None:
     chain.orders.upsert([{"id": 7, "amount": 9}])
     chain.refresh(chain.paid)
@@ -136,6 +138,7 @@ def test_where_one_commit_has_none_what_rows_were_is_looked_up(chain: Chain) -> 
     assert chain.looked_up
 
 
+@pytest.mark.modelled
 def test_a_commit_without_rows_has_nothing_to_keep(chain: Chain) -> None:
     chain.orders.upsert([{"id": 2, "amount": 1}])
     assert str(chain.refresh(chain.paid).choice) == "INCREMENTAL (0 keys)"

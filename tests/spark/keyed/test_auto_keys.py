@@ -18,6 +18,7 @@ def orders(shop: Any) -> Orders:
     return made
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     "twice", first(1, [{"id": 3, "amount": 7}, {"id": 50, "amount": 7}]), ids=["moved", "new"]
 )
@@ -54,6 +55,7 @@ def test_what_is_proved_is_not_counted(orders: Orders, key: str, sql: str) -> No
         assert model.asked_for("Window") == 0
 
 
+@pytest.mark.modelled
 def test_what_is_not_proved_is_counted_once(orders: Orders) -> None:
     model = Model(orders, "amount", f"SELECT amount, id FROM {orders.name.sql}")
     model.refresh()

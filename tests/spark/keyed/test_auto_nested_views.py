@@ -203,6 +203,7 @@ def test_a_subquery_in_a_select_list_over_a_state(of_sales: Shop, monkeypatch: p
         assert of_sales.rows("well sold") == of_sales.expected("well sold")
 
 
+@pytest.mark.modelled
 def test_rows_that_are_most_of_what_there_is_are_not_kept(
     of_sales: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +255,7 @@ def test_nothing_but_the_state_is_read_of_the_large_table(of_sales: Shop) -> Non
     assert state.base.sql in writes[1]
 
 
+@pytest.mark.modelled
 def test_a_plan_names_what_has_changed_wherever_it_is_read(of_sales: Shop) -> None:
     of_sales.refresh("counted")
     of_sales.customers.upsert([{"id": 90, "city": "A", "credit": 3}])
@@ -266,6 +268,7 @@ def test_a_plan_names_what_has_changed_wherever_it_is_read(of_sales: Shop) -> No
     assert [one.name for one in of_sales.plan("counted").changed] == [of_sales.sales.name]
 
 
+@pytest.mark.modelled
 def test_both_read_what_both_read_at_one_version(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A join inside reads the customers, too; these change between the state's refresh and the model's."""
     monkeypatch.setitem(
@@ -298,6 +301,7 @@ def test_both_read_what_both_read_at_one_version(of_sales: Shop, monkeypatch: py
     assert of_sales.rows("shares") == of_sales.expected("shares") != before
 
 
+@pytest.mark.modelled
 def test_a_run_that_ended_in_between_is_finished_by_the_next(of_sales: Shop) -> None:
     of_sales.refresh("counted")
     of_sales.change()
@@ -322,6 +326,7 @@ def test_a_run_that_ended_in_between_is_finished_by_the_next(of_sales: Shop) -> 
     assert of_sales.sales.name.dotted not in read, "the state reads that"
 
 
+@pytest.mark.modelled
 def test_a_group_without_a_value_ends_the_state(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a row of the query like any other, and none that a keyed table can have."""
     monkeypatch.setitem(
@@ -340,6 +345,7 @@ def test_a_group_without_a_value_ends_the_state(of_sales: Shop, monkeypatch: pyt
     assert of_sales.rows("totals") == of_sales.expected("totals")
 
 
+@pytest.mark.modelled
 def test_a_group_whose_value_goes_ends_the_state_and_costs_no_row(
     of_sales: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,12 +383,14 @@ def test_a_state_that_others_keep_refreshing_is_done_without_and_stays(
     assert of_sales.rows("ends") == of_sales.expected("ends")
 
 
+@pytest.mark.modelled
 def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nested_view, "WORTH_ROWS", 61)
     of_sales.refresh("best")
     assert of_sales.state("best") is None
 
 
+@pytest.mark.modelled
 def test_strict_is_about_the_outer_query_as_well(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_table, "SMALL", 0)
     monkeypatch.setattr(refresh_model, "_LITTLE", 0)

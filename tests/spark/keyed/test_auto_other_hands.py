@@ -46,6 +46,7 @@ def delete_by_hand(model: Model) -> None:
     modify(model.session.context, name, parse_modification(f"DELETE FROM {name.sql} WHERE {key} = 1"))
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("step", ["create_branch", "refresh"])
 def test_what_others_write_during_a_refresh_is_put_right(orders: Orders, model: Model, step: str) -> None:
     orders.upsert([{"id": 5, "amount": 70}])
@@ -63,6 +64,7 @@ def test_what_others_write_during_a_refresh_is_put_right(orders: Orders, model: 
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_a_rollback_to_what_others_wrote_is_no_refresh(orders: Orders, model: Model) -> None:
     context = model.session.context
     delete_by_hand(model)

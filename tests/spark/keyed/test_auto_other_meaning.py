@@ -23,6 +23,7 @@ def orders(shop: Any) -> Orders:
     return made
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     "changed",
     first(
@@ -47,6 +48,7 @@ def test_a_model_over_a_state_follows_its_sql(orders: Orders, changed: str) -> N
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_a_state_that_cannot_tell_what_the_model_asks_now_is_given_up(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "amount": "decimal(28,10)"})
     orders.build([{"id": number, "amount": number} for number in range(20)])
@@ -62,6 +64,7 @@ def test_a_state_that_cannot_tell_what_the_model_asks_now_is_given_up(shop: Any)
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_rows_of_one_key_in_the_model_leave_its_state(orders: Orders) -> None:
     by_two = "GROUP BY id % 3, amount > 90 HAVING count(*) > 0"
     summed = f"SELECT id % 3 AS part, sum(amount) AS amount FROM {orders.name.sql} {by_two}"
@@ -78,6 +81,7 @@ def test_rows_of_one_key_in_the_model_leave_its_state(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_state_that_gets_a_key_of_null_is_given_up(orders: Orders) -> None:
     part = "CASE WHEN amount < 90 THEN amount % 3 END"
     summed = (
@@ -95,6 +99,7 @@ def test_a_state_that_gets_a_key_of_null_is_given_up(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_compacted_state_is_no_change(orders: Orders) -> None:
     model = Model(orders, "part", BY_PART.format(orders.name.sql, " HAVING count(*) > 1"))
     model.refresh()
@@ -105,6 +110,7 @@ def test_a_compacted_state_is_no_change(orders: Orders) -> None:
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_a_key_that_only_the_first_rows_have_once_needs_no_state(orders: Orders) -> None:
     model = Model(orders, "part", f"SELECT amount % 3 AS part, id FROM {orders.name.sql} ORDER BY id LIMIT 3")
     model.refresh()

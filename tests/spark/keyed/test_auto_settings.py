@@ -28,6 +28,7 @@ def passed(session: Session, name: Name) -> int:
     return sum(session.query(f"SELECT count(*) FROM {side.sql}")[0][0] for side in (table.base, table.change))
 
 
+@pytest.mark.modelled
 def test_more_changed_rows_than_the_share_are_a_full_refresh_before_anything_runs(shop: Any) -> None:
     orders = shop.table()
     name = orders.name.sql
@@ -54,6 +55,7 @@ def test_more_changed_rows_than_the_share_are_a_full_refresh_before_anything_run
     assert right(model)
 
 
+@pytest.mark.modelled
 def test_more_affected_keys_than_the_share_are_a_full_refresh_once_they_are_counted(shop: Any) -> None:
     """Few rows have changed, and which keys they touch only a join tells."""
     orders, customers = shop.table(), shop.table("customers")

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -73,6 +75,7 @@ def test_a_window_moves_with_the_days(shop: Any) -> None:
     assert model.refresh(-2).startswith("INCREMENTAL")
 
 
+@pytest.mark.modelled
 def test_sums_of_a_window_move_with_the_days(shop: Any) -> None:
     orders = shop.table("orders")
     orders.build(days(-9, 9))
@@ -101,6 +104,7 @@ def test_the_time_of_day_moves_each_time(shop: Any) -> None:
     assert model.refresh(2) == "INCREMENTAL (2 keys)"
 
 
+@pytest.mark.modelled
 def test_a_date_that_is_shown_is_the_same_all_day(shop: Any) -> None:
     orders = shop.table("orders")
     orders.build(days(0, 5))

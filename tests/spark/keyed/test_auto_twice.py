@@ -6,11 +6,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.refresh.config import parse_config
 
 
+@pytest.mark.modelled
 def test_rows_that_land_again_after_they_were_consumed_count_once(shop: Any) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])

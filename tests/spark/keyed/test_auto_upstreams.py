@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
@@ -49,6 +51,7 @@ def differing(before: list[Row], after: list[Row]) -> int:
     return sum(old.get(key) != new.get(key) for key in old.keys() | new.keys())
 
 
+@pytest.mark.modelled
 def test_a_batch_that_replaces_rows_is_followed_by_the_keys_that_it_changed(shop: Any) -> None:
     """Of the strategy ``insert_overwrite``, then of ``microbatch``."""
     orders = shop.table(types=TYPES, partition_by="day")
@@ -73,6 +76,7 @@ def test_a_batch_that_replaces_rows_is_followed_by_the_keys_that_it_changed(shop
     followed(lambda: replace_keys(context, orders.name, config, batch, day))
 
 
+@pytest.mark.modelled
 def test_a_keyed_table_that_was_built_anew_is_compared_with_what_it_was(shop: Any) -> None:
     """As long as that is there: the one generation before."""
     orders = shop.table(types=TYPES)

@@ -58,6 +58,7 @@ def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(sh
     assert list(shop.main.catalog.load_table(change.schema, change.identifier).branches) == ["main"]
 
 
+@pytest.mark.modelled
 def test_a_batch_that_is_cut_off_anywhere_is_all_there_or_not_at_all(shop: Any, cut_off: Any) -> None:
     orders = shop.table(types=TYPES)
     orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3)])

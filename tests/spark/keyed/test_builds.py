@@ -80,6 +80,7 @@ def test_files_that_users_do_not_want_open_are_open_in_a_build_all_the_same(shop
     assert len(orders.rows()) == 300
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     ("layout", "rows_of_a_task"),
     first(4, [(layout, rows) for layout in LAYOUTS for rows in (0, 4_000_000)]),

@@ -337,6 +337,7 @@ def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(
     assert model.refresh() == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_a_generation_that_is_dropped_by_hand_is_missed_by_nobody_for_long(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)

@@ -88,6 +88,7 @@ def test_partitions_may_be_transforms(shop: Any, by: str) -> None:
     assert left == ({1, 9} if by.startswith("month") else {1, 3, 4, 5, 9})
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("config", [{}, {"overwrite": "table"}])
 def test_a_table_as_a_whole(shop: Any, config: dict[str, Any]) -> None:
     orders = shop.table(types=TYPES, **(PARTITIONED if config else {}))
@@ -127,6 +128,7 @@ def test_whoever_commits_in_between_is_replaced_and_whoever_comes_later_wins(
     assert set(shop.main.catalog.load_table(change.schema, change.identifier).branches) == {"main"}
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("step", ["merge", "trim"])
 def test_it_is_not_lost_to_a_compaction(shop: Any, days: Any, step: str) -> None:
     days.upsert([row(4, 2, 40), row(6, 2, 6)])
@@ -145,6 +147,7 @@ def test_it_is_not_lost_to_a_compaction(shop: Any, days: Any, step: str) -> None
     assert as_dict(days.base_rows()) == expected
 
 
+@pytest.mark.modelled
 @in_turn("die", "lose_the_answer")
 def test_cut_off_anywhere_it_is_all_or_nothing(
     shop: Any, days: Any, cut_off: Any, ways: Sequence[str]

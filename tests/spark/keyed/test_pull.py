@@ -148,6 +148,7 @@ def test_a_full_refresh_upstream_is_read_as_the_difference_of_two_generations(sh
     assert consumer_rows(copy) == expected_rows(orders)
 
 
+@pytest.mark.modelled
 def test_each_of_two_upstreams_is_followed_by_itself(shop: Any) -> None:
     orders, returns = shop.table("orders"), shop.table("returns")
     orders.build(ROWS)
