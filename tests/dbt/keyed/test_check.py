@@ -18,8 +18,10 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import load_keyed
 from tests.dbt.keyed.conftest import Shop
 from tests.dbt.keyed.test_auto import layered
+from tests.extent import extent
 
 AUTO = "{{{{ config(materialized='incremental', incremental_strategy='auto', buckets=1, unique_key={}) }}}}\n"
+ROUNDS = extent(1, 2)
 
 
 def checked(shop: Shop, *arguments: str) -> Result:
@@ -30,9 +32,9 @@ def checked(shop: Shop, *arguments: str) -> Result:
 def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -> None:
     layered(shop)
     before = shop.rows("raw_orders"), shop.rows("by_customer")
-    done = checked(shop, "--rounds", "2", "--seed", "1")
+    done = checked(shop, "--rounds", str(ROUNDS), "--seed", "1")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
+    assert done.output.splitlines()[-1] == f"check: 2 models, 2 incremental, {ROUNDS} rounds, 0 differences"
     assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
     # What commands of ours know of the project is what dbt last did with it, not with its copy.
@@ -299,16 +301,19 @@ def test_a_check_switches_models_goes_on_after_failures_and_tells_what_is_empty(
     before = shop.rows("items")
 
     done = checked(
-        shop, "--rounds", "2", "--seed", "3", "--automatic", "by_file", "--automatic", "keyed unknown"
+        shop, "--rounds", str(ROUNDS), "--seed", "3", "--automatic", "by_file", "--automatic", "keyed unknown"
     )
     lines = done.output.splitlines()
     assert done.exit_code == 2, done.output
-    assert lines[-1] == "check: 6 models, 4 incremental, 2 rounds, 0 differences, 2 failed", done.output
+    last = f"check: 6 models, 4 incremental, {ROUNDS} rounds, 0 differences, 2 failed"
+    assert lines[-1] == last, done.output
     # Those that look their source up by its name have its rows.
     assert [line for line in lines if "empty" in line] == [
         "nothing was empty in every round and was not compared"
     ]
-    assert {f"{name}: 2 incremental" for name in ("by_file", "by_name", "by_other", "keyed")} < set(lines)
+    assert {f"{name}: {ROUNDS} incremental" for name in ("by_file", "by_name", "by_other", "keyed")} < set(
+        lines
+    )
     assert any(line.startswith("round 1: breaks failed: Database Error in model breaks") for line in lines)
     assert any(line.startswith("round 1: after failed: skipped") for line in lines)
     assert (
