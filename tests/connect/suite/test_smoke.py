@@ -41,6 +41,7 @@ class TestIncremental(BaseIncremental):
     pass
 
 
+@pytest.mark.long
 class TestKeyedIncremental(BaseIncremental):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -56,6 +57,7 @@ class TestValidateConnection(BaseValidateConnection):
     pass
 
 
+@pytest.mark.long
 class TestPythonModel(BasePythonModelTests):
     pass
 
@@ -80,15 +82,28 @@ def model(dbt, session):
 """
 
 
+KEYED = """
+{{ config(materialized="incremental", unique_key="id", buckets=2) }}
+{% if is_incremental() %}
+select id, -twice as twice from {{ ref("functions") }} where id > 0 union all select 3, 9
+{% else %}
+select id, twice from {{ ref("functions") }}
+{% endif %}
+"""
+
+
 class TestPythonModelOnConnect:
-    """What code usually imports works there too: functions, UDFs, pandas."""
+    """What code usually imports works there too: functions, UDFs, pandas. A keyed table over its rows."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
-        return {"functions.py": FUNCTIONS, "copied.py": PANDAS}
+        return {"functions.py": FUNCTIONS, "copied.py": PANDAS, "keyed.sql": KEYED}
 
-    def test_functions_and_pandas(self, project: Any) -> None:
+    def test_functions_pandas_and_a_keyed_table(self, project: Any) -> None:
         results = run_dbt(["run"])
-        assert [result.status for result in results] == ["success", "success"]
+        assert [result.status for result in results] == ["success"] * 3
         rows = project.run_sql("select * from {schema}.copied order by id", fetch="all")
         assert rows == [(0, 0, "x"), (1, 2, "x"), (2, 4, "x")]
+        assert [result.status for result in run_dbt(["run", "--select", "keyed"])] == ["success"]
+        rows = project.run_sql("select * from {schema}.keyed order by id", fetch="all")
+        assert rows == [(0, 0), (1, -2), (2, -4), (3, 9)]
