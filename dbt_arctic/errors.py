@@ -195,6 +195,16 @@ class NoSequence(ArcticError):
     title = "A row has no valid value in its sequence_by column"
 
 
+class SourceFileChanged(ArcticError):
+    code = "AR-310"
+    title = "A file of a source changed or disappeared"
+
+
+class MalformedFile(ArcticError):
+    code = "AR-311"
+    title = "A file does not fit the columns of its source"
+
+
 # 4xx: the keyed table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
@@ -51,6 +53,12 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         with as_dbt_errors():
             return None, self._freshness(source)
 
+    def _newest_file_ms(self, declared: Mapping[str, Any]) -> int | None:
+        """When the newest file of a source was last written; ``None`` if it has no file."""
+        files = file_source(declared, getattr(self.config, "project_root", None))
+        listed = self.catalog.list_files(files.path)
+        return max((file.modified_ms for file in listed if files.accepts(file.path)), default=None)
+
     def _freshness(self, source: BaseRelation) -> FreshnessResponse:
         ours = self.config.credentials.database
         name = Name(source.database or ours, source.schema or "", source.identifier or "")
@@ -61,6 +69,7 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
                 why=f"it is in another catalog than the profile's, {ours}",
                 fix="set loaded_at_field to a column with the time of its rows",
             )
-        at_ms = last_modified_ms(self.catalog, name)
+        external = getattr(source, "external", None)
+        at_ms = last_modified_ms(self.catalog, name) if external is None else self._newest_file_ms(external)
         at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
         return self._create_freshness_response(at, datetime.now(timezone.utc))

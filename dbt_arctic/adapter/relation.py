@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.adapter.file_sources import declared_source
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
@@ -41,6 +43,7 @@ class ArcticRelation(BaseRelation):
     is a table for the same reason.
     ``read_as``: its text in queries, if an invocation reads everything at one version.
     ``branch``: the Iceberg branch that is written to, instead of main.
+    ``external``: how a source whose rows are outside the catalog is declared (``declared_source``).
     """
 
     quote_policy: Policy = field(default_factory=lambda: ArcticQuotePolicy())
@@ -50,6 +53,7 @@ class ArcticRelation(BaseRelation):
     is_clone: bool = False
     branch: str | None = None
     read_as: str | None = None
+    external: Mapping[str, Any] | None = None
     require_alias: bool = False
     renameable_relations: Any = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
@@ -71,6 +75,9 @@ class ArcticRelation(BaseRelation):
         if place is not None and getattr(relation_config, "resource_type", None) == "source":
             schema = place.schema_of(made.schema or "", made.identifier or "")
             made = made.replace(path=made.path.replace(schema=schema))
+        external = declared_source(relation_config)
+        if external is not None:
+            return made.replace(external=external)
         pins = current() if "limit" in kwargs else None
         pin = pins.find(made.name_parts) if pins is not None else None
         return made if pin is None else made.replace(read_as=pin.text)

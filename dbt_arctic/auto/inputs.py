@@ -15,6 +15,7 @@ from sqlglot import exp
 from dbt_arctic.auto.upstreams import Upstream, View, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.delta.plan import understand
@@ -29,9 +30,6 @@ VERSION_OF_RULES = "11"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
 once."""
 
-_METADATA = frozenset(
-    ["_row_id", "_last_updated_sequence_number", "_file", "_pos", "_spec_id", "_partition", "_deleted"]
-)
 Until = Callable[[Name], Consumed | None]
 """The version at which a relation is read; ``None`` for the newest."""
 
@@ -174,7 +172,7 @@ def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[R
 
     :param view: the view whose text is checked; empty for the model's SQL.
     """
-    hidden = _METADATA - named_columns(tree, names)
+    hidden = set(METADATA_COLUMNS) - named_columns(tree, names)
     for column in tree.find_all(exp.Column) if hidden else ():
         if column.name.lower() in hidden:
             what = f"{column.name}, a column of Iceberg's metadata"

@@ -144,6 +144,18 @@ class StoredFile:
     size_bytes: int
 
 
+@dataclass(frozen=True, order=True)
+class ListedFile:
+    """A file as a listing of its folder describes it.
+
+    :param modified_ms: when it was last written, in UTC milliseconds since the epoch.
+    """
+
+    path: str
+    modified_ms: int
+    size_bytes: int
+
+
 class TableReader(Protocol):
     """The part of a catalog's interface that reads tables."""
 
@@ -200,9 +212,17 @@ class CatalogReader(Protocol):
         """All files of a snapshot, by partition, with bounds of the BIGINT column ``column``."""
         ...
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
         """All rows of a small table, in no particular order, for the metadata tables of dbt-arctic.
 
         Does not start Spark if metadata is read without Spark.
+
+        :param snapshot_id: the snapshot to read; ``None`` reads the current one.
         """
+        ...
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        """All files below a folder, in no order. A folder that does not exist has none."""
         ...

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
+    ListedFile,
     PlacedFile,
     RelationEntry,
     Snapshot,
@@ -29,6 +30,7 @@ from dbt_arctic.catalog.ddl import (
     unquoted,
     view_text,
 )
+from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
 from dbt_arctic.errors import CatalogUnavailable
@@ -133,9 +135,24 @@ class SqlCatalog:
             location=everything.get("location", ""),
         )
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
         table = self._existing(schema, name)
-        return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}")
+        at = "" if snapshot_id is None else f" VERSION AS OF {int(snapshot_id)}"
+        return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}{at}")
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        """By Spark, which reads the folder with its own credentials. One job."""
+        # Times as numbers: a TIMESTAMP would be that of the session's zone.
+        rows = self._run(
+            "SELECT path, unix_millis(modificationTime), length"
+            f" FROM binaryFile.{quoted(folder)} WITH ('recursiveFileLookup' = 'true')"
+        )
+        return [
+            ListedFile(local_path(str(path)) or str(path), int(modified), int(size))
+            for path, modified, size in rows
+        ]
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         table = self._existing(schema, name)

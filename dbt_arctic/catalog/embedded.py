@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
+    ListedFile,
     PlacedFile,
     RelationEntry,
     StoredFile,
@@ -23,6 +24,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
+from dbt_arctic.catalog.listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
@@ -109,7 +111,9 @@ class EmbeddedCatalog:
             self._name, schema, name, metadata, snapshot_id, column, self._properties
         )
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
         from pyiceberg.table import StaticTable
 
         from dbt_arctic.catalog.rows import table_rows
@@ -117,12 +121,15 @@ class EmbeddedCatalog:
         def read(row: Row) -> list[tuple[Any, ...]]:
             self._table(row)  # raises a specific error if the metadata is damaged
             table = StaticTable.from_metadata(row.metadata_location, self._properties)
-            return table_rows(self._name, schema, name, table, columns)
+            return table_rows(self._name, schema, name, table, columns, snapshot_id)
 
         found = self._load(schema, name, "table", read)
         if found is None:
             raise no_table(f"{self._name}.{schema}.{name}")
         return found
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        return list_files(folder, self._properties)
 
     def _load(
         self, schema: str, name: str, kind: Literal["table", "view"], read: Callable[[Row], T]

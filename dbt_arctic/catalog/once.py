@@ -13,6 +13,7 @@ from dbt_arctic.catalog.api import (
     CatalogColumn,
     CatalogReader,
     DataFile,
+    ListedFile,
     PlacedFile,
     RelationEntry,
     StoredFile,
@@ -73,5 +74,10 @@ class Once:
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
         return self._catalog.placed_files(schema, name, snapshot_id, column)
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        return self._catalog.read_rows(schema, name, columns)
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        return self._catalog.read_rows(schema, name, columns, snapshot_id)
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        return self._catalog.list_files(folder)

@@ -18,6 +18,7 @@ from dbt_arctic import secret
 from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
+    ListedFile,
     PlacedFile,
     RelationEntry,
     StoredFile,
@@ -26,6 +27,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
+from dbt_arctic.catalog.listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
@@ -176,16 +178,23 @@ class RemoteCatalog:
         properties = table.io.properties if table else {}
         return snapshot_placed_files(self._name, schema, name, metadata, snapshot_id, column, properties)
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
         from dbt_arctic.catalog.rows import table_rows
 
         try:
             table = self._table(schema, name)
         except _BeyondPyiceberg:
-            return self._by_sql.read_rows(schema, name, columns)
+            return self._by_sql.read_rows(schema, name, columns, snapshot_id)
         if table is None:
             raise no_table(f"{self._name}.{schema}.{name}")
-        return table_rows(self._name, schema, name, table, columns)
+        return table_rows(self._name, schema, name, table, columns, snapshot_id)
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        with self._asking() as catalog:
+            properties = dict(catalog.properties)
+        return list_files(folder, properties)
 
     def _table(self, schema: str, name: str) -> Table | None:
         from pydantic import ValidationError as UnknownToPydantic

@@ -12,14 +12,19 @@ if TYPE_CHECKING:
 
 
 def table_rows(
-    catalog: str, schema: str, name: str, table: Table, columns: Sequence[str]
+    catalog: str,
+    schema: str,
+    name: str,
+    table: Table,
+    columns: Sequence[str],
+    snapshot_id: int | None = None,
 ) -> list[tuple[Any, ...]]:
     """All rows, in the order of ``columns``. Values of type ``timestamp`` are in UTC.
 
     :raises CatalogUnavailable: one of its files cannot be read.
     """
     try:
-        found = table.scan(selected_fields=tuple(columns)).to_arrow()
+        found = table.scan(selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow()
     except Exception as error:  # for damaged bytes, the reader may raise any error
         place = getattr(error, "filename", None) or table.location()
         raise unreadable_rows(catalog, schema, name, str(place), error) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +23,23 @@ class Traffic(NamedTuple):
     read: int
     written: int
     jobs: int
+
+
+class FileRead(NamedTuple):
+    """Files to read, and how.
+
+    :param format: of Spark: ``json``, ``csv``, ``parquet``, ``orc``, ``text``.
+    :param paths: the files.
+    :param base: the folder below which names of folders are columns (``day=2026-01-01``).
+    :param schema: the columns in Spark's DDL; empty to infer them.
+    :param options: of Spark's reader.
+    """
+
+    format: str
+    paths: Sequence[str]
+    base: str
+    schema: str
+    options: Mapping[str, str]
 
 
 class Cursor(Protocol):
@@ -91,6 +108,17 @@ class Connection(Protocol):
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Create a temporary view over literal rows with string columns (or NULL)."""
+        ...
+
+    def create_file_view(self, name: str, files: FileRead) -> None:
+        """A temporary view over exactly these files. Adds ``_source_file`` and ``_source_modified``.
+
+        Lists the files; reads none.
+        """
+        ...
+
+    def file_columns(self, files: FileRead) -> list[ColumnInfo]:
+        """The columns that Spark infers from files. Reads them, if their format has no schema."""
         ...
 
     def noting(self) -> AbstractContextManager[list[str]]:

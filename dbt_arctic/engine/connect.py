@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dbt_arctic.engine.api import ColumnInfo, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, Traffic
 from dbt_arctic.engine.connect_cursor import ConnectCursor
 from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.pyspark_output import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
@@ -120,6 +121,15 @@ class ConnectConnection:
         with self._translated(f"temporary view {name}"):
             create_temp_view(self.session, name, columns, rows)
         self.remember_state()
+
+    def create_file_view(self, name: str, files: FileRead) -> None:
+        with self._translated(f"files of {files.base}"):
+            create_file_view(self.session, name, files)
+        self.remember_state()
+
+    def file_columns(self, files: FileRead) -> list[ColumnInfo]:
+        with self._translated(f"files of {files.base}"):
+            return file_columns(self.session, files)
 
     @contextmanager
     def _translated(self, sql: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from dbt_arctic import errors
 from dbt_arctic.engine.disk_faults import disk_error
@@ -19,6 +20,7 @@ from dbt_arctic.errors import (
     CatalogUnavailable,
     CommitConflict,
     CommitStateUnknown,
+    MalformedFile,
     StatementCancelled,
     StatementError,
 )
@@ -46,6 +48,8 @@ class Fault(NamedTuple):
 _MARKER = re.compile(
     r"\[USER_RAISED_EXCEPTION\]\s+(AR-\d{3})[| ](.*?)(?=\s*SQLSTATE: \w{5}|\s*== SQL|\Z)", re.DOTALL
 )
+_MALFORMED = re.compile(r"\[MALFORMED_RECORD_IN_PARSING|CSV header does not conform to the schema")
+_FILE_READ = re.compile(r"\[FAILED_READ_FILE\.\w+\].*? (\w+:/\S+?)\.?(?=\s|$)")
 _CONFLICT_CLASSES = {"CommitFailedException"}
 _CONFLICT_TEXT = re.compile(r"Found (new )?(conflicting|concurrently)|Cannot commit, (missing|found)")
 _BUSY = re.compile(r"\[SQLITE_(BUSY|LOCKED)\w*\]|database (table )?is locked")
@@ -121,6 +125,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             ),
             Reaction.RETRY_BRIEFLY,
         )
+    malformed = _malformed_file(causes)
+    if malformed is not None:
+        return Fault(malformed)
     of_disk = disk_error(causes, where)
     if of_disk is not None:
         return Fault(of_disk)
@@ -196,6 +203,21 @@ def _raised_in_sql(causes: Sequence[Cause]) -> ArcticError | None:
             what, where, why, fix = (*(part.strip() for part in found.group(2).split("|", 3)), "", "", "")[:4]
             return _ERRORS_BY_CODE[found.group(1)](what, where=where, why=why, fix=fix)
     return None
+
+
+def _malformed_file(causes: Sequence[Cause]) -> MalformedFile | None:
+    """The error for a row that a reader in strict mode could not parse; it names the file."""
+    told = _first(causes, _MALFORMED)
+    if told is None:
+        return None
+    read = next((found for cause in causes if (found := _FILE_READ.search(cause.message))), None)
+    file = "" if read is None else re.sub("^file:/+", "/", unquote(read[1]))
+    return MalformedFile(
+        f"{file or 'a file'} does not fit the columns of its source",
+        where=file,
+        why=told,
+        fix="correct the file, or the columns of the source; nothing was written",
+    )
 
 
 def _is_conflict(cause: Cause) -> bool:

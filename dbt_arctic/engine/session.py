@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.api import ColumnInfo, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, Traffic
+from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
@@ -103,6 +104,16 @@ class SessionConnection:
         session = self.session
         with translated(f"temporary view {name}", self.process):
             create_temp_view(session, name, columns, rows)
+
+    def create_file_view(self, name: str, files: FileRead) -> None:
+        session = self.session
+        with translated(f"files of {files.base}", self.process):
+            create_file_view(session, name, files)
+
+    def file_columns(self, files: FileRead) -> list[ColumnInfo]:
+        session = self.session
+        with translated(f"files of {files.base}", self.process):
+            return file_columns(session, files)
 
     def noting(self) -> AbstractContextManager[list[str]]:
         return self.running.noting()

@@ -30,7 +30,17 @@ TXN = "_txn"
 SYSTEM_COLUMNS = (ACTION, OFFSET, TXN)
 MARKER_TXN = 0
 """The ``_txn`` of bucket markers, which are rows without a change, see ``write.mark_buckets``."""
-RESERVED_COLUMNS = (*SYSTEM_COLUMNS, "_row_id", "_last_updated_sequence_number")
+METADATA_COLUMNS = (
+    "_row_id",
+    "_last_updated_sequence_number",
+    "_file",
+    "_pos",
+    "_spec_id",
+    "_partition",
+    "_deleted",
+)
+"""Iceberg's metadata columns. A table that stores a column of such a name cannot be read."""
+RESERVED_COLUMNS = (*SYSTEM_COLUMNS, *METADATA_COLUMNS)
 
 PROPERTY_PROTOCOL = "arctic.protocol"
 PROPERTY_OF = "arctic.of"

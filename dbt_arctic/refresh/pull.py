@@ -29,10 +29,10 @@ from dbt_arctic.store.state import (
 
 @dataclass(frozen=True)
 class Stage:
-    """The statement that creates a temporary view with a fixed analysed plan, and the name of the view."""
+    """A temporary view, and the statement that creates it with a fixed plan; empty if the view exists."""
 
     view: str
-    sql: str
+    sql: str = ""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ PLANNER = (
 """The parts of the planner: each may import those before it."""
 
 _CORE = {"keyed", "errors", *CONTRACTS}
-_ALL = {"maintenance", "compaction", "auto", "refresh", "store", *PLANNER}
+_ALL = {"maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
 _ALL |= {"keyed", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{part: {*PLANNER[:place], "keyed", "errors"} for place, part in enumerate(PLANNER)},
     "store": _CORE,
     "refresh": {"store", *_CORE},
+    "sources": {"refresh", "store", *_CORE},
     "compaction": {"store", *_CORE},
     "auto": {"refresh", "store", *PLANNER, *_CORE},
     "maintenance": {"compaction", "auto", "refresh", "store", *_CORE},
@@ -73,6 +74,7 @@ MAY_REACH: dict[str, set[str]] = {
     **{part: set() for part in PLANNER},
     "store": set(),
     "refresh": set(),
+    "sources": set(),
     "auto": set(),
     "compaction": set(),
     "maintenance": set(),

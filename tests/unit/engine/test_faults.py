@@ -16,6 +16,7 @@ from dbt_arctic.errors import (
     CommitConflict,
     CommitStateUnknown,
     DuplicateKey,
+    MalformedFile,
     NullKey,
     StatementCancelled,
     StatementError,
@@ -148,6 +149,23 @@ def test_a_query_leaves_no_doubt_about_a_commit() -> None:
     causes = chain((ICEBERG + "RESTException", "Error occurred while processing POST request"))
     assert type(classify(causes, "/* a note */ SELECT 1").error) is CatalogUnavailable
     assert type(classify(causes, "/* a note */ MERGE INTO t").error) is CommitStateUnknown
+
+
+def test_a_file_that_does_not_fit_is_named_without_its_encoding() -> None:
+    reading = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b%20c.json."
+    record = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [null]."
+    for causes in (
+        chain(WRITING, ("org.apache.spark.SparkException", f"{reading} "), ("x.SparkException", record)),
+        chain(("x.SparkException", f"{reading} SQLSTATE: KD001"), ("x.SparkException", record)),
+    ):
+        error = classify(causes, "INSERT INTO t SELECT 1").error
+        assert isinstance(error, MalformedFile)
+        assert error.where == "/a/b c.json"
+        assert "Malformed records" in error.why
+    remote = chain(("x.SparkException", f"{reading.replace('file:///a', 's3a://bucket/a')}"), ("x.E", record))
+    assert classify(remote, "SELECT 1").error.where == "s3a://bucket/a/b c.json"
+    other = chain(("x.SparkException", reading), ("java.io.IOException", "connection reset"))
+    assert type(classify(other, "SELECT 1").error) is not MalformedFile
 
 
 def test_an_error_raised_in_sql_becomes_the_error_it_names() -> None:

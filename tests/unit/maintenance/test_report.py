@@ -51,7 +51,9 @@ class Catalog:
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self.views.get(name)
 
-    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
         if self.damaged:
             raise CatalogUnavailable("a file of it is gone")
         at = [dt.datetime.fromtimestamp(one.at_ms / 1000, dt.timezone.utc) for one in self.records]

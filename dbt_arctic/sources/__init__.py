@@ -1,0 +1,1 @@
+"""Data outside the catalog as upstreams of models."""

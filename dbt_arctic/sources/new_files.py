@@ -1,0 +1,94 @@
+"""Decides which files of a source a model has to read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from dbt_arctic.catalog.api import ListedFile
+from dbt_arctic.engine.api import FileRead
+from dbt_arctic.errors import SourceFileChanged
+from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.sources.settings import FileSource
+
+_SHOWN = 3
+_FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
+
+
+def new_files(
+    source: FileSource,
+    present: Collection[ListedFile],
+    listed: Collection[ListedFile],
+    consumed: Collection[ListedFile] | None,
+    model: str,
+) -> list[ListedFile]:
+    """The files that a model has not read, in the order of their paths.
+
+    :param present: the files in the folder now.
+    :param listed: the file list up to the version that the model will have consumed.
+    :param consumed: the file list up to the version that it has consumed; ``None`` if it has consumed
+        nothing. It then reads every file that is present.
+    :raises SourceFileChanged: a file has changed since the model read it, and the source has
+        ``changed_files: fail``; or a file that the model has not read is gone.
+    """
+    found = set(present) & set(listed)
+    if consumed is None:
+        return sorted(found)
+    read = {file.path for file in consumed}
+    unread = found - set(consumed)
+    changed = sorted(file for file in unread if file.path in read)
+    if changed and source.changed_files == "fail":
+        raise SourceFileChanged(
+            f"{_count(changed)} of the source {source.name} changed after {model} had read "
+            f"{'it' if len(changed) == 1 else 'them'}: {_shown(changed)}",
+            where=model,
+            why="rows that are no longer in the file stay in the table, and the others would be read again",
+            fix=f"read all files again: dbt run --full-refresh --select {model}; or set in the source's "
+            "meta.arctic changed_files: reread (right if each row has a key) or changed_files: ignore",
+        )
+    if source.changed_files == "ignore":
+        unread.difference_update(changed)
+    paths = {file.path for file in present}
+    gone = sorted(
+        {file for file in set(listed) - set(consumed) if file.path not in paths and file.path not in read}
+    )
+    if gone:
+        raise SourceFileChanged(
+            f"{_count(gone)} of the source {source.name} disappeared before {model} read "
+            f"{'it' if len(gone) == 1 else 'them'}: {_shown(gone)}",
+            where=model,
+            why=f"the file list has found {'it' if len(gone) == 1 else 'them'} in {source.path} before",
+            fix="put the files back; or build the table from the files that are left: "
+            f"dbt run --full-refresh --select {model}",
+        )
+    return sorted(unread)
+
+
+def read_request(source: FileSource, files: Iterable[ListedFile]) -> FileRead:
+    """How Spark reads files of a source."""
+    paths = [file.path for file in files]
+    return FileRead(source.format, paths, source.path, source.ddl, source.options)
+
+
+def rows_of(source: FileSource, view: str) -> str:
+    """SQL of a pull: the declared columns, those of the file, and ``_action``."""
+    columns = quote_all((*source.columns, *_FILE_COLUMNS))
+    return f"SELECT {columns}, 'U' AS `_action`\nFROM {quote(view)}"
+
+
+def no_rows(source: FileSource) -> str:
+    """SQL with the same columns and no rows."""
+    types = {**source.columns, **_FILE_COLUMNS, "_action": "STRING"}
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
+    return f"SELECT {columns}\nWHERE false"
+
+
+def _count(files: Collection[ListedFile]) -> str:
+    return "a file" if len(files) == 1 else f"{len(files)} files"
+
+
+def _shown(files: list[ListedFile]) -> str:
+    rest = "" if len(files) <= _SHOWN else ", ..."
+    return ", ".join(file.path for file in files[:_SHOWN]) + rest
+
+
+__all__ = ["new_files", "no_rows", "read_request", "rows_of"]

@@ -1,0 +1,157 @@
+"""Reads and checks the ``meta.arctic`` of a dbt source."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, get_args
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import quote
+
+Format = Literal["json", "csv", "parquet", "orc", "text"]
+ChangedFiles = Literal["fail", "reread", "ignore"]
+
+_SETTINGS = ("from", "path", "format", "pattern", "columns", "options", "changed_files")
+_KINDS = ("files",)
+ADDED_COLUMNS = ("_source_file", "_source_modified", "_action")
+"""What a pull adds to the declared columns."""
+_STRICT = {"mode": "FAILFAST"}
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "json": _STRICT,
+    # The header of each file is compared with the columns. Otherwise Spark assigns values by position only.
+    # Without pruning, a malformed value is found in columns that a query does not read as well.
+    "csv": {**_STRICT, "header": "true", "enforceSchema": "false", "columnPruning": "false"},
+}
+"""Options of Spark's reader, by format. The user's options override all but ``mode``."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A dbt source whose rows are in files.
+
+    :param name: ``<source>.<table>``, as in ``source('<source>', '<table>')``.
+    :param path: the folder, without a slash at its end; files in its subfolders belong to the source as well.
+    :param pattern: a glob that the path of a file below the folder must match; empty for all files.
+    :param columns: Spark types by column name, names of folders (``day=2026-01-01``) included.
+    :param options: of Spark's reader.
+    :param changed_files: what to do about a file that has changed since a model read it.
+    """
+
+    name: str
+    path: str
+    format: Format
+    pattern: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    changed_files: ChangedFiles = "fail"
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark's DDL; empty if none are declared."""
+        return ", ".join(f"{quote(name)} {kind}" for name, kind in self.columns.items())
+
+    def accepts(self, path: str) -> bool:
+        """Whether a file below the folder belongs to the source.
+
+        As in Spark, a file or folder whose name begins with a dot or an underscore does not: writers use such
+        names for files that are not complete.
+        """
+        below = path.removeprefix(self.path).lstrip("/")
+        hidden = any(part.startswith(".") or _is_private(part) for part in below.split("/"))
+        return not hidden and (not self.pattern or fnmatchcase(below, self.pattern))
+
+
+def _is_private(part: str) -> bool:
+    return part.startswith("_") and "=" not in part
+
+
+def parse_source(
+    name: str, settings: Mapping[str, Any], columns: Mapping[str, str], where: str = ""
+) -> FileSource:
+    """Read the settings of a source.
+
+    :param name: ``<source>.<table>``.
+    :param settings: the source's ``meta.arctic``.
+    :param columns: types by name from the source's own ``columns``, used if the settings have none.
+    :param where: the file that declares the source.
+    :raises ConfigError: a setting is unknown, missing or wrong.
+    """
+    where = where or name
+    for key in settings:
+        if key not in _SETTINGS:
+            close = difflib.get_close_matches(str(key), _SETTINGS, 1)
+            raise ConfigError(
+                f"the source {name} has the unknown setting {key!r}",
+                where=where,
+                fix=f"use {close[0]!r}" if close else f"use {', '.join(_SETTINGS)}",
+            )
+    kind = settings.get("from")
+    if kind not in _KINDS:
+        raise ConfigError(
+            f"the source {name} has from: {kind}",
+            where=where,
+            why="only files can be read as a source",
+            fix="use from: files",
+        )
+    path = settings.get("path")
+    if not isinstance(path, str) or not path.strip("/ "):
+        raise ConfigError(
+            f"the source {name} has no path", where=where, fix="add path: the folder that contains the files"
+        )
+    form: Format = _one_of(get_args(Format), "format", settings.get("format"), name, where)
+    changed: ChangedFiles = _one_of(
+        get_args(ChangedFiles), "changed_files", settings.get("changed_files", "fail"), name, where
+    )
+    declared = _columns(settings.get("columns") or columns, name, where)
+    options = _texts(settings.get("options") or {}, name, "options", where)
+    if form == "text" and not declared:
+        declared = {"value": "string"}
+    return FileSource(
+        name,
+        path.rstrip("/"),
+        form,
+        str(settings.get("pattern") or ""),
+        declared,
+        {**_OPTIONS.get(form, {}), **options, **(_STRICT if form in _OPTIONS else {})},
+        changed,
+    )
+
+
+def _one_of(known: tuple[str, ...], setting: str, given: Any, name: str, where: str) -> Any:
+    if given not in known:
+        raise ConfigError(
+            f"the source {name} has {setting}: {given}", where=where, fix=f"use one of {', '.join(known)}"
+        )
+    return given
+
+
+def _columns(given: Any, name: str, where: str) -> dict[str, str]:
+    columns = _texts(given, name, "columns", where)
+    for column in columns:
+        if column.lower() in ADDED_COLUMNS:
+            raise ConfigError(
+                f"the source {name} has a column {column}",
+                where=where,
+                why="each row of a file gets a column of that name",
+                fix="declare the column with another name, or leave it out",
+            )
+    return columns
+
+
+def _texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"{setting} of the source {name} is not a mapping",
+            where=where,
+            fix=f"write {setting}: {{name: value}}",
+        )
+    return {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in given.items()
+    }
+
+
+__all__ = ["ChangedFiles", "FileSource", "Format", "parse_source"]

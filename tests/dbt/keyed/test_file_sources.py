@@ -1,0 +1,164 @@
+"""Files as a source: each is read once, by each model, whatever ends the run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .conftest import Shop
+
+COLUMNS = {"id": "bigint", "city": "string", "amount": "decimal(10,2)", "day": "date"}
+KEYED = "{{{{ config(materialized='incremental', unique_key='id') }}}}"
+PULL = (
+    "select id, city, amount, day, _source_file "
+    "from {{{{ incremental_pull(source('landing', '{source}')) }}}}"
+)
+
+
+def declare(shop: Shop, **sources: dict[str, Any]) -> None:
+    tables = [{"name": name, "config": {"meta": {"arctic": made}}} for name, made in sources.items()]
+    text = {"version": 2, "sources": [{"name": "landing", "schema": shop.schema, "tables": tables}]}
+    shop.file("models/landing.yml", yaml.safe_dump(text, sort_keys=False))
+
+
+def land(shop: Shop, path: str, rows: Iterable[dict[str, Any]]) -> Path:
+    shop.file(f"landing/{path}", "".join(json.dumps(row) + "\n" for row in rows))
+    return shop.folder / "landing" / path
+
+
+def clicks(shop: Shop, **settings: Any) -> dict[str, Any]:
+    return {"from": "files", "path": "landing/clicks", "format": "json", "columns": COLUMNS, **settings}
+
+
+def model(shop: Shop, name: str, source: str = "clicks", head: str = KEYED) -> None:
+    shop.model(name, (head + "\n" + PULL.format(source=source)).replace("{{{{", "{{").replace("}}}}", "}}"))
+
+
+def row(number: int, city: str = "Oslo", amount: float = 1.5) -> dict[str, Any]:
+    return {"id": number, "city": city, "amount": amount}
+
+
+def ids(shop: Shop, table: str) -> list[int]:
+    return sorted(row[0] for row in shop.sql(f"SELECT id FROM {{s}}.{table}"))
+
+
+def test_each_file_is_read_once(shop: Shop) -> None:
+    declare(shop, clicks=clicks(shop))
+    model(shop, "by_key")
+    model(shop, "appended", head="{{{{ config(materialized='incremental') }}}}")
+    first = land(shop, "clicks/day=2026-01-01/a b%20+c.json", [row(1), row(2)])
+    land(shop, "clicks/_writing.json", [row(99)])
+    land(shop, "clicks/day=2026-01-01/.hidden", [row(98)])
+    shop.dbt("run")
+    assert ids(shop, "by_key") == ids(shop, "appended") == [1, 2]
+    (file, day), *_ = shop.sql("SELECT DISTINCT _source_file, CAST(day AS STRING) FROM {s}.by_key")
+    assert (file, day) == (str(first), "2026-01-01")
+
+    shop.dbt("run")  # nothing is new: nothing is written, and no job runs
+    assert ids(shop, "appended") == [1, 2]
+    assert shop.script.jobs == 0
+
+    # An older time of modification hides no file, and an empty one is a file.
+    late = land(shop, "clicks/day=2025-12-31/late.json", [row(3), row(1, "Rome")])
+    os.utime(late, (1, 1))
+    land(shop, "clicks/day=2025-12-31/empty.json", [])
+    shop.dbt("run", "--select", "by_key")
+    assert f"lake.{shop.schema}.landing__clicks__files" in shop.log("by_key")[0].summary["arctic.consumed"]
+    assert ids(shop, "by_key") == [1, 2, 3]
+    assert shop.sql("SELECT city, amount FROM {s}.by_key WHERE id = 1")[0][0] == "Rome"
+    shop.dbt("run")
+    assert ids(shop, "appended") == [1, 1, 2, 3]
+
+    shop.dbt("run", "--full-refresh", "--select", "appended")
+    assert ids(shop, "appended") == [1, 1, 2, 3]
+    shown = shop.dbt("show", "--select", "appended", "--output", "json")
+    assert shown is not None
+    shop.dbt("run", "--empty")
+    land(shop, "clicks/day=2026-01-02/d.json", [row(4)])
+    shop.dbt("compile")
+    shop.dbt("run", "--empty")
+    assert 4 not in ids(shop, "appended")
+    shop.dbt("run")
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4]
+
+
+def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:
+    declare(shop, clicks=clicks(shop), again=clicks(shop, changed_files="reread"))
+    model(shop, "strict")
+    model(shop, "lenient", source="again")
+    file = land(shop, "clicks/day=2026-01-01/a.json", [row(1)])
+    shop.dbt("run")
+    land(shop, "clicks/day=2026-01-01/a.json", [row(1, "Rome"), row(2)])
+    told = shop.fail("run")
+    assert "AR-310 a file of the source landing.clicks changed" in told
+    assert str(file) in told
+    assert "--full-refresh --select strict" in told
+    assert ids(shop, "strict") == [1]
+    assert ids(shop, "lenient") == [1, 2]
+    shop.dbt("run", "--full-refresh", "--select", "strict")
+    assert ids(shop, "strict") == [1, 2]
+
+    # Found for one model, and gone before the other has read it.
+    gone = land(shop, "clicks/day=2026-01-01/gone.json", [row(3)])
+    model(shop, "other")
+    shop.dbt("run", "--select", "other")
+    gone.unlink()
+    assert "disappeared before strict read it" in shop.fail("run", "--select", "strict")
+    assert ids(shop, "strict") == [1, 2]
+    shop.dbt("run", "--select", "other")  # which has read it: it may go
+
+
+def test_a_row_that_does_not_fit_fails_the_run_and_names_the_file(shop: Shop) -> None:
+    declare(
+        shop,
+        clicks=clicks(shop),
+        table={
+            "from": "files",
+            "path": "landing/csv",
+            "format": "csv",
+            "columns": {"id": "bigint", "city": "string", "amount": "double", "day": "date"},
+        },
+        undeclared={"from": "files", "path": "landing/clicks", "format": "json"},
+    )
+    model(shop, "clicked")
+    model(shop, "tabular", source="table")
+    model(shop, "unknown", source="undeclared")
+    land(shop, "clicks/day=2026-01-01/a.json", [row(1)])
+    shop.file("landing/csv/day=2026-01-01/a.csv", "id,city,amount\n1,Oslo,1.5\n")
+    shop.dbt("run", "--exclude", "unknown")
+    assert ids(shop, "tabular") == [1]
+    bad = land(shop, "clicks/day=2026-01-01/bad.json", [row(2), {"id": "x2"}])
+    swapped = shop.folder / "landing/csv/day=2026-01-01/swapped.csv"
+    swapped.write_text("city,id,amount\nRome,2,2.5\n")
+    told = shop.refusals("run", "--exclude", "unknown")
+    for name, file in (("clicked", bad), ("tabular", swapped)):
+        assert "AR-311" in told[name]
+        assert str(file) in told[name]
+    assert ids(shop, "clicked") == ids(shop, "tabular") == [1]
+    bad.write_text(json.dumps(row(2)) + "\n")  # corrected before it was read
+    swapped.write_text("id,city,amount\n2,Rome,2.5\n")
+    shop.dbt("run", "--exclude", "unknown")
+    assert ids(shop, "clicked") == ids(shop, "tabular") == [1, 2]
+    told = shop.fail("run", "--select", "unknown")
+    assert "columns: {amount: double, city: string, id: bigint, day: date}" in told
+
+
+def test_a_run_that_ends_anywhere_reads_no_file_twice_and_loses_none(shop: Shop) -> None:
+    declare(shop, clicks=clicks(shop))
+    head = "{{{{ config(materialized='incremental') }}}}"
+    names = [f"m{at}" for at in range(12)]
+    for name in names:
+        model(shop, name, head=head)
+    land(shop, "clicks/day=2026-01-01/a.json", [row(1)])
+    shop.dbt("run")
+    land(shop, "clicks/day=2026-01-01/b.json", [row(2)])
+    shop.end({name: (at, False) for at, name in enumerate(names)})
+    assert not shop.try_dbt("run").success
+    shop.end({})
+    shop.dbt("run")
+    assert {name: ids(shop, name) for name in names} == {name: [1, 2] for name in names}

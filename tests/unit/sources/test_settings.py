@@ -1,0 +1,65 @@
+"""The settings of a source of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.settings import parse_source
+
+GOOD = {"from": "files", "path": "/data/clicks/", "format": "csv", "columns": {"id": "bigint"}}
+
+
+def test_a_source_is_strict_whatever_its_options_say() -> None:
+    made = parse_source("landing.clicks", {**GOOD, "options": {"mode": "PERMISSIVE", "header": False}}, {})
+    assert made.path == "/data/clicks"
+    assert made.options["mode"] == "FAILFAST"
+    assert made.options["header"] == "false"
+    assert made.ddl == "`id` bigint"
+
+
+def test_columns_of_the_source_itself_are_used_where_the_settings_have_none() -> None:
+    settings = {key: value for key, value in GOOD.items() if key != "columns"}
+    assert parse_source("a.b", settings, {"n": "int"}).columns == {"n": "int"}
+    assert parse_source("a.b", GOOD, {"n": "int"}).columns == {"id": "bigint"}
+    assert parse_source("a.b", {**settings, "format": "text"}, {}).columns == {"value": "string"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"from": "kafka"}, "from: kafka"),
+        ({"path": ""}, "has no path"),
+        ({"path": None}, "has no path"),
+        ({"format": "xlsx"}, "use one of json, csv, parquet, orc, text"),
+        ({"changed_files": "skip"}, "use one of fail, reread, ignore"),
+        ({"patern": "*.csv"}, "use 'pattern'"),
+        ({"columns": ["id"]}, "columns of the source landing.clicks is not a mapping"),
+        ({"columns": {"_SOURCE_FILE": "string"}}, "has a column _SOURCE_FILE"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_names_the_right_one(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_source("landing.clicks", {**GOOD, **change}, {}, "models/landing.yml")
+    assert told in str(error.value)
+    assert error.value.where == "models/landing.yml"
+
+
+@pytest.mark.parametrize(
+    ("below", "accepted"),
+    [
+        ("a.csv", True),
+        ("day=1/a.csv", True),
+        ("_day=1/a.csv", True),
+        ("_temporary/0/a.csv", False),
+        (".a.csv", False),
+        ("x/.a.csv.crc", False),
+        ("_a.csv", False),
+        ("a.csv.tmp", False),
+    ],
+)
+def test_unfinished_and_other_files_do_not_belong_to_a_source(below: str, accepted: bool) -> None:
+    made = parse_source("a.b", {**GOOD, "pattern": "*.csv"}, {})
+    assert made.accepts(f"/data/clicks/{below}") is accepted
