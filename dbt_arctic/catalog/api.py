@@ -172,6 +172,10 @@ class CatalogReader(Protocol):
         """Whether a request runs statements on Spark."""
         ...
 
+    def has_views(self) -> bool:
+        """Whether the catalog stores views, as the catalog itself says; asked once."""
+        ...
+
     def list_schemas(self) -> list[str]:
         """The names of all schemas."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -33,10 +34,12 @@ from dbt_arctic.catalog.ddl import (
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
-from dbt_arctic.errors import CatalogUnavailable
+from dbt_arctic.errors import CatalogUnavailable, StatementError
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
+_NO_SCHEMA = "dbt_arctic_no_such_schema"
+_WITHOUT_VIEWS = re.compile(r"does not support|not supported|UnsupportedOperation", re.IGNORECASE)
 _HIDDEN = "*********(redacted)"
 """Spark's placeholder for a property whose name or value looks like a secret or a URL with one."""
 
@@ -56,6 +59,32 @@ class SqlCatalog:
     def __init__(self, catalog_name: str, run: Run) -> None:
         self._catalog = catalog_name
         self._run = run
+        self._has_views: bool | None = None
+
+    def has_views(self) -> bool:
+        """Iceberg asks the catalog to list the views of a schema only if it stores views. One that does not
+        know the schema fails. Some catalogs list nothing instead: then a view in that schema is attempted,
+        which cannot succeed either.
+        """
+        if self._has_views is None:
+            self._has_views = self._fails_without_schema() or self._knows_views()
+        return self._has_views
+
+    def _fails_without_schema(self) -> bool:
+        try:
+            self._run(f"SHOW VIEWS IN {quoted(self._catalog, _NO_SCHEMA)}")
+        except StatementError:
+            return True
+        return False
+
+    def _knows_views(self) -> bool:
+        view = quoted(self._catalog, _NO_SCHEMA, "v")
+        try:
+            self._run(f"CREATE VIEW {view} AS SELECT 1 AS a")
+        except StatementError as error:
+            return _WITHOUT_VIEWS.search(str(error)) is None
+        self._run(f"DROP VIEW IF EXISTS {view}")
+        return True
 
     def list_schemas(self) -> list[str]:
         return sorted(unquoted(row[0]) for row in self._run(f"SHOW SCHEMAS IN {quoted(self._catalog)}"))

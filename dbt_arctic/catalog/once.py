@@ -37,6 +37,9 @@ class Once:
     def needs_spark(self) -> bool:
         return self._catalog.needs_spark
 
+    def has_views(self) -> bool:
+        return self._catalog.has_views()
+
     def list_schemas(self) -> list[str]:
         if self._schemas is None:
             self._schemas = self._catalog.list_schemas()

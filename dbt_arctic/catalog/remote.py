@@ -75,6 +75,9 @@ class RemoteCatalog:
         self._opened: Catalog | None = None
         self._tables: Kept[tuple[str, str, str], TableMetadata] = Kept(limit=1024)
 
+    def has_views(self) -> bool:
+        return self._by_sql.has_views()
+
     def list_schemas(self) -> list[str]:
         with self._asking() as catalog:
             return sorted(".".join(namespace) for namespace in catalog.list_namespaces())

@@ -45,6 +45,7 @@ from dbt_arctic.maintenance.generations import generation_numbers, load_generati
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import find_keyed, load_base, to_columns
+from dbt_arctic.store.view_support import require_views
 
 _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
 
@@ -76,6 +77,7 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
     :raises DuplicateKey: a key occurs more than once.
     :raises NullKey: a key contains NULL.
     """
+    require_views(context, name, name.dotted)
     state = _plain_table(context.catalog, name)
     columns = to_columns(state.columns)
     by_name = {column.name.lower(): column.name for column in columns}

@@ -47,6 +47,7 @@ from dbt_arctic.store.leftovers import is_abandoned_generation
 from dbt_arctic.store.replay import Retired, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, laid_out, load_base
+from dbt_arctic.store.view_support import require_views
 from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
@@ -97,9 +98,11 @@ def build_generation(
     :param like: a generation with the same columns, whose layout and types are kept regardless of the config.
     :param hidden: the columns of ``sql`` that are stored and not shown.
     :param notes: additional properties of the first commit.
+    :raises ConfigError: the catalog has no views.
     :raises ConcurrentRun: another build is in progress or was faster, or the table was changed in the
         meantime in a way that cannot be carried over. The view is unchanged.
     """
+    require_views(context, name, config.model)
     schema = context.query_schema(sql)
     batch = make_batch(config, sql, schema, existing=None)
     # The tables are listed before the view is read: a build that ends in between is then named by the view.

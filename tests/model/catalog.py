@@ -32,6 +32,9 @@ class MemoryCatalog:
         self._states: dict[str, tuple[int, TableState]] = {}
         self.before: Callable[[str], None] | None = None
 
+    def has_views(self) -> bool:
+        return True
+
     def list_schemas(self) -> list[str]:
         return [self._schema]
 

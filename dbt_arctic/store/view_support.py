@@ -1,0 +1,24 @@
+"""Refuses a keyed table on a catalog without views, before anything is written."""
+
+from __future__ import annotations
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.store.context import Context
+
+
+def require_views(context: Context, name: Name, where: str) -> None:
+    """Check that the catalog can store the view of a keyed table.
+
+    :raises ConfigError: the catalog has no views.
+    """
+    if context.catalog.has_views():
+        return
+    raise ConfigError(
+        f"{name} cannot be a keyed table, because the catalog `{name.catalog}` has no views",
+        where=where,
+        why="A keyed table is a base table, a change table, and a view that merges them.",
+        fix="Use materialized: table, or incremental_strategy: merge, append, delete+insert or "
+        "insert_overwrite; or use a catalog with views, such as postgres, rest or hive. `dbt debug` shows "
+        "what the catalog can do.",
+    )

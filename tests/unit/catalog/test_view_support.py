@@ -1,0 +1,90 @@
+"""Whether a catalog has views follows from its answers, and a keyed table is refused where it has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.once import Once
+from dbt_arctic.catalog.remote import RemoteCatalog
+from dbt_arctic.errors import CatalogUnavailable, ConfigError, StatementError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.adopt import plan_adoption
+from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.store.context import Context
+
+NO_SCHEMA = StatementError("Spark rejected a statement.", why="Namespace does not exist: no_such_schema")
+NO_VIEWS = StatementError(
+    "Spark rejected a statement.", why="Creating a view is not supported by catalog: lake"
+)
+NO_ENDPOINT = StatementError(
+    "Spark rejected a statement.", why="Server does not support endpoint: POST /v1/{prefix}/views"
+)
+
+
+class Spark:
+    """Answers each kind of statement with rows or an error, and notes what was sent."""
+
+    def __init__(self, **answers: Exception) -> None:
+        self.answers = answers
+        self.ran: list[str] = []
+
+    def __call__(self, sql: str) -> list[tuple[Any, ...]]:
+        self.ran.append(sql)
+        answer = self.answers.get(sql.split()[0].lower())
+        if answer is not None:
+            raise answer
+        return []
+
+
+@pytest.mark.parametrize(
+    ("spark", "has_views", "statements"),
+    [
+        (Spark(show=NO_SCHEMA), True, 1),
+        (Spark(create=NO_VIEWS), False, 2),
+        (Spark(create=NO_ENDPOINT), False, 2),
+        (Spark(create=NO_SCHEMA), True, 2),
+        (Spark(), True, 3),  # a catalog that makes schemas by itself: the view is dropped again
+    ],
+)
+def test_the_answers_of_a_catalog_say_whether_it_has_views(
+    spark: Spark, has_views: bool, statements: int
+) -> None:
+    catalog = SqlCatalog("lake", spark)
+    readers = [catalog, RemoteCatalog("lake", {"type": "glue"}, catalog, views_by_sql=True), Once(catalog)]
+    assert [reader.has_views() for reader in readers] == [has_views] * 3
+    assert len(spark.ran) == statements  # asked once
+    created = [sql for sql in spark.ran if sql.startswith("CREATE")]
+    assert all("`dbt_arctic_no_such_schema`" in sql for sql in created)
+    assert spark.ran[-1].startswith("DROP VIEW") == (statements == 3)
+
+
+def test_a_catalog_that_does_not_answer_is_not_one_without_views() -> None:
+    lost = SqlCatalog("lake", Spark(show=CatalogUnavailable("The catalog did not answer.")))
+    with pytest.raises(CatalogUnavailable):
+        lost.has_views()
+
+
+def test_the_embedded_catalog_has_views_and_needs_no_statement() -> None:
+    assert EmbeddedCatalog("lake", "/tmp/none").has_views()
+
+
+def test_without_views_a_keyed_table_is_refused_before_anything_is_written() -> None:
+    spark = Spark(create=NO_VIEWS)
+
+    def refused(*arguments: Any) -> Any:
+        raise AssertionError(f"sent: {arguments}")
+
+    context = Context(SqlCatalog("lake", spark), refused, refused, refused)
+    config = parse_config("orders", {"unique_key": "id", "incremental_strategy": "upsert"})
+    name = Name("lake", "shop", "orders")
+    with pytest.raises(ConfigError, match="`lake` has no views") as error:
+        build_generation(context, name, config, "SELECT 1 AS id", {}, owner="o")
+    assert "incremental_strategy: merge" in error.value.fix
+    with pytest.raises(ConfigError, match="`lake` has no views"):
+        plan_adoption(context, name, ["id"])
+    assert len(spark.ran) == 2
