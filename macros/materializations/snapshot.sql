@@ -29,10 +29,15 @@
   {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- if kind is not none -%}
     {%- set values = adapter.evolve_snapshot(queried, target_relation, model) -%}
+    {%- set produced = queried | map(attribute='name') | map('lower') | list -%}
     {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation) -%}
     {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- endif -%}
-  {%- set strategy = adapter.snapshot_strategy(strategy, model, columns, queried, none if kind is none else target_relation) -%}
+  {%- set compared = [] -%}
+  {%- for column in queried if kind is none or column.name | lower in produced -%}
+    {%- do compared.append(column) -%}
+  {%- endfor -%}
+  {%- set strategy = adapter.snapshot_strategy(strategy, model, columns, compared, none if kind is none else target_relation) -%}
   {%- if kind is none -%}
     {%- set rows_sql = build_snapshot_table(strategy, snapshot_sql) -%}
     {%- do check_time_data_types(rows_sql) -%}
@@ -81,17 +86,29 @@
 
 {#-
   The query with its columns in the shape of the snapshot's. For the record of a deletion, dbt looks columns
-  up case-sensitively and omits those that it does not find.
+  up case-sensitively and omits those that the query does not return. So the query gets the snapshot's other
+  columns as NULL, and the record of a deletion keeps their values.
 -#}
 {% macro arctic__as_stored(sql, queried, values, target_relation) -%}
   {%- set stored = {} -%}
-  {%- if config.get('hard_deletes') == 'new_record' -%}
-    {%- for column in adapter.get_columns_in_relation(target_relation) -%}
-      {%- do stored.update({column.name | lower: column.quoted}) -%}
-    {%- endfor -%}
-  {%- endif -%}
   {%- set selected = [] -%}
   {%- set differing = [] -%}
+  {%- if config.get('hard_deletes') == 'new_record' -%}
+    {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+    {%- set there = (names.values() | list + queried | map(attribute='name') | list) | map('lower') | list -%}
+    {%- for column in adapter.get_columns_in_relation(target_relation) -%}
+      {%- do stored.update({column.name | lower: column.quoted}) -%}
+      {%- if column.name | lower not in there -%}
+        {%- do selected.append('cast(null as ' ~ column.dtype ~ ') as ' ~ column.quoted) -%}
+        {%- do differing.append(column.quoted) -%}
+      {%- endif -%}
+    {%- endfor -%}
+    {%- if differing and config.get('updated_at') -%}
+      {#- an error if the query lacks it: it must not find one of the NULLs -#}
+      {%- do adapter.get_column_schema_from_query(
+          'select source_data.' ~ config.get('updated_at') ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
+    {%- endif -%}
+  {%- endif -%}
   {%- for column in queried -%}
     {%- set value = values.get(column.name | lower, column.quoted) -%}
     {%- set name = stored.get(column.name | lower, column.quoted) -%}

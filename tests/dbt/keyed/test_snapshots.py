@@ -229,3 +229,35 @@ def test_rows_that_share_a_key_are_refused_at_every_run_and_change_nothing(sourc
     assert told.count("AR-304") == 2
     assert "b/c" in told
     assert {name: sourced.rows(name) for name in before} == before
+
+
+def test_a_record_of_a_deletion_keeps_the_columns_that_the_query_lost(sourced: Shop) -> None:
+    strategies = {"check": "check_cols='all'", "timestamp": "updated_at='at'"}
+
+    def write(columns: str) -> None:
+        for strategy, settings in strategies.items():
+            sourced.file(
+                f"snapshots/by_{strategy}.sql",
+                f"{{% snapshot by_{strategy} %}}{{{{ config(unique_key='id', strategy='{strategy}', "
+                f"{settings}, hard_deletes='new_record') }}}} select {columns} "
+                "from {{ source('raw', 'raw_other') }}{% endsnapshot %}",
+            )
+
+    def taken(strategy: str) -> list[tuple[Any, ...]]:
+        return sourced.rows(f"by_{strategy}", "id, box, dbt_is_deleted, dbt_valid_to IS NULL")
+
+    write("id, at, named_struct('x-y', id) AS Box")
+    at = "timestamp'2024-03-01 00:00:00' AS at"
+    sourced.source("raw_other", f"SELECT explode(array(1, 2)) AS id, {at}")
+    sourced.dbt("snapshot")
+    write("id, at")
+    sourced.source("raw_other", f"SELECT 2 AS id, {at}")
+    one, two = {"x-y": 1}, {"x-y": 2}
+    expected = [(1, one, "False", False), (1, one, "True", True), (2, two, "False", True)]
+    for _ in range(2):
+        sourced.dbt("snapshot")
+        assert {name: taken(name) for name in strategies} == dict.fromkeys(strategies, expected)
+    # What is read as NULL in other columns is no value of updated_at.
+    write("id")
+    assert "UNRESOLVED_COLUMN" in sourced.fail("snapshot", "--select", "by_timestamp")
+    assert taken("timestamp") == expected
