@@ -13,6 +13,7 @@ from dbt_arctic.adapter import constraints, microbatch, model_api, plain_api, sn
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment
 from dbt_arctic.refresh import batch as batches
+from dbt_arctic.refresh import plain_config
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import Batch, Case, Column, Model, Round
 
@@ -65,6 +66,10 @@ _OVERWRITE = """{% macro arctic__get_incremental_insert_overwrite_sql(arguments)
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
   insert overwrite {{ arguments['target_relation'] }} ({{ columns }})
   select {{ arctic__stored_columns(arguments) }} from {{ arguments['temp_relation'] }}
+{%- endmacro %}"""
+
+_AS_STORED = """{% macro arctic__as_stored(sql, queried, values, target_relation) -%}
+  {{ return(sql) }}
 {%- endmacro %}"""
 
 _MICROBATCH = """{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
@@ -129,6 +134,10 @@ def _first_statement_of_a_hook(patch: Patch) -> None:
 
 def _fields_by_case(patch: Patch) -> None:
     patch.setattr(constraints, "is_spelled_alike", lambda one, other: one == other)
+
+
+def _any_setting(patch: Patch) -> None:
+    patch.setattr(plain_config, "_USED_BY", {})
 
 
 def _any_time_zone(patch: Patch) -> None:
@@ -214,6 +223,16 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "table", hooks_of("first_statement_of_a_hook")),
         (rows("v1 int", (1,)), rows("v1 int", (2,))),
         patch=_first_statement_of_a_hook,
+    ),
+    "setting_without_effect": Mutant(
+        Model("", "append", {"merge_exclude_columns": ["v1"]}),
+        (rows("k int; v1 int", (1, 10)), rows("k int; v1 int", (2, 20))),
+        patch=_any_setting,
+    ),
+    "record_of_a_deletion_without_a_lost_column": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols="all", hard_deletes="new_record"),
+        (rows("k int; v1 int; v2 int", (1, 10, 100), (2, 20, 200)), rows("k int; v1 int", (2, 20))),
+        macro=_AS_STORED,
     ),
     "contract_with_fields_by_case": Mutant(
         Model("", "table"),

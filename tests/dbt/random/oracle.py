@@ -22,7 +22,7 @@ from tests.dbt.random.columns import (
     stored_rows,
 )
 from tests.dbt.random.fits import stored_type
-from tests.dbt.random.project import Batch, Model, Round
+from tests.dbt.random.project import PLAIN, Batch, Model, Round
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.values import instant
 
@@ -34,6 +34,7 @@ def expect(
 
     :raises Refused: it has to fail.
     """
+    _require_settings(model)
     _require_contract(model, batch, round_)
     if model.kind == "view":
         types = {name: stored_type(one) for name, one in batch.types.items()}
@@ -68,6 +69,16 @@ def is_built(model: Model, before: Table | None, round_: Round) -> bool:
 def rebuilds(model: Model, round_: Round) -> bool:
     """Whether the run is a full refresh of a model. Its setting goes before the command's."""
     return bool(model.config.get("full_refresh", round_.full_refresh))
+
+
+USED_BY = {"incremental_predicates": ("merge", "delete+insert"), "merge_exclude_columns": ("merge", "upsert")}
+"""Settings, and the strategies that they have an effect on. With others they are an error."""
+
+
+def _require_settings(model: Model) -> None:
+    idle = [name for name, kinds in USED_BY.items() if name in model.config and model.kind not in kinds]
+    if model.kind in PLAIN and idle:
+        raise Refused(f"{idle} have no effect")
 
 
 def _require_contract(model: Model, batch: Batch, round_: Round) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
+from pyspark.errors import PySparkException
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
@@ -224,6 +225,8 @@ class Trial:
             return
         began = time.monotonic()
         there = {one.name for one in self.catalog.list_names(self.schema)}
+        read = [one for one in self._compared(round_, results) if one.name in there]
+        found = self._read(read) if read else {}
         for model in self.case.models:
             if model.name not in self.tables or (model.upstream and model.upstream not in self.tables):
                 self.tables.pop(model.name, None)
@@ -241,13 +244,18 @@ class Trial:
                 self.tables.get(model.upstream),
                 self.statuses.get(model.name),
             )
-            fault = self._compare(ran, model.name in there)
+            fault = self._compare(ran, found.get(model.name))
             if fault is not None:
                 del self.tables[model.name]
                 self._differ(number, model.name, fault)
         self._compare_hooks(number, round_, results, is_cancelled)
         self.statuses |= results
         self.judged.seconds["compare"] += time.monotonic() - began
+
+    def _compared(self, round_: Round, results: dict[str, Any]) -> list[Model]:
+        """The models whose rows are compared. A view that did not run may read what is not there any more."""
+        known = [one for one in self.case.models if one.name in self.tables]
+        return [one for one in known if one.name in results or round_.settled(one).kind != "view"]
 
     def _dbt(self, words: list[str]) -> Any:
         folders = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
@@ -260,7 +268,7 @@ class Trial:
 
     # One model
 
-    def _compare(self, ran: Ran, is_there: bool) -> Fault | None:
+    def _compare(self, ran: Ran, found: Found | Fault | None) -> Fault | None:
         """What is wrong after a round; ``None`` if nothing is."""
         model = ran.model
         after = ran.after()
@@ -271,7 +279,8 @@ class Trial:
             return after.fault
         if model.kind == "view" and ran.result is None:
             return None
-        found = self._read(model) if is_there else None
+        if isinstance(found, Fault):
+            return found
         for table in after.candidates:
             expected = None if table is None else as_found(model, table)
             if expected == found:
@@ -286,7 +295,7 @@ class Trial:
         status = "" if ran.result is None else ran.result.status
         reported = f"reported {status} {ran.message}"
         if first is None or found is None:
-            return Fault("existence", f"it is {'there' if is_there else 'not there'}; {reported}")
+            return Fault("existence", f"it is {'not there' if found is None else 'there'}; {reported}")
         expected = as_found(model, first)
         kind = "rows" if expected.types == found.types else "columns"
         return Fault(kind, f"{expected.describe(found)}; {reported}")
@@ -317,16 +326,34 @@ class Trial:
                 self._differ(number, model.name, Fault("hooks", why))
         self.steps = found
 
-    def _read(self, model: Model) -> Found:
-        frame = self.bench.sql(f"SELECT * FROM lake.{self.schema}.{quote(model.name)}")
-        fields = frame.schema.fields
-        names = [one.name for one in fields]
-        types = {one.name.lower(): type_text(one.dataType) for one in fields}
-        rows: Rows = Counter()
-        for row in frame.collect():
-            values = {
-                name: plain(value, one.dataType) for name, value, one in zip(names, row, fields, strict=True)
-            }
-            rows[as_row(model, values, types)] += 1
-        kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
-        return Found(kept, rows)
+    def _read(self, models: list[Model]) -> dict[str, Found | Fault]:
+        """What the tables of models hold, by name, from one statement if all can be read."""
+        parts = [self._part(place, models) for place in range(len(models))]
+        try:
+            return dict(self._found(models, self.bench.sql("\nUNION ALL\n".join(parts))))
+        except PySparkException as error:
+            if len(models) == 1:
+                return {models[0].name: Fault("unreadable", f"it cannot be read: {error}")}
+        found: dict[str, Found | Fault] = {}
+        for model in models:
+            found |= self._read([model])
+        return found
+
+    def _part(self, place: int, models: list[Model]) -> str:
+        """The rows of one model as structs, in a column of its own."""
+        cells = ["struct(t.*)" if other == place else "NULL" for other in range(len(models))]
+        columns = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
+        return f"SELECT {columns} FROM lake.{self.schema}.{quote(models[place].name)} AS t"
+
+    def _found(self, models: list[Model], frame: Any) -> Iterator[tuple[str, Found]]:
+        collected = frame.collect()
+        for model, column in zip(models, frame.schema.fields, strict=True):
+            fields = column.dataType.fields
+            types = {one.name.lower(): type_text(one.dataType) for one in fields}
+            rows: Rows = Counter()
+            for row in collected:
+                if (struct := row[column.name]) is not None:
+                    values = plain(struct, column.dataType)
+                    rows[as_row(model, values, types)] += 1
+            kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
+            yield model.name, Found(kept, rows)

@@ -34,6 +34,7 @@ def say(text: str) -> None:
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=5000, help="how many runs of dbt")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no new case after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--models", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=4)
@@ -44,9 +45,10 @@ def main(words: list[str] | None = None) -> int:
     quicken()
     total = Judged()
     seed, told = given.seed, 0.0
+    deadline = time.monotonic() + 60 * given.minutes
     with bench() as place:
         try:
-            while total.runs < given.cases:
+            while total.runs < given.cases and time.monotonic() < deadline:
                 judged = place.judge(draw_case(seed, given.models, given.rounds))
                 add(total, judged)
                 for difference in judged.differences:
@@ -65,7 +67,8 @@ def main(words: list[str] | None = None) -> int:
             say("ended before all runs were made")
     say(json.dumps(dict(sorted(total.met.items()))))
     sys.stdout.write(summary(total) + "\n")
-    return 1 if total.differences or total.runs < given.cases else 0
+    is_complete = total.runs >= given.cases or time.monotonic() >= deadline
+    return 1 if total.differences or not is_complete else 0
 
 
 def summary(total: Judged) -> str:
