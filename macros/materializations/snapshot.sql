@@ -106,7 +106,8 @@
     {%- if differing and config.get('updated_at') -%}
       {#- an error if the query lacks it: it must not find one of the NULLs -#}
       {%- do adapter.get_column_schema_from_query(
-          'select source_data.' ~ config.get('updated_at') ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
+          'select ' ~ ('source_data.' if config.get('strategy') == 'timestamp' else '') ~ config.get('updated_at')
+          ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
     {%- endif -%}
   {%- endif -%}
   {%- for column in queried -%}

@@ -232,7 +232,10 @@ def test_rows_that_share_a_key_are_refused_at_every_run_and_change_nothing(sourc
 
 
 def test_a_record_of_a_deletion_keeps_the_columns_that_the_query_lost(sourced: Shop) -> None:
-    strategies = {"check": "check_cols='all'", "timestamp": "updated_at='at'"}
+    strategies = {
+        "check": "check_cols='all', updated_at='current_timestamp()'",
+        "timestamp": "updated_at='at'",
+    }
 
     def write(columns: str) -> None:
         for strategy, settings in strategies.items():
