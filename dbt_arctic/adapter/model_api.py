@@ -34,6 +34,7 @@ from dbt_arctic.errors import ConfigError, NameInDoubleQuotes, StatementError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
+from dbt_arctic.store.view_support import require_views
 
 DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 
@@ -89,6 +90,12 @@ class ModelApi(KeyedApi):
                 fix=f"keep its rows: dbt-arctic adopt {model['alias']} {options}; "
                 "or remove full_refresh for a run",
             )
+
+    @available.parse(lambda *a, **k: None)
+    def require_views(self, relation: ArcticRelation, model: Mapping[str, Any], what: str) -> None:
+        """Refuse what needs a view on a catalog without views, before hooks and before any write."""
+        with as_dbt_errors():
+            require_views(self.context(), relation.name_parts, model["name"], what)
 
     # Names
 

@@ -20,6 +20,7 @@
     {{ return({'relations': []}) }}
   {%- endif -%}
 
+  {%- do adapter.require_views(this, model, 'a clone') -%}
   {%- set target_relation = this.incorporate(type='table' if property and can_clone_table() else 'view') -%}
   {%- set replaced = adapter.keyed_table(this) -%}
   {%- set aside = make_way(this, 'view') -%}

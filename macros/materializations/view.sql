@@ -3,6 +3,7 @@
   {%- set target_relation = this.incorporate(type='view') -%}
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
+  {%- do adapter.require_views(this, model, 'a view') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}

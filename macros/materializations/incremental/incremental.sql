@@ -16,6 +16,9 @@
   {%- set full_refresh = should_full_refresh()
       and not adapter.is_later_batch(model, sample.start if sample else invocation_args_dict.get('event_time_start')) -%}
   {%- set rebuild = full_refresh or kind not in ('keyed' if keyed else 'table', 'clone') -%}
+  {%- if keyed and rebuild -%}
+    {%- do adapter.require_views(this, model, 'a keyed table') -%}
+  {%- endif -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
