@@ -59,8 +59,8 @@ INSTEAD = {
     CONCURRENT_COMMITS: "Two writers would overwrite each other's rows. Do not use this catalog; use "
     "postgres, rest or hive.",
     "views": "Keyed tables and models with materialized: view need views. Use materialized: table, or "
-    "incremental without unique_key and with append, merge, delete+insert or insert_overwrite; or use a "
-    "catalog with views, such as postgres, rest or hive.",
+    "incremental_strategy: merge, append, delete+insert or insert_overwrite; or a catalog with views, "
+    "such as postgres, rest or hive.",
     "rename": "A table cannot be replaced by a view or a keyed table of the same name. Drop it first.",
     "drop": "Tables stay until an administrator drops them.",
 }

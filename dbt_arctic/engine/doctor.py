@@ -57,7 +57,8 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
         ]
 
     with contextlib.closing(SessionEngine(settings).connect()) as connection:
-        stored = _of_the_catalog(connection, settings.catalog, _kind(settings), settings.warehouse)
+        place = settings.warehouse or "the server's warehouse"
+        stored = _of_the_catalog(connection, settings.catalog, _kind(settings), place)
         return _until_one_fails([("java", java), ("spark", spark), *stored])
 
 

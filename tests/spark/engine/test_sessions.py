@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.engine import cursor as cursor_module
+from dbt_arctic.engine.capabilities import probe
 from dbt_arctic.engine.doctor import diagnose
 from dbt_arctic.engine.faults import Fault, classify
 from dbt_arctic.engine.java_causes import Cause
@@ -206,6 +208,20 @@ def test_the_doctor_finds_nothing_wrong_and_leaves_nothing_behind(
     ]
     assert {check.state for check in checks} == {""}
     assert sql("SHOW SCHEMAS IN lake") == before
+
+
+def test_what_a_catalog_lacks_is_found_by_trying(
+    connection: SessionConnection, sql: Sql, tmp_path: Path
+) -> None:
+    """Iceberg's catalog in folders has no views and renames nothing."""
+    sql("SET spark.sql.catalog.folders = org.apache.iceberg.spark.SparkCatalog")
+    sql("SET spark.sql.catalog.folders.type = hadoop")
+    sql(f"SET spark.sql.catalog.folders.warehouse = {tmp_path}")
+    found = probe(connection, "folders")
+    assert {one.name for one in found.tried if not one.works} == {"views", "rename"}
+    assert sql("SHOW SCHEMAS IN folders") == []
+    has_views = {name: SqlCatalog(name, sql).has_views() for name in ("lake", "folders")}
+    assert has_views == {"lake": True, "folders": False}
 
 
 def test_the_doctor_stops_at_what_is_wrong(spark_settings: SparkSettings, tmp_path: Path) -> None:
