@@ -173,7 +173,7 @@ class CatalogReader(Protocol):
         ...
 
     def has_views(self) -> bool:
-        """Whether the catalog stores views, as the catalog itself says; asked once."""
+        """Whether the catalog stores views. The result is kept."""
         ...
 
     def list_schemas(self) -> list[str]:
