@@ -17,6 +17,7 @@ SEED ?= 1
 PROCESSES ?= 2
 KEYS ?= recent
 CHANGED ?= 0.01
+CELLS ?= all
 PYTHON ?=
 
 VENV := .venv
@@ -88,6 +89,11 @@ soak: java $(ARCHIVED) ## Random operations on keyed tables, in memory and on Sp
 .PHONY: soak-dbt
 soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CASES=5000 runs, SEED=1
 	@$(BIN)/python -m tests.dbt.random.soak --cases $(if $(filter file,$(origin CASES)),5000,$(CASES)) --seed $(SEED)
+
+.PHONY: matrix
+matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..
+	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue]'
+	@$(BIN)/python -m tests.matrix --cells "$(CELLS)"
 
 .PHONY: dbt-utils
 dbt-utils: java $(ARCHIVED) ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout

@@ -1,0 +1,132 @@
+"""``make matrix CELLS=all|name,..``: runs cells one after the other, and writes docs/reference/matrix.md.
+
+The results are kept beside the logs. So the page has the last result of each cell that was run with the same
+versions, and lists the cells that were not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.java import choose
+from tests.matrix.cells import ALL, Cell, running
+from tests.matrix.components import NotRun
+from tests.matrix.page import Result, keep, kept, write_page
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "matrix.md"
+LONGEST_S = 900
+
+
+def chosen(text: str) -> list[Cell]:
+    if text == "all":
+        return list(ALL)
+    by_name = {cell.name: cell for cell in ALL}
+    unknown = [name for name in text.split(",") if name not in by_name]
+    if unknown:
+        sys.exit(f"there is no cell {unknown[0]}; the cells are: {', '.join(by_name)}")
+    return [by_name[name] for name in text.split(",")]
+
+
+def run(cell: Cell, tools: Path, logs: Path) -> Result:
+    if cell.impossible:
+        return Result(cell, "impossible", cell.impossible)
+    folder = Path(tempfile.mkdtemp(prefix="arctic_matrix_"))
+    folder.chmod(0o755)  # PostgreSQL's user passes through
+    began = time.monotonic()
+    components: list[str] = []
+    try:
+        with running(cell, folder, tools) as (target, started):
+            components = [component.version for component in started]
+            found = _story(cell, folder, target, logs)
+        return Result(
+            cell, "passed", components=components, facts=found, seconds=round(time.monotonic() - began)
+        )
+    except NotRun as error:
+        return Result(cell, "not run", str(error))
+    except _Failed as error:
+        return Result(cell, "failed", str(error), components=components)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Failed(Exception):
+    """The story of a cell ended early."""
+
+
+def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict[str, Any]:
+    project = folder / "project"
+    shutil.copytree(Path(__file__).parent / "project", project)
+    profile = {"matrix": {"target": "dev", "outputs": {"dev": target}}}
+    (project / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    environ = {
+        **os.environ,
+        "DBT_PROFILES_DIR": str(project),
+        "DBT_PROJECT_DIR": str(project),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PYTHONPATH": str(ROOT),
+        **({} if cell.catalog != "glue" else {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}),
+    }
+    log = logs / f"{cell.name}.log"
+    with log.open("w") as output:
+        try:
+            ended = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.matrix.story",
+                    str(project),
+                    "server" if cell.engine == "connect" else "-",
+                ],
+                env=environ,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=LONGEST_S,
+            ).returncode
+        except subprocess.TimeoutExpired as error:
+            raise _Failed(f"it took more than {LONGEST_S} s; see {log}") from error
+    lines = log.read_text(encoding="utf-8").splitlines() or [""]
+    if ended:
+        raise _Failed(f"{lines[-1]}; see {log}")
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.matrix")
+    parser.add_argument("--cells", default="all")
+    parser.add_argument("--tools", type=Path, default=ROOT / ".venv" / "matrix")
+    parser.add_argument("--logs", type=Path, default=ROOT / ".venv" / "matrix" / "logs")
+    given = parser.parse_args()
+    given.logs.mkdir(parents=True, exist_ok=True)
+    versions = {name: importlib.metadata.version(name) for name in ("pyspark", "pyiceberg", "dbt-core")}
+    choose()
+    results = []
+    for cell in chosen(given.cells):
+        result = run(cell, given.tools, given.logs)
+        print(result.line, flush=True)
+        results.append(result)
+        keep(given.logs, result, versions)
+    write_page(PAGE, kept(given.logs, versions), versions)
+    count = Counter(result.state for result in results)
+    ended = f"{count['passed']} passed, {count['impossible']} impossible, {count['failed']} failed"
+    missing = f", {count['not run']} not run" if count["not run"] else ""
+    print(f"matrix: {len(results)} cells, {ended}{missing}")
+    return 1 if count["failed"] or count["not run"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,282 @@
+"""Catalogs and stores that the matrix starts by itself: on loopback, on free ports, stopped in any case.
+
+Each function is a context manager. A component that cannot be started raises ``NotRun`` with the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbt_arctic.engine.java import find_java
+
+POSTGRES_FOLDERS = "/usr/lib/postgresql"
+MOTO = "moto[server]==5.2.5"
+REST_FIXTURE = "1.11.0"
+"""Of Iceberg's test fixtures: newer ones are not published."""
+PASSWORD = "not-a-secret"
+WAIT_S = 60
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion><groupId>arctic</groupId><artifactId>matrix</artifactId><version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_REST_JARS = (
+    f"org.apache.iceberg:iceberg-open-api:{REST_FIXTURE}:test-fixtures",
+    f"org.apache.iceberg:iceberg-core:{REST_FIXTURE}",
+    f"org.apache.iceberg:iceberg-core:{REST_FIXTURE}:tests",
+    f"org.apache.iceberg:iceberg-aws-bundle:{REST_FIXTURE}",
+    "org.eclipse.jetty.ee10:jetty-ee10-servlet:12.1.5",
+    "org.eclipse.jetty.compression:jetty-compression-server:12.1.5",
+    "org.eclipse.jetty.compression:jetty-compression-gzip:12.1.5",
+    "org.apache.hadoop:hadoop-client:3.4.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+)
+
+
+class NotRun(Exception):
+    """A component is not on this machine, or did not start."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component that runs.
+
+    :param version: what it is, for the page.
+    :param address: where it is reached.
+    """
+
+    version: str
+    address: str
+
+
+@contextlib.contextmanager
+def postgres(folder: Path) -> Iterator[Component]:
+    """A PostgreSQL of its own with the database ``lake`` and the user ``dbt``."""
+    found = sorted(Path(POSTGRES_FOLDERS).glob("*/bin"))
+    if not found:
+        raise NotRun("PostgreSQL is not installed (apt-get install postgresql)")
+    programs = found[-1]
+    data = folder / "postgres"
+    data.mkdir()
+    # PostgreSQL refuses to run as root.
+    user = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
+    if user:
+        shutil.chown(data, "postgres", "postgres")
+    secret = data.with_suffix(".password")
+    secret.write_text(PASSWORD, encoding="utf-8")
+    secret.chmod(0o644)
+    port = free_port()
+    login = ["-U", "dbt", "--auth", "scram-sha-256", "--pwfile", str(secret), "--no-sync"]
+    _run([programs / "initdb", "-D", data / "data", *login], folder, **user)
+    server = [programs / "postgres", "-D", data / "data", "-h", "127.0.0.1", "-p", str(port), "-k", data]
+    with _process("postgres", server, folder, lambda: _listens(port), **user):
+        environ = {**os.environ, "PGPASSWORD": PASSWORD}
+        _until(
+            lambda: _succeeds(
+                [programs / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "dbt", "lake"], environ
+            ),
+            "createdb",
+        )
+        version = _output([programs / "postgres", "--version"]).split(")")[1].split()[0]
+        yield Component(f"PostgreSQL {version}", f"postgresql://127.0.0.1:{port}/lake")
+
+
+@contextlib.contextmanager
+def moto(folder: Path, tools: Path) -> Iterator[Component]:
+    """moto as S3 and Glue, with the bucket ``lake``."""
+    packages = tools / "moto"
+    if not (packages / "moto").exists():
+        _run([sys.executable, "-m", "pip", "install", "-q", "--target", packages, MOTO], folder)
+    port = free_port()
+    environ = {**os.environ, "PYTHONPATH": str(packages)}
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with _process("moto", command, folder, lambda: _listens(port), env=environ):
+        address = f"http://127.0.0.1:{port}"
+        with _direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):
+            pass
+        yield Component(MOTO.replace("[server]==", " "), address)
+
+
+@contextlib.contextmanager
+def rest(folder: Path, tools: Path, warehouse: str, s3: str | None) -> Iterator[Component]:
+    """The REST catalog of Iceberg's own tests, over SQLite."""
+    jars = _maven(tools / "rest", _REST_JARS, folder)
+    port = free_port()
+    environ = {
+        **os.environ,
+        "CATALOG_REST_PORT": str(port),
+        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "CATALOG_URI": f"jdbc:sqlite:{folder}/rest.db",
+        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
+        "CATALOG_WAREHOUSE": warehouse,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    if s3:
+        environ["CATALOG_IO__IMPL"] = "org.apache.iceberg.aws.s3.S3FileIO"
+        environ["CATALOG_S3_ENDPOINT"] = s3
+        environ["CATALOG_S3_PATH__STYLE__ACCESS"] = "true"
+    command = [
+        *_java(),
+        *("-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"),
+    ]
+    with _process("rest", command, folder, lambda: _listens(port), env=environ):
+        yield Component(f"REST fixture of Iceberg {REST_FIXTURE}", f"http://127.0.0.1:{port}")
+
+
+@contextlib.contextmanager
+def hive(folder: Path) -> Iterator[Component]:
+    """The Hive metastore among pyspark's jars, over Derby."""
+    import pyspark
+
+    jars = Path(str(pyspark.__file__)).parent / "jars"
+    conf = folder / "hive-conf"
+    conf.mkdir()
+    settings = {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+        "hive.metastore.warehouse.dir": str(folder / "hive-warehouse"),
+        "hive.metastore.schema.verification": "false",
+        "datanucleus.schema.autoCreateAll": "true",
+        "datanucleus.connectionPoolingType": "NONE",
+        "hive.async.log.enabled": "false",
+    }
+    listed = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
+    )
+    (conf / "hive-site.xml").write_text(f"<configuration>{listed}</configuration>", encoding="utf-8")
+    port = free_port()
+    main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.net", "java.lang", "java.util")]
+    command = [*_java(), *opened, "-cp", f"{conf}{os.pathsep}{jars}/*", main, "-p", str(port)]
+    with _process("hive", command, folder, lambda: _listens(port), cwd=folder):
+        version = next(jars.glob("hive-metastore-*.jar")).stem.rpartition("-")[2]
+        yield Component(f"Hive metastore {version}", f"thrift://127.0.0.1:{port}")
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as opened:
+        opened.bind(("127.0.0.1", 0))
+        return int(opened.getsockname()[1])
+
+
+def _java() -> list[str]:
+    return [str(Path(find_java(None).home, "bin", "java")), "-Xmx512m", "-XX:+UseSerialGC"]
+
+
+def _maven(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
+    """The folder of jars and of what they depend on, fetched once."""
+    jars = target / "jars"
+    if jars.exists():
+        return jars
+    if shutil.which("mvn") is None:
+        raise NotRun("Maven is not installed (apt-get install maven)")
+    target.mkdir(parents=True, exist_ok=True)
+    names = ("groupId", "artifactId", "version", "classifier")
+    dependencies = (
+        "".join(f"<{name}>{value}</{name}>" for name, value in zip(names, one.split(":"), strict=False))
+        for one in coordinates
+    )
+    text = "".join(f"<dependency>{one}</dependency>" for one in dependencies)
+    (target / "pom.xml").write_text(_POM.format(dependencies=text), encoding="utf-8")
+    copied = target / "copied"
+    _run(
+        ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={copied}"], folder, cwd=target
+    )
+    copied.rename(jars)
+    return jars
+
+
+@contextlib.contextmanager
+def _process(
+    name: str, command: list[str | Path], folder: Path, is_up: Callable[[], bool], **options: object
+) -> Iterator[None]:
+    """A process that ends with the block, and with this process."""
+    log = folder / f"{name}.log"
+    with log.open("w") as output:
+        try:
+            started = subprocess.Popen(
+                list(map(str, command)),
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                **options,  # type: ignore[call-overload]
+            )
+        except OSError as error:
+            raise NotRun(f"{name} could not be started: {error}") from error
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", f"import os, sys; sys.stdin.read(); os.killpg({started.pid}, 15)"],
+        stdin=subprocess.PIPE,
+    )
+    try:
+        try:
+            _until(is_up, name, started)
+        except NotRun as error:
+            raise NotRun(f"{error}: {_tail(log)}") from error
+        yield
+    finally:
+        watcher.kill()
+        watcher.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+        try:
+            started.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+
+
+def _until(is_up: Callable[[], bool], name: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    ends = time.monotonic() + WAIT_S
+    while not is_up():
+        if process is not None and process.poll() is not None:
+            raise NotRun(f"{name} ended with {process.returncode}")
+        if time.monotonic() > ends:
+            raise NotRun(f"{name} did not answer for {WAIT_S} s")
+        time.sleep(0.2)
+
+
+def _listens(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as opened:
+        return opened.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _direct() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def _run(command: list[str | Path], folder: Path, **options: object) -> None:
+    log = folder / f"{Path(str(command[0])).name}.log"
+    with log.open("w") as output:
+        try:
+            done = subprocess.run(list(map(str, command)), stdout=output, stderr=output, **options)  # type: ignore[call-overload]
+        except OSError as error:
+            raise NotRun(f"{command[0]}: {error}") from error
+    if done.returncode:
+        raise NotRun(f"{command[0]} ended with {done.returncode}: {_tail(log)}")
+
+
+def _succeeds(command: list[str | Path], environ: Mapping[str, str]) -> bool:
+    return subprocess.run(list(map(str, command)), env=environ, capture_output=True).returncode == 0
+
+
+def _output(command: list[str | Path]) -> str:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-500:]

@@ -1,0 +1,88 @@
+"""The results of the matrix, as lines for the terminal and as the page ``docs/reference/matrix.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.matrix.cells import ALL, Cell
+
+_HEAD = """# Tested catalogs, engines and stores
+
+`make matrix` writes this page. It starts each component on this machine and runs one project in each cell:
+seeds, a keyed, an automatic and a merged model and a snapshot over three rounds. An upsert and a full
+refresh fail before their last statement and are repeated. Compaction, `verify` and `docs generate` follow.
+The rows are compared with an oracle after each step. On a catalog without views, the keyed models have to
+be refused before anything is written. The columns on the right are what [the catalog can
+do](../explanation/capabilities.md), as `dbt debug` reports it.
+
+"""
+_CAPABILITIES = ("format v3", "row lineage", "branches", "concurrent commits", "views", "rename", "drop")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a cell ended.
+
+    :param facts: the last line of its story.
+    """
+
+    cell: Cell
+    state: Literal["passed", "impossible", "failed", "not run"]
+    why: str = ""
+    components: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: int = 0
+
+    @property
+    def line(self) -> str:
+        told = self.why or f"{', '.join(self.components) or 'SQLite'}, {self.seconds} s"
+        return f"{self.cell.name:<24} {self.state:<10} {told}"
+
+
+def keep(folder: Path, result: Result, versions: Mapping[str, str]) -> None:
+    """Keep a result in a file of its own."""
+    found = {**asdict(result), "versions": dict(versions)}
+    del found["cell"]
+    (folder / f"{result.cell.name}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def kept(folder: Path, versions: Mapping[str, str]) -> list[Result]:
+    """The last result of each cell with these versions; ``not run`` for one without a result."""
+    results = []
+    for cell in ALL:
+        file = folder / f"{cell.name}.json"
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if cell.impossible:
+            results.append(Result(cell, "impossible", cell.impossible))
+        elif found.pop("versions", None) == dict(versions):
+            results.append(Result(cell, **found))
+        else:
+            results.append(Result(cell, "not run", "there is no result yet"))
+    return results
+
+
+def write_page(path: Path, results: Sequence[Result], versions: Mapping[str, str]) -> None:
+    """Write the page."""
+    listed = ", ".join(f"{name} {version}" for name, version in versions.items())
+    heads = ("cell", "result", "components", *_CAPABILITIES)
+    lines = [_HEAD + f"Versions: {listed}.", "", _row(heads), _row(["---"] * len(heads))]
+    lines += [_row(_cells(one)) for one in results if one.state in ("passed", "failed")]
+    if missing := [f"`{one.cell.name}`" for one in results if one.state == "not run"]:
+        lines += ["", f"Not run yet: {', '.join(missing)}."]
+    lines += ["", "These cells do not exist:", ""]
+    lines += [f"* `{one.cell.name}`: {one.why}" for one in results if one.state == "impossible"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cells(one: Result) -> list[str]:
+    states = one.facts.get("states", {})
+    components = ", ".join(one.components) or "SQLite"
+    return [f"`{one.cell.name}`", one.state, components, *(states.get(name, "") for name in _CAPABILITIES)]
+
+
+def _row(values: Sequence[str]) -> str:
+    return f"| {' | '.join(values)} |"

@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', unique_key='id') }}
+SELECT id, region, amount FROM {{ ref('raw') }}

@@ -1,0 +1,182 @@
+"""What each cell of the matrix does, in a process of its own.
+
+``python -m tests.matrix.story PROJECT server`` runs it on a server of the project; with ``-``, in this
+process. It knows dbt's commands and an oracle in plain Python, and nothing of the catalog behind the
+profile. The last line of its output is JSON: what the catalog can do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+
+from dbt_arctic.adapter.doctor import results_of
+from dbt_arctic.adapter.operator import operating
+from dbt_arctic.adapter.project import load_target
+from dbt_arctic.cli.main import main as command
+from dbt_arctic.engine.doctor import Check
+
+Rows = dict[int, tuple[str, int]]
+
+ROUNDS: list[Rows] = [
+    {1: ("north", 10), 2: ("south", 20), 3: ("north", 30)},
+    {1: ("south", 11), 3: ("north", 30), 4: ("east", 40)},
+    {2: ("east", 22), 4: ("east", 41), 5: ("it's", 50)},
+]
+"""The rows of the seed, by id: (region, amount)."""
+REFUSED = ("orders", "totals", "merged_view")
+"""The models that need a view."""
+VIEW = "{{ config(materialized='view') }} SELECT * FROM {{ ref('raw') }}"
+FAULTS = ("upsert", "publish_view")
+"""Steps that fail once: the only statement of an upsert, and the last one of a full refresh."""
+
+
+class Oracle:
+    """What the tables contain after some rounds."""
+
+    def __init__(self) -> None:
+        self.orders: Rows = {}
+        self.versions: set[tuple[int, str, int]] = set()
+
+    def take(self, rows: Rows) -> None:
+        self.orders |= rows
+        self.versions |= {(key, *row) for key, row in rows.items()}
+
+    @property
+    def tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        by_region: dict[str, list[int]] = {}
+        for region, amount in self.orders.values():
+            by_region.setdefault(region, []).append(amount)
+        orders = sorted((key, *row) for key, row in self.orders.items())
+        return {
+            "orders": orders,
+            "merged": orders,
+            "totals": sorted((region, len(found), sum(found)) for region, found in by_region.items()),
+            "history": sorted(self.versions),
+        }
+
+
+COLUMNS = {
+    "orders": "id, region, amount",
+    "merged": "id, region, amount",
+    "totals": "region, orders, amount",
+    "history": "id, region, amount",
+}
+
+
+def dbt(*arguments: str, fails: bool = False) -> Any:
+    print("dbt", *arguments, flush=True)
+    outcome = dbtRunner().invoke([*arguments, "--quiet", "--no-use-colors"])
+    if outcome.success is fails:
+        told = [str(one.message) for one in getattr(outcome.result, "results", [])]
+        sys.exit(f"dbt {' '.join(arguments)}: success is {outcome.success}; {outcome.exception or told}")
+    return outcome.result
+
+
+def arctic(*arguments: str) -> None:
+    print("dbt-arctic", *arguments, flush=True)
+    ended = command(arguments, standalone_mode=False)
+    if ended:
+        sys.exit(f"dbt-arctic {' '.join(arguments)} ended with {ended}")
+
+
+def compare(oracle: Oracle, names: tuple[str, ...]) -> None:
+    for name in names:
+        query = f"SELECT {COLUMNS[name]} FROM {{{{ ref('{name}') }}}}"
+        (entry,) = dbt("show", "--inline", query, "--limit", "1000").results
+        found = sorted(tuple(map(_plain, row)) for row in entry.agate_table.rows)
+        if found != oracle.tables[name]:
+            sys.exit(f"{name} contains {found} instead of {oracle.tables[name]}")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else int(value)
+
+
+def seed(rows: Rows) -> None:
+    lines = ["id,region,amount", *(f"{key},{region},{amount}" for key, (region, amount) in rows.items())]
+    Path("seeds/raw.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def failing_at(step: str) -> Iterator[None]:
+    os.environ["MATRIX_FAILS_AT"] = step
+    yield
+    del os.environ["MATRIX_FAILS_AT"]
+
+
+def with_views(oracle: Oracle) -> None:
+    """Keyed, automatic and plain models and a snapshot; faults; and the commands of an operator."""
+    names = tuple(COLUMNS)
+    for rows in ROUNDS[:2]:
+        seed(rows)
+        oracle.take(rows)
+        dbt("build")
+        compare(oracle, names)
+    seed(ROUNDS[2])
+    for step in FAULTS:
+        options = ["--full-refresh"] if step == "publish_view" else []
+        with failing_at(step):
+            if not options:
+                dbt("seed")
+            dbt("run", "--select", "orders", *options, fails=True)
+        compare(oracle, ("orders", "totals"))
+    oracle.take(ROUNDS[2])
+    dbt("build")
+    compare(oracle, names)
+    arctic("compact")
+    arctic("status")
+    arctic("verify")
+    compare(oracle, names)
+    dbt("docs", "generate")
+
+
+def without_views(oracle: Oracle) -> None:
+    """A keyed model is refused and leaves nothing; plain models and snapshots work."""
+    seed(ROUNDS[0])
+    dbt("seed")
+    Path("models/merged_view.sql").write_text(VIEW, encoding="utf-8")
+    for entry in dbt("run", "--select", "orders", "merged_view", fails=True).results:
+        if "AR-301" not in str(entry.message) or "no views" not in str(entry.message):
+            sys.exit(f"{entry.node.name} is refused with: {entry.message}")
+    with operating(load_target(), "matrix") as operator:
+        names = {entry.name for entry in operator.catalog.list_relations("matrix")}
+    if left := names - {"raw"}:
+        sys.exit(f"a refused model left {left}")
+    for rows in ROUNDS:
+        seed(rows)
+        oracle.take(rows)
+        dbt("build", "--exclude", *REFUSED)
+        compare(oracle, ("merged", "history"))
+    dbt("docs", "generate", "--exclude", *REFUSED)
+
+
+def main(project: str, with_server: bool) -> None:
+    os.chdir(project)
+    target = load_target()
+    if with_server:
+        arctic("server", "start")
+    try:
+        checks: list[Check] = results_of(target.credentials, project)
+        for check in checks:
+            print(f"{check.name}: {check.shown_state} ({check.detail}) {check.fix}", flush=True)
+        if not all(check.ok for check in checks):
+            sys.exit(f"the check of {checks[-1].name} failed")
+        states = {check.name: check.shown_state for check in checks}
+        (with_views if states["views"] == "ok" else without_views)(Oracle())
+    finally:
+        if with_server:
+            arctic("server", "stop")
+    details = {check.name: check.detail for check in checks}
+    print(json.dumps({"states": states, "spark": details["spark"], "write": details["write"]}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] == "server")
