@@ -102,6 +102,7 @@ def _plain(value: Any) -> Any:
 
 def seed(rows: Rows) -> None:
     lines = ["id,region,amount", *(f"{key},{region},{amount}" for key, (region, amount) in rows.items())]
+    Path("seeds").mkdir(exist_ok=True)  # an empty folder is not kept in git
     Path("seeds/raw.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
