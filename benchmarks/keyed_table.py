@@ -25,6 +25,7 @@ from rich.table import Table
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import compact_major
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
@@ -66,10 +67,10 @@ class Bench:
         self.context = Context(self.catalog, self.run, self.connection.query_schema, self.query)
         self.seconds: dict[str, list[float]] = {}
 
-    def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        return cursor.rowcount
+        return known_rows(cursor.rowcount)
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
         cursor = self.connection.cursor()

@@ -15,6 +15,7 @@ from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
@@ -92,10 +93,10 @@ class Arctic(Peer):
         cursor.execute(sql)
         return cursor.fetchall()
 
-    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        return cursor.rowcount
+        return known_rows(cursor.rowcount)
 
     def _now_ms(self) -> int:
         return int(time.time() * 1000) + self._clock_ms

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
@@ -62,7 +63,7 @@ class Lake:
     def name(self, table: str) -> Name:
         return Name("lake", self.schema, table)
 
-    def run(self, sql: str) -> int:
+    def run(self, sql: str) -> int | None:
         return self._run("", sql)
 
     def value(self, sql: str) -> int:
@@ -74,11 +75,11 @@ class Lake:
         cursor.execute(sql)
         return cursor.fetchall()
 
-    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self.connection.cursor()
         self.statements += 1
         cursor.execute(sql)
-        return cursor.rowcount
+        return known_rows(cursor.rowcount)
 
     def bytes_read(self) -> int | None:
         """What Spark's process has read by now, without shuffles; ``None`` where the system does not tell.

@@ -170,7 +170,7 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
     return AutoResponse(
         _message=outcome.message + ("" if choice.strategy == "skip" else bytes_told),
         code=choice.strategy.upper(),
-        rows_affected=None if outcome.rows < 0 else outcome.rows,
+        rows_affected=outcome.rows,
         jobs=None if traffic is None else traffic.jobs,
         statement=outcome.sql,
         strategy=choice.strategy,

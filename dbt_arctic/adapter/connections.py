@@ -21,6 +21,7 @@ from dbt_arctic.adapter.show import table_value
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
 from dbt_arctic.engine.lexer import split_statements
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.statement import cancelled_error
 from dbt_arctic.keyed.data_type import parse_type
 
@@ -157,11 +158,11 @@ class ArcticConnectionManager(SQLConnectionManager):
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:
         """The response of a statement for ``run_results.json``."""
-        rows = cursor.rowcount
+        rows = known_rows(cursor.rowcount)
         return ArcticResponse(
-            _message="OK" if rows < 0 else f"OK {rows}",
+            _message="OK" if rows is None else f"OK {rows}",
             code="OK",
-            rows_affected=None if rows < 0 else rows,
+            rows_affected=rows,
             query_id=cursor.statement_id,
             jobs=cursor.job_count,
         )

@@ -110,11 +110,11 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
-    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         with as_own_errors():
             text = self.execute_macro(STATEMENT_MACRO, kwargs={"step": step, "sql": sql, "table": table})
             response, _ = self.execute(str(text), auto_begin=False, fetch=False)
-        return -1 if response.rows_affected is None else int(response.rows_affected)
+        return None if response.rows_affected is None else int(response.rows_affected)
 
     # Methods for the run of a model
 
@@ -393,6 +393,6 @@ def _response(outcome: Outcome) -> ArcticResponse:
     return ArcticResponse(
         _message=outcome.message,
         code="OK",
-        rows_affected=None if outcome.rows < 0 else outcome.rows,
+        rows_affected=outcome.rows,
         statement=outcome.sql,
     )

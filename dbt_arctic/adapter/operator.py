@@ -26,6 +26,7 @@ from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
@@ -201,11 +202,11 @@ class Operator:
             (name.identifier, config.get("compaction")) for name, config in self.models.items()
         )
 
-    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self._cursor()
         try:
             cursor.execute(sql)
-            return cursor.rowcount
+            return known_rows(cursor.rowcount)
         finally:
             cursor.close()
 

@@ -55,7 +55,7 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) ->
             hidden=plan.hidden.names if plan.hidden else (),
             notes={**note("full", began_ms), **record_requests(will_request(plan.reading, config))},
         )
-    trace.found(stage.name, outcome.rows if outcome.rows >= 0 else None)
+    trace.found(stage.name, outcome.rows)
     told = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
     return replace(trace.of(outcome), message=f"FULL ({outcome.message})", choice=Choice("full", told))
 

@@ -344,8 +344,8 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         return Reason("written-to", "something else has written to it during its refresh")
     rows = changes_among(context, table, written.rows, written.attempt.txn) if images else written.rows
     if computed.stage:
-        target.trace.found(computed.stage, rows if rows >= 0 else None)
-    told = f", {rows} rows" if rows >= 0 else ""
+        target.trace.found(computed.stage, rows)
+    told = f", {rows} rows" if rows is not None else ""
     return Outcome(f"{choice}{told}", rows, written.sql, choice)
 
 

@@ -163,7 +163,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
             choice = Choice("full", OTHER_COLUMNS.code)
         elif reads_all or own_choice.reason not in _OF_ROWS:
             choice = own_choice
-    rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
+    rows = f", {outcome.rows} rows" if outcome.rows is not None else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 

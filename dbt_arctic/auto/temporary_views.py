@@ -13,7 +13,7 @@ from dbt_arctic.store.context import Context
 ANALYSED = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 
 
-def make_view(context: Context, step: str, sql: str, table: KeyedTable | None = None) -> int:
+def make_view(context: Context, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
     """Create a temporary view over pinned versions.
 
     :param table: see ``Context.run``.

@@ -79,12 +79,12 @@ def watched(context: Context, bar: Bar) -> Context:
     rows = 0
     count = 0
 
-    def run(step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def run(step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         nonlocal rows, count
         count += 1
         bar.now(step.replace("_", " "), f"statement {count}" + (f", {rows:,} rows so far" if rows else ""))
         written = context.run(step, sql, table)
-        rows += max(0, written)
+        rows += written or 0
         return written
 
     return replace(context, run=run)

@@ -65,7 +65,7 @@ class CompactionResult:
 
     table: str
     merged: int
-    merged_rows: int
+    merged_rows: int | None
     trimmed: int
     pending: int
     """Transactions that remain in the change table."""
@@ -226,16 +226,15 @@ def compact_major(
     DELETE for each ``LISTED_AT_MOST`` transactions to trim.
     """
     plan = plan_major(context, name, trim_grace_seconds)
-    rows = 0
+    rows: int | None = 0
     if plan.merge:
         if plan.table.projected and not takes_rows(
             load_base(context.catalog, plan.table).columns, plan.table
         ):
             raise changing_columns(name, name.dotted, "compact again")
-        merged_rows = _merge(context, plan)
-        if merged_rows is None:
+        is_published, rows = _merge(context, plan)
+        if not is_published:
             return CompactionResult(name.dotted, 0, 0, 0, len(plan.pending), "another compaction was faster")
-        rows = merged_rows
         if trim_grace_seconds <= 0:
             plan = _plan_trim_again(context, plan)
     trimmed = _trim(context, plan)
@@ -280,10 +279,12 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
     return len(plan.trim) + len(plan.forget)
 
 
-def _merge(context: Context, plan: CompactionPlan) -> int | None:
-    """Merge on a branch and publish it; ``None`` if the base moved in the meantime.
+def _merge(context: Context, plan: CompactionPlan) -> tuple[bool, int | None]:
+    """Merge on a branch and publish it.
 
     The fast-forward prevents that an outdated compaction merges older rows over newer ones.
+
+    :returns: whether it was published, which it is not if the base moved in the meantime; and the rows.
     """
     table = plan.table
     drop_stale_branches(context, table.base, load_base(context.catalog, table), table)
@@ -301,7 +302,7 @@ def _merge(context: Context, plan: CompactionPlan) -> int | None:
             with ExitStack() as settings:  # reset each setting even if others fail
                 for setting in reversed(compact.settings_after_merge(table)):
                     settings.callback(context.run, "set_after_merge", setting, table)
-        return rows if publish(context, table.base, branch, table, plan.base_snapshot) else None
+        return publish(context, table.base, branch, table, plan.base_snapshot), rows
 
 
 def _plan_trim_again(context: Context, plan: CompactionPlan) -> CompactionPlan:

@@ -124,7 +124,7 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[st
             merged = compact_major(context, name, grace_s)
         else:
             merged = trim_settled(context, name, grace_s)
-        rows = f", {merged.merged_rows} rows" if merged.merged_rows >= 0 and merged.merged else ""
+        rows = f", {merged.merged_rows} rows" if merged.merged_rows is not None and merged.merged else ""
         return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
     if operation.kind == "minor":
         result = compact_minor(context, name, target)

@@ -19,6 +19,17 @@ from __future__ import annotations
 from typing import Any
 
 UNKNOWN = -1
+
+
+def known_rows(rowcount: int) -> int | None:
+    """The number of rows of a cursor's ``rowcount``; ``None`` if it is unknown.
+
+    >>> known_rows(3), known_rows(UNKNOWN)
+    (3, None)
+    """
+    return None if rowcount < 0 else rowcount
+
+
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _APPENDING = {"AppendDataExec", "OverwriteByExpressionExec", "OverwritePartitionsDynamicExec"}
 _CREATING = {

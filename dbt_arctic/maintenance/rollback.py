@@ -41,14 +41,14 @@ from dbt_arctic.store.view_switch import require_unmoved
 class RolledBack:
     """The result of a rollback.
 
-    :param rows: the number of upserts and deletes; -1 if unknown.
+    :param rows: the number of upserts and deletes; ``None`` if unknown.
     :param before: the version to which a rollback undoes this one.
     """
 
     table: str
     to: Version
     before: Version
-    rows: int
+    rows: int | None
 
 
 def roll_back(context: Context, name: Name, text: str) -> RolledBack:

@@ -28,12 +28,12 @@ _NOT_OURS_TO_SET = (
 
 def build_version(
     context: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
-) -> int:
+) -> int | None:
     """Build a generation from an earlier version's rows, with the current columns and layout.
 
     :param consumed: the upstream versions from which the version was computed.
     :param beginning: the table as loaded before the version was chosen.
-    :returns: the number of rows; -1 if unknown.
+    :returns: the number of rows; ``None`` if unknown.
     """
     config = KeyedConfig(
         model=table.name.dotted,

@@ -148,7 +148,7 @@ def build_generation(
         properties = {PROPERTY_RUN: context.run_id, **(notes or {})}
         if consumed:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-        in_place = 0 <= rows <= _ROWS_OF_A_TASK * table.layout.buckets
+        in_place = rows is not None and rows <= _ROWS_OF_A_TASK * table.layout.buckets
         unique = batch.duplicates_in(table.base, in_place=in_place) if batch.is_checked_as_stored else "0L"
         context.run("first_commit", mark_buckets(table, properties, unique), table)
         # From here on, computed writes detect that the switch is near and do not report success concurrently.
@@ -253,8 +253,8 @@ def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Buil
         raise
 
 
-def _in_brackets(rows: int) -> str:
-    return f" ({rows} rows)" if rows >= 0 else ""
+def _in_brackets(rows: int | None) -> str:
+    return f" ({rows} rows)" if rows is not None else ""
 
 
 def _publish(

@@ -54,7 +54,7 @@ def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified
     """
     table = _load(context, name)
     written = _write(context, table, bind(context, table, parsed))
-    counts = _counts(context, table, written) if written.rows else {}
+    counts = _counts(context, table, written) if written.rows != 0 else {}
     return Modified(name.dotted, *(counts.get(what, 0) for what in (UPDATED, INSERTED, DELETED)))
 
 

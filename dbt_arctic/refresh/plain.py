@@ -105,7 +105,7 @@ def execute_first_build(context: Context, consumed: Mapping[str, Consumed], stat
 
 def _with_properties(
     context: Context, consumed: Mapping[str, Consumed], statements: Sequence[str]
-) -> list[int]:
+) -> list[int | None]:
     """Run statements whose commits carry the consumed versions.
 
     Uses session properties, because MERGE, DELETE and CTAS support no others. They are always reset, since
@@ -123,6 +123,7 @@ def _with_properties(
             context.run("reset_property", f"RESET {quote(_SESSION_PROPERTY + name)}")
 
 
-def _total(rows: Sequence[int]) -> int:
-    """The number of rows that the statements wrote; -1 if one of them is unknown."""
-    return -1 if any(count < 0 for count in rows) else sum(rows)
+def _total(rows: Sequence[int | None]) -> int | None:
+    """The number of rows that the statements wrote; ``None`` if one of them is unknown."""
+    known = [count for count in rows if count is not None]
+    return sum(known) if len(known) == len(rows) else None

@@ -81,10 +81,10 @@ class Attempt:
 class Written:
     """The result of a computed write.
 
-    :param rows: rows written; -1 if unknown.
+    :param rows: rows written; ``None`` if unknown.
     """
 
-    rows: int
+    rows: int | None
     sql: str
     attempt: Attempt
 
@@ -176,7 +176,7 @@ def write_unless(
     )
 
 
-def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int:
+def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int | None:
     if not purpose.joins:
         return context.run(purpose.step, sql, table)
     try:

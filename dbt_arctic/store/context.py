@@ -30,11 +30,12 @@ class Alongside:
 
 
 class RunStatement(Protocol):
-    """Runs one statement and returns the number of rows written. ``step`` names it in logs and for overriding
-    macros.
+    """Runs one statement and returns the number of rows written; ``None`` if unknown.
+
+    ``step`` names the statement in logs and for overriding macros.
     """
 
-    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int: ...
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None: ...
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,13 @@ class StageRun:
 class Outcome:
     """The result of a refresh, for dbt's log and ``run_results.json``.
 
+    :param rows: the rows written; ``None`` if unknown.
     :param stages: the executed stages of an automatic model, in order.
     :param fell_back: the reasons for which the refresh fell back to another plan, in order.
     """
 
     message: str
-    rows: int
+    rows: int | None
     sql: str
     choice: Choice | None = None
     stages: tuple[StageRun, ...] = ()

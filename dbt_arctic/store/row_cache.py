@@ -20,7 +20,7 @@ from weakref import finalize
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.value_range import ValueRange
 
-Run = Callable[[str, str], int]
+Run = Callable[[str, str], int | None]
 """Runs SQL; the arguments are step and SQL."""
 
 KEPT = 64

@@ -10,40 +10,40 @@ from dbt_arctic.store.context import Context
 
 
 def rows_written(
-    context: Context, told: int, target: Name, *, txn: int | None = None, branch: str = "main"
-) -> int:
-    """The rows of the commit just made to a table; -1 if unknown.
+    context: Context, reported: int | None, target: Name, *, txn: int | None = None, branch: str = "main"
+) -> int | None:
+    """The rows of the commit just made to a table; ``None`` if unknown.
 
     Spark Connect does not report the number, but the summary of the commit does. It is read if that needs no
     statement.
 
-    :param told: what the statement returned; -1 for unknown.
+    :param reported: what the statement returned; ``None`` if unknown.
     :param txn: the transaction of the commit, if other writers may have committed since.
     """
-    if told >= 0 or context.catalog.needs_spark:
-        return told
+    if reported is not None or context.catalog.needs_spark:
+        return reported
     state = context.catalog.load_table(target.schema, target.identifier)
     if state is None or branch not in state.branches:
-        return told
+        return reported
     history = state.history(state.branches[branch])
     commit = history[0] if txn is None else find_transaction(history, txn)
-    return told if commit is None else int(commit.summary.get("added-records", "0"))
+    return None if commit is None else int(commit.summary.get("added-records", "0"))
 
 
-def changes_among(context: Context, table: KeyedTable, rows: int, txn: int) -> int:
-    """The number of changes in the commit just made, without before-images; -1 if unknown."""
+def changes_among(context: Context, table: KeyedTable, rows: int | None, txn: int) -> int | None:
+    """The number of changes in the commit just made, without before-images; ``None`` if unknown."""
     state = context.catalog.load_table(table.change.schema, table.change.identifier)
     commit = None if state is None else find_transaction(state.history(), txn)
-    if commit is None or rows < 0:
-        return -1
+    if commit is None or rows is None:
+        return None
     images = count_images(context.catalog, table, [commit], commit.snapshot_id)
-    return -1 if images is None else rows - images
+    return None if images is None else rows - images
 
 
-def counted(what: str, rows: int) -> str:
+def counted(what: str, rows: int | None) -> str:
     """A message with its number of rows, if that is known.
 
-    >>> counted("UPSERT", 3), counted("UPSERT", -1)
+    >>> counted("UPSERT", 3), counted("UPSERT", None)
     ('UPSERT 3', 'UPSERT')
     """
-    return f"{what} {rows}" if rows >= 0 else what
+    return f"{what} {rows}" if rows is not None else what

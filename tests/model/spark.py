@@ -11,6 +11,7 @@ from typing import Any
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
@@ -34,10 +35,10 @@ def quick_session(engine: SessionEngine) -> SessionConnection:
     return made
 
 
-def _execute(connection: SessionConnection, sql: str) -> int:
+def _execute(connection: SessionConnection, sql: str) -> int | None:
     cursor = connection.cursor()
     cursor.execute(sql)
-    return cursor.rowcount
+    return known_rows(cursor.rowcount)
 
 
 def _query(connection: SessionConnection, sql: str) -> list[tuple[Any, ...]]:
@@ -135,7 +136,7 @@ class SparkWorld:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return _query(self._reader, sql)
 
-    def execute(self, sql: str) -> int:
+    def execute(self, sql: str) -> int | None:
         return _execute(self._reader, self._by_the_machine(sql))
 
     def _by_the_machine(self, sql: str) -> str:

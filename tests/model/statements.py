@@ -146,8 +146,8 @@ class Interpreter:
     def lake(self) -> Lake:
         return self.shared.lake
 
-    def run(self, sql: str) -> int:
-        """:returns: rows written; -1 where that has no meaning."""
+    def run(self, sql: str) -> int | None:
+        """:returns: rows written; ``None`` where that has no meaning."""
         for pattern, handler in HANDLERS:
             found = pattern.fullmatch(sql.strip())
             if found is not None:
@@ -235,7 +235,7 @@ def _properties(text: str | None) -> dict[str, str]:
     rf"CREATE TABLE (?P<name>{_NAME}) \(\n(?P<columns>.*)\n\)\nUSING iceberg\n"
     r"PARTITIONED BY \((?P<partitions>.*)\)\nTBLPROPERTIES \((?P<properties>.*)\)"
 )
-def _create_table(session: Interpreter, found: re.Match[str]) -> int:
+def _create_table(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     columns = []
     for text in split_list(found["columns"]):
@@ -245,14 +245,14 @@ def _create_table(session: Interpreter, found: re.Match[str]) -> int:
         columns.append((unquote(parsed[1]), parsed[2], comment, not parsed[3]))
     properties = _properties(found["properties"])
     session.lake.create_table(schema, name, columns, properties, found["partitions"])
-    return -1
+    return None
 
 
 @statement(
     rf"CREATE OR REPLACE VIEW (?P<name>{_NAME})(?: \((?P<columns>.*?)\))?(?:\nCOMMENT (?P<comment>{_TEXT}))?"
     r"(?:\nTBLPROPERTIES \((?P<properties>[^\n]*)\))?\nAS\n(?P<sql>.*)"
 )
-def _replace_view(session: Interpreter, found: re.Match[str]) -> int:
+def _replace_view(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     types = session.schema(found["sql"])
     declared = []
@@ -267,132 +267,132 @@ def _replace_view(session: Interpreter, found: re.Match[str]) -> int:
     session.lake.replace_view(
         View(schema, name, _properties(found["properties"]), columns, found["sql"], comment)
     )
-    return -1
+    return None
 
 
 @statement(rf"ALTER VIEW (?P<name>{_NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
-def _alter_view(session: Interpreter, found: re.Match[str]) -> int:
+def _alter_view(session: Interpreter, found: re.Match[str]) -> int | None:
     view = session.lake.view(*parts_of(found["name"])[1:])
     session.lake.replace_view(replace(view, properties=_properties(found["properties"])))
-    return -1
+    return None
 
 
 @statement(rf"ALTER VIEW (?P<name>{_NAME}) UNSET TBLPROPERTIES IF EXISTS \((?P<properties>.*)\)")
-def _unset_view_properties(session: Interpreter, found: re.Match[str]) -> int:
+def _unset_view_properties(session: Interpreter, found: re.Match[str]) -> int | None:
     view = session.lake.view(*parts_of(found["name"])[1:])
     for text in split_list(found["properties"]):
         view.properties.pop(unescape(text), None)
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
-def _set_properties(session: Interpreter, found: re.Match[str]) -> int:
+def _set_properties(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     table.properties.update(_properties(found["properties"]))
     table.changes += 1
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) UNSET TBLPROPERTIES(?: IF EXISTS)? \((?P<property>{_TEXT})\)")
-def _unset_property(session: Interpreter, found: re.Match[str]) -> int:
+def _unset_property(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     table.properties.pop(unescape(found["property"]), None)
     table.changes += 1
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) WRITE LOCALLY ORDERED BY .*")
-def _order(session: Interpreter, found: re.Match[str]) -> int:
+def _order(session: Interpreter, found: re.Match[str]) -> int | None:
     session.target(found["name"])
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) ADD COLUMNS \((?P<columns>.*)\)")
-def _add_columns(session: Interpreter, found: re.Match[str]) -> int:
+def _add_columns(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     columns = [text.split(" ", 1) for text in split_list(found["columns"])]
     session.lake.add_columns(table, [(unquote(name), type_) for name, type_ in columns])
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) DROP COLUMNS \((?P<columns>.*)\)")
-def _drop_columns(session: Interpreter, found: re.Match[str]) -> int:
+def _drop_columns(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.drop_columns(table, [unquote(name) for name in split_list(found["columns"])])
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<column>{_PART}) TYPE (?P<type>\S+)")
-def _widen(session: Interpreter, found: re.Match[str]) -> int:
+def _widen(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     old = table.field_named(unquote(found["column"]))
     session.lake.replace_field(table, replace(old, type=found["type"]))
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<columns>.* DROP NOT NULL)")
-def _drop_not_null(session: Interpreter, found: re.Match[str]) -> int:
+def _drop_not_null(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     for text in split_list(found["columns"]):
         old = table.field_named(unquote(text.removesuffix(" DROP NOT NULL")))
         session.lake.replace_field(table, replace(old, nullable=True))
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<column>{_PART}) COMMENT (?P<comment>{_TEXT})")
-def _comment_column(session: Interpreter, found: re.Match[str]) -> int:
+def _comment_column(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     old = table.field_named(unquote(found["column"]))
     session.lake.replace_field(table, replace(old, comment=unescape(found["comment"])))
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) RENAME TO (?P<to>{_PART}\.{_PART})")
-def _rename(session: Interpreter, found: re.Match[str]) -> int:
+def _rename(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     session.lake.rename_table(schema, name, parts_of(found["to"])[1])
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) CREATE BRANCH (?P<branch>{_PART})(?: AS OF VERSION (?P<at>\d+))?")
-def _create_branch(session: Interpreter, found: re.Match[str]) -> int:
+def _create_branch(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.create_branch(table, unquote(found["branch"]), int(found["at"]) if found["at"] else None)
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) CREATE TAG (?P<tag>{_PART}) AS OF VERSION (?P<at>\d+)")
-def _create_tag(session: Interpreter, found: re.Match[str]) -> int:
+def _create_tag(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.create_tag(table, unquote(found["tag"]), int(found["at"]))
-    return -1
+    return None
 
 
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) DROP (?:BRANCH|TAG) IF EXISTS (?P<reference>{_PART})")
-def _drop_reference(session: Interpreter, found: re.Match[str]) -> int:
+def _drop_reference(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.drop_reference(table, unquote(found["reference"]))
-    return -1
+    return None
 
 
 @statement(rf"COMMENT ON TABLE (?P<name>{_NAME}) IS (?P<comment>{_TEXT})")
-def _comment(session: Interpreter, found: re.Match[str]) -> int:
+def _comment(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     table.properties["comment"] = unescape(found["comment"])
-    return -1
+    return None
 
 
 @statement(rf"DROP (?P<kind>TABLE|VIEW) (?P<lenient>IF EXISTS )?(?P<name>{_NAME})(?: PURGE)?")
-def _drop(session: Interpreter, found: re.Match[str]) -> int:
+def _drop(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     if not found["lenient"]:
         (session.lake.table if found["kind"] == "TABLE" else session.lake.view)(schema, name)
     session.lake.drop(schema, name, Table if found["kind"] == "TABLE" else View)
-    return -1
+    return None
 
 
 @statement(rf"CACHE (?P<lazy>LAZY )?TABLE (?P<name>{_PART}) AS\n(?P<sql>.*)")
-def _cache_query(session: Interpreter, found: re.Match[str]) -> int:
+def _cache_query(session: Interpreter, found: re.Match[str]) -> int | None:
     name = unquote(found["name"])
     if name in session.views:
         raise Refused(f"[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create the temporary view `{name}`")
@@ -400,54 +400,54 @@ def _cache_query(session: Interpreter, found: re.Match[str]) -> int:
     session.views[name] = TemporaryView(found["sql"], keeps=True)
     if not found["lazy"]:
         session.kept_rows(session.views[name])
-    return -1
+    return None
 
 
 @statement(rf"CREATE OR REPLACE (?P<global>GLOBAL )?TEMPORARY VIEW (?P<name>{_PART}) AS\n(?P<sql>.*)")
-def _temporary_view(session: Interpreter, found: re.Match[str]) -> int:
+def _temporary_view(session: Interpreter, found: re.Match[str]) -> int | None:
     session.schema(found["sql"])
     views = session.shared.views if found["global"] else session.views
     name = unquote(found["name"])
     if name in views:
         views[name].drop(session.shared.duck)
     views[name] = TemporaryView(found["sql"])
-    return -1
+    return None
 
 
 @statement(rf"CACHE TABLE `global_temp`\.(?P<name>{_PART})")
-def _cache_view(session: Interpreter, found: re.Match[str]) -> int:
+def _cache_view(session: Interpreter, found: re.Match[str]) -> int | None:
     view = session.shared.views.get(unquote(found["name"]))
     if view is None:
         raise Refused(f"[TABLE_OR_VIEW_NOT_FOUND] `global_temp`.{found['name']} cannot be found")
     session.kept_rows(view)
     view.keeps = True
-    return -1
+    return None
 
 
 @statement(rf"DROP VIEW IF EXISTS (?P<global>`global_temp`\.)?(?P<name>{_PART})")
-def _drop_temporary(session: Interpreter, found: re.Match[str]) -> int:
+def _drop_temporary(session: Interpreter, found: re.Match[str]) -> int | None:
     views = session.shared.views if found["global"] else session.views
     view = views.pop(unquote(found["name"]), None)
     if view is not None:
         view.drop(session.shared.duck)
-    return -1
+    return None
 
 
 @statement(rf"SET (?P<name>{_PART})=(?P<value>.*)")
-def _set(session: Interpreter, found: re.Match[str]) -> int:
+def _set(session: Interpreter, found: re.Match[str]) -> int | None:
     value = found["value"]
     session.conf[unquote(found["name"])] = unquote(value) if value.startswith("`") else value
-    return -1
+    return None
 
 
 @statement(rf"RESET (?P<name>{_PART})")
-def _reset(session: Interpreter, found: re.Match[str]) -> int:
+def _reset(session: Interpreter, found: re.Match[str]) -> int | None:
     session.conf.pop(unquote(found["name"]), None)
-    return -1
+    return None
 
 
 @statement(rf"CALL {_PART}\.system\.(?P<procedure>\w+)\((?P<arguments>.*)\)")
-def _call(session: Interpreter, found: re.Match[str]) -> int:
+def _call(session: Interpreter, found: re.Match[str]) -> int | None:
     arguments = dict(text.split(" => ", 1) for text in split_list(found["arguments"]))
     schema, name = parts_of(unescape(arguments.pop("table")))
     table = session.lake.table(schema, name)
@@ -464,7 +464,7 @@ def _call(session: Interpreter, found: re.Match[str]) -> int:
         session.lake.expire(table, int(older[1]), int(arguments.get("retain_last", "1")))
     else:
         raise NotImplementedError(procedure)
-    return -1
+    return None
 
 
 def _takes(table: Table, condition: str) -> Callable[[File], bool]:
@@ -485,7 +485,7 @@ def _takes(table: Table, condition: str) -> Callable[[File], bool]:
     rf"INSERT INTO (?P<target>{_NAME}(?:\.{_PART})?)(?: WITH \((?P<options>[^\n]*?)\))? "
     r"\((?P<columns>[^\n()]*)\)\n(?P<sql>.*)"
 )
-def _insert(session: Interpreter, found: re.Match[str]) -> int:
+def _insert(session: Interpreter, found: re.Match[str]) -> int | None:
     table, branch = session.target(found["target"])
     options = {unquote(name): unescape(value) for name, value in _OPTION.findall(found["options"] or "")}
     summary = session.session_summary()
@@ -502,17 +502,17 @@ def _insert(session: Interpreter, found: re.Match[str]) -> int:
     rf"ALTER TABLE (?P<name>{_NAME}) REPLACE PARTITION FIELD bucket\((?P<now>\d+, {_PART})\) "
     rf"WITH bucket\((?P<to>\d+, {_PART})\)"
 )
-def _partition_anew(session: Interpreter, found: re.Match[str]) -> int:
+def _partition_anew(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     if table.partitioned_by != f"bucket({found['now']})":
         raise Refused(f"Cannot find partition field to remove: bucket({found['now']})")
     table.partitioned_by = f"bucket({found['to']})"
     table.changes += 1
-    return -1
+    return None
 
 
 @statement(rf"DELETE FROM (?P<target>{_NAME}(?:\.{_PART})?)\nWHERE (?P<condition>.*)")
-def _delete(session: Interpreter, found: re.Match[str]) -> int:
+def _delete(session: Interpreter, found: re.Match[str]) -> int | None:
     table, branch = session.target(found["target"])
     rows = session.query(f"SELECT `_row_id` FROM {found['target']} WHERE {found['condition']}")
     doomed = frozenset(row[0] for row in rows)
@@ -521,7 +521,7 @@ def _delete(session: Interpreter, found: re.Match[str]) -> int:
         session.lake.delete_rows(table, branch, doomed)
         return len(doomed)
     session.lake.delete_files(table, branch, whole)
-    return -1
+    return None
 
 
 def _whole_files(table: Table, head: Commit | None, condition: str) -> frozenset[str] | None:
@@ -549,7 +549,7 @@ def _whole_files(table: Table, head: Commit | None, condition: str) -> frozenset
     rf"MERGE INTO (?P<target>{_NAME}(?:\.{_PART})?) AS (?P<t>\w+)\n"
     r"USING \(\n(?P<source>.*)\n\) AS (?P<s>\w+)\n  ON (?P<on>[^\n]*)\n(?P<whens>WHEN .*)"
 )
-def _merge(session: Interpreter, found: re.Match[str]) -> int:
+def _merge(session: Interpreter, found: re.Match[str]) -> int | None:
     table, branch = session.target(found["target"])
     whens = list(_when_clauses(found["whens"]))
     selected = [f"{found['t']}.`_row_id` AS `target_row`"]

@@ -40,7 +40,7 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     context, source = world.process("run").context, world.name("sales")
     sent: list[str] = []
 
-    def run(step: str, text: str, table: KeyedTable | None = None) -> int:
+    def run(step: str, text: str, table: KeyedTable | None = None) -> int | None:
         sent.append(text)
         return context.run(step, text, table)
 

@@ -53,7 +53,7 @@ class Process:
     world: World
     context: Context
     disturbance: Disturbance
-    execute: Callable[[str], int]
+    execute: Callable[[str], int | None]
     query: Callable[[str], list[tuple[Any, ...]]]
     ran: list[str] = field(default_factory=list)
     watch: Callable[[str], None] | None = None
@@ -63,7 +63,7 @@ class Process:
     cut_off: bool = False
     """Whether it ended by an error: what it had set in its session may still be set."""
 
-    def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         hit = self.pause(step)
         if hit and self.disturbance.kind == "refuse":
             raise CommitStateUnknown(f"no answer to {step}")
@@ -105,7 +105,7 @@ class World(Protocol):
         """Somebody else's read, in a session of its own that is never disturbed."""
         ...
 
-    def execute(self, sql: str) -> int: ...
+    def execute(self, sql: str) -> int | None: ...
 
     def now_ms(self) -> int: ...
 
@@ -147,7 +147,7 @@ class MemoryWorld:
         session = Interpreter(self._shared, caches=self.caches)
         catalog = MemoryCatalog(self.lake, SCHEMA)
 
-        def execute(sql: str) -> int:
+        def execute(sql: str) -> int | None:
             self._now += self._tick
             return told(lambda: session.run(sql), sql)
 
@@ -173,7 +173,7 @@ class MemoryWorld:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return told(lambda: self._reader.query(sql), sql)
 
-    def execute(self, sql: str) -> int:
+    def execute(self, sql: str) -> int | None:
         return told(lambda: self._reader.run(sql), sql)
 
     def now_ms(self) -> int:

@@ -22,6 +22,7 @@ from dbt_arctic.auto import plan_model
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import CompactionResult, compact_major
+from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed.log import consumed_versions
@@ -60,7 +61,7 @@ class Killed(Exception):
 class Statement:
     step: str
     sql: str
-    rows: int
+    rows: int | None
     jobs: int
 
 
@@ -100,7 +101,7 @@ class Statements:
         with suppress(ArcticError):
             self.connection.cursor().execute(self.late)
 
-    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         if self._dead:
             raise Killed(step)
         if self.before is not None:
@@ -113,12 +114,13 @@ class Statements:
             raise Killed(f"before {step}")
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        self.ran.append(Statement(step, sql, cursor.rowcount, cursor.job_count if self.count_jobs else -1))
+        rows = known_rows(cursor.rowcount)
+        self.ran.append(Statement(step, sql, rows, cursor.job_count if self.count_jobs else -1))
         if last and self._way == "twice":
             cursor.execute(sql)
         if last and self._way == "lose":
             raise CommitStateUnknown(f"no answer to {step}")
-        return cursor.rowcount
+        return rows
 
     @property
     def steps(self) -> list[str]:

@@ -48,7 +48,8 @@ class Cursor:
         if sql.lstrip().startswith(("SELECT", "WITH", "(")):
             self._rows = told(lambda: self._session.query(sql), sql)
         else:
-            self.rowcount = told(lambda: self._session.run(sql), sql)
+            rows = told(lambda: self._session.run(sql), sql)
+            self.rowcount = -1 if rows is None else rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows

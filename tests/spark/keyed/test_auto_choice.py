@@ -195,7 +195,7 @@ def test_a_spark_that_ends_ends_the_refresh(shop: Any, sql: str) -> None:
     orders.upsert([{"id": 1, "amount": 5}])
     before, ended = model.rows(), []
 
-    def run(step: str, text: str, table: Any = None) -> int:
+    def run(step: str, text: str, table: Any = None) -> int | None:
         if text.startswith("INSERT") and not ended:
             ended.append(step)
             raise SparkEnded("Spark ended while the statement ran.")

@@ -62,9 +62,9 @@ def test_a_failure_leaves_the_terminal_as_it_was(terminal: io.StringIO) -> None:
 def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> None:
     ran: list[str] = []
 
-    def run(step: str, sql: str, table: object = None) -> int:
+    def run(step: str, sql: str, table: object = None) -> int | None:
         ran.append(sql)
-        return 1200 if step == "hide_rows" else -1
+        return 1200 if step == "hide_rows" else None
 
     told: list[str] = []
     with progress("erase") as bar:
@@ -72,7 +72,7 @@ def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> N
         context = watched(
             Context(catalog=None, run=run, query_schema=lambda sql: [], query=lambda sql: []), bar
         )  # type: ignore[arg-type]
-        assert [context.run(step, step) for step in ("hide_rows", "expire")] == [1200, -1]
+        assert [context.run(step, step) for step in ("hide_rows", "expire")] == [1200, None]
     assert ran == ["hide_rows", "expire"]
     assert told == ["hide rows: statement 1", "expire: statement 2, 1,200 rows so far"]
 

@@ -30,12 +30,12 @@ class Context:
         log.commit(60, rows=10, files=3)
         self.catalog = SimpleNamespace(load_table=lambda schema, name: log.state)
 
-    def run(self, step: str, sql: str, table: Any = None) -> int:
+    def run(self, step: str, sql: str, table: Any = None) -> int | None:
         self.ran.append(step)
         self.texts.append(sql)
         if self.failures:
             raise self.failures.pop(0)
-        return -1
+        return None
 
 
 def plan(orders: Orders) -> CompactionPlan:

@@ -194,10 +194,10 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
     cut_off = replace(cut_off, properties={**cut_off.properties, "write.metadata.metrics.default": "none"})
     catalog: Any = Catalog(*orders.sides(1), orders.side("base", 2), cut_off)
 
-    def run(step: str, sql: str, table: Any = None) -> int:
+    def run(step: str, sql: str, table: Any = None) -> int | None:
         ran.append(step)
         catalog.view = replace(orders.view, properties=table.to_properties())
-        return -1
+        return None
 
     context = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
     assert restore(context, orders.table.name) == orders.table

@@ -151,9 +151,9 @@ class Ran:
 
     steps: list[str] = field(default_factory=list)
 
-    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         self.steps.append(f"{step}: {sql}")
-        return -1
+        return None
 
 
 def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,12 @@ class Answers:
     left: list[ArcticError | None]
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, step: str, sql: str, table: Any = None) -> int:
+    def __call__(self, step: str, sql: str, table: Any = None) -> int | None:
         self.asked.append(step)
         answer = self.left.pop(0)
         if answer is not None:
             raise answer
-        return -1
+        return None
 
 
 def publish_with(

@@ -124,12 +124,12 @@ def test_a_lease_is_renewed_beside_a_long_statement_and_a_failure_to_do_so_ends_
     ran: list[str] = []
     renewed = threading.Event()
 
-    def run(step: str, sql: str, table: KeyedTable | None = None) -> int:
+    def run(step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         ran.append(f"{step} {threading.current_thread().name}")
         if len(ran) == 1:
             raise CommitConflict("others were faster")
         renewed.set()
-        return -1
+        return None
 
     @contextmanager
     def beside() -> Iterator[RunStatement]:
