@@ -19,6 +19,8 @@ from dbt_arctic.store.consumption import last_read
 
 
 class FilePulls(KeyedApi):
+    """The methods of the adapter that pull files of a folder."""
+
     @available.parse(lambda *a, **k: "")
     def pull_files(
         self,

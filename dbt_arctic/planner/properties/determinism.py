@@ -102,7 +102,7 @@ def check_determined(
 def tied_windows(
     node: Node, facts: Facts, key: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Window, exp.Window]]:
-    """The window functions that tell rows apart which their order leaves equal, and would take any of them.
+    """The window functions that distinguish rows with equal sort keys, so that their result is arbitrary.
 
     :param key: as of ``check_determined``.
     """
