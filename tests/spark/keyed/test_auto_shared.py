@@ -69,7 +69,7 @@ class Shop:
             ),
         }
 
-        for name in extent(("large", "lonely"), ()):
+        for name in extent(("days", "large", "lonely"), ()):
             del self.models[name]
 
     def order(self, number: int) -> dict[str, Any]:
