@@ -23,7 +23,7 @@
     {%- set result = adapter.compact_table(relation, trim_grace) -%}
     {%- do log(
       result.table ~ ': ' ~ result.outcome ~ ' (' ~ result.merged ~ ' commits merged, '
-      ~ (result.merged_rows ~ ' rows; ' if result.merged_rows >= 0 else '')
+      ~ (result.merged_rows ~ ' rows; ' if result.merged_rows is not none else '')
       ~ result.trimmed ~ ' trimmed, ' ~ result.pending ~ ' still in the change table)', info=true) -%}
   {%- endfor -%}
   {%- if found | length == 0 -%}
