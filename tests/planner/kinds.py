@@ -28,7 +28,7 @@ class Kind:
     typed: bool = False
 
 
-_RARE = ("uncorrelated", "shared cte", "in", "exists", "subquery in a select list")
+_RARE = ("uncorrelated", "shared cte", "in", "exists", "subquery in a select list", "except", "intersect")
 """What few queries have, or have with a change of the result that is no reason for a full refresh."""
 _OTHER = 1_000_003
 """How far the seed is from which another query is drawn."""

@@ -6,6 +6,7 @@ import pytest
 
 from dbt_arctic.planner.auxiliary.auxiliary_view import split
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -225,7 +226,25 @@ def refreshed(sql: str, key: str) -> str:
     return INCREMENTAL
 
 
+BY_KEY = {
+    "limit with ties": STATE,
+    "number with ties": INCREMENTAL,
+    "limit of a rollup without its key": STATE,
+    # No key is known of the source.
+    "deduplication": "ties",
+}
+"""How those with ties are refreshed by a model that has the key decide them."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_each_shape_is_refreshed_as_the_table_says(name: str) -> None:
     sql, key, expected = CASES[name]
     assert refreshed(sql, key) == expected
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, expected) in CASES.items() if expected == "ties"])
+def test_the_key_decides_ties_where_that_is_asked_for(name: str) -> None:
+    sql, key, _ = CASES[name]
+    facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS})
+    made = ordered_by_key(sql, key.split(), facts, lambda tree: understand(tree, SCHEMAS))
+    assert refreshed(made, key) == BY_KEY[name]
