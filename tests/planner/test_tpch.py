@@ -59,7 +59,8 @@ def test_what_has_no_incremental_plan(data: duckdb.DuckDBPyConnection) -> None:
             reasons[name] = error.reason.code
             continue
         guards |= {name} if plan.guards else set()
-    assert reasons == {name: "limit" if name == "q21" else "ties" for name in LIMITED}
+    # q02 reads nothing that has changed.
+    assert reasons == {name: "limit" if name == "q21" else "ties" for name in LIMITED - {"q02"}}
     assert guards == GUARDED
 
 
