@@ -10,6 +10,14 @@ from typing import Any
 from dbt_arctic.engine.api import ColumnInfo, FileRead
 from dbt_arctic.engine.type_text import type_text
 
+_EXACTLY = {
+    # A path is that of one file, whatever brackets and asterisks it contains.
+    "__globPaths__": "false",
+    # The session's settings may say otherwise, and rows would be lost without notice.
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+}
+
 
 def create_file_view(session: Any, name: str, files: FileRead) -> None:
     """A temporary view over exactly these files, with their paths and times as additional columns."""
@@ -28,7 +36,9 @@ def file_columns(session: Any, files: FileRead) -> list[ColumnInfo]:
 
 
 def _reader(session: Any, files: FileRead) -> Any:
-    reader = session.read.format(files.format).options(**files.options).option("basePath", files.base)
+    reader = (
+        session.read.format(files.format).options(**files.options).options(**_EXACTLY, basePath=files.base)
+    )
     return reader.schema(files.schema) if files.schema else reader
 
 
