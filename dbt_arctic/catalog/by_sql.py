@@ -174,10 +174,15 @@ class SqlCatalog:
     def list_files(self, folder: str) -> list[ListedFile]:
         """By Spark, which reads the folder with its own credentials. One job."""
         # Times as numbers: a TIMESTAMP would be that of the session's zone.
-        rows = self._run(
-            "SELECT path, unix_millis(modificationTime), length"
-            f" FROM binaryFile.{quoted(folder)} WITH ('recursiveFileLookup' = 'true')"
-        )
+        try:
+            rows = self._run(
+                "SELECT path, unix_millis(modificationTime), length"
+                f" FROM binaryFile.{quoted(folder)} WITH ('recursiveFileLookup' = 'true')"
+            )
+        except StatementError as error:
+            if "[PATH_NOT_FOUND]" in error.why:
+                return []
+            raise
         return [
             ListedFile(local_path(str(path)) or str(path), int(modified), int(size))
             for path, modified, size in rows

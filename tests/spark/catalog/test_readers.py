@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from dbt_arctic.catalog.api import (
     CatalogColumn,
     CatalogReader,
     DataFile,
+    ListedFile,
     RelationEntry,
     TableState,
 )
@@ -307,5 +309,20 @@ def test_the_rows_of_a_small_table(sql: Sql, schema: str, at: str, catalog: Cata
     rows = catalog.read_rows(schema, "small", ["files", "at", "name", "took"])
     told = sorted((round(at.timestamp() * 1000), name, took, files) for files, at, name, took in rows)
     assert told == [(1001, "it's", 1.5, 9), (2002, None, 2.0, None), (4004, "later", 3.0, 1)]
+    first = loaded(catalog, schema, "small").history()[-1].snapshot_id
+    assert {name for (name,) in catalog.read_rows(schema, "small", ["name"], first)} == {"it's", None, "gone"}
     with pytest.raises(UnknownRelation):
         catalog.read_rows(schema, "nothing", ["name"])
+
+
+def test_the_files_below_a_folder(catalog: CatalogReader, tmp_path: Path) -> None:
+    for name in ("a [1].json", "day=1/b%20+c.json", "day=1/deep/d"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    expected = {
+        ListedFile(str(path), path.stat().st_mtime_ns // 1_000_000, path.stat().st_size)
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    assert set(catalog.list_files(str(tmp_path))) == expected
+    assert catalog.list_files(str(tmp_path / "nothing")) == []
