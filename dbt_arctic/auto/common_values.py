@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_arctic.auto.timings import PROPERTY_REFRESH
+from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import is_as_stored, literal
 
@@ -49,7 +50,7 @@ def literal_of(rows: Sequence[tuple[Any, ...]]) -> str | None:
 
 
 def _literal(value: str | None, type_: str) -> str | None:
-    if type_.split("(")[0] not in _TYPES:
+    if without_parameters(type_) not in _TYPES:
         return None
     if value is None:
         return f"CAST(NULL AS {type_})"

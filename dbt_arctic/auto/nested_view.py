@@ -8,6 +8,7 @@ from dbt_arctic.auto.inputs import Reading, Until, full_name
 from dbt_arctic.auto.plan import OverState, RefreshPlan
 from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -75,7 +76,7 @@ def is_refreshed(
     :param over: its SQL, with full names.
     :param types: the types of the view's columns.
     """
-    if any(types[name].split("(")[0] not in _KEYS for name in made.key):
+    if any(without_parameters(types[name]) not in _KEYS for name in made.key):
         return False
     key = state.dotted.lower()
     schemas: dict[str, Sequence[tuple[str, str]]] = {key: tuple(types.items())}

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.compare import comparable
+from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.names import Name, quote
 
 _FEW = 5
@@ -42,7 +43,7 @@ class Column:
     @property
     def may_name(self) -> bool:
         """Whether its type is suitable for identifiers: integers and strings."""
-        kind = self.type.partition("(")[0]
+        kind = without_parameters(self.type)
         return kind in (*_WHOLE, "string", "char", "varchar") or self.type.endswith(",0)")
 
     @property
@@ -173,7 +174,7 @@ def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) 
 def _next(column: Column) -> str | None:
     """SQL of a value close to that of a row; ``None`` for types without one."""
     name, type_ = quote(column.name), column.type
-    if type_ in _WHOLE or type_.startswith("decimal"):
+    if type_ in _WHOLE or without_parameters(type_) == "decimal":
         # The maximum of the type is kept.
         return f"coalesce(try_cast(try_add({name}, 1) AS {type_}), {name})"
     if type_ in _FLOATS:

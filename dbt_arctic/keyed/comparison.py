@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
+
+from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
 
 Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
 """``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a
@@ -15,14 +16,13 @@ _MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
 """Digits of numbers that Spark compares as decimals, if their type does not specify them."""
-_DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _STRINGS = frozenset(["string", "varchar", "char"])
 
 
 def sort_of_type(name: str) -> Sort:
     """The sort of a Spark type."""
-    bare = name.lower().split("(")[0].strip()
+    bare = without_parameters(name)
     if bare in _WHOLE:
         return "whole"
     if bare in ("bigint", "long"):
@@ -44,7 +44,7 @@ def family(type_: str) -> str:
     ('number', 'number', 'string', 'date')
     """
     # A collation follows the name of a type and affects equality.
-    bare = type_.lower().split("(")[0].strip()
+    bare = without_parameters(type_)
     if sort_of_type(type_) in _DIGITS:
         return "number"
     for name, members in (("float", _FLOATS), ("string", _STRINGS)):
@@ -71,7 +71,5 @@ def compare_exactly(one: str, other: str) -> bool:
 
 def _digits(type_: str) -> tuple[int, int]:
     """The number of digits before and after the decimal point."""
-    found = _DECIMAL.search(type_)
-    if found is not None:
-        return int(found[1]) - int(found[2] or 0), int(found[2] or 0)
-    return _DIGITS[sort_of_type(type_)], 0
+    precision, scale = decimal_digits(type_) or (_DIGITS[sort_of_type(type_)], 0)
+    return precision - scale, scale

@@ -151,6 +151,27 @@ def atoms(type_: DataType) -> Iterator[Atomic]:
                 yield from atoms(one)
 
 
+def without_parameters(text: str) -> str:
+    """The name of a type in lower case, without parameters. A collation stays, because it affects equality.
+
+    >>> without_parameters("DECIMAL(10,2)"), without_parameters("string collate UTF8_LCASE")
+    ('decimal', 'string collate utf8_lcase')
+    """
+    return text.lower().partition("(")[0].strip()
+
+
+def decimal_digits(text: str) -> tuple[int, int] | None:
+    """The precision and scale of a decimal type; ``None`` for other types, or if they are not given.
+
+    >>> decimal_digits("decimal(10,2)"), decimal_digits("DEC(5)"), decimal_digits("decimal")
+    ((10, 2), (5, 0), None)
+    """
+    if without_parameters(text) not in ("decimal", "dec", "numeric"):
+        return None
+    digits = Atomic(text.lower()).parameters
+    return (digits[0], digits[1] if len(digits) > 1 else 0) if digits else None
+
+
 def field_text(name: str) -> str:
     """A field name inside a type text, quoted unless it is plain."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"

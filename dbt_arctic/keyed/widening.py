@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dbt_arctic.keyed.data_type import decimal_digits
+
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
 PROMOTED = frozenset({"int", "float", "decimal"})
 """The kinds of types to which a column may have been widened from another type."""
@@ -15,11 +17,8 @@ def can_widen(old: str, new: str) -> bool:
     """
     if (old, new) in _WIDENINGS:
         return True
-    if old.startswith("decimal(") and new.startswith("decimal("):
-        old_precision, old_scale = (int(part) for part in old[8:-1].split(","))
-        new_precision, new_scale = (int(part) for part in new[8:-1].split(","))
-        return old_scale == new_scale and new_precision >= old_precision
-    return False
+    before, after = decimal_digits(old), decimal_digits(new)
+    return before is not None and after is not None and before[1] == after[1] and before[0] <= after[0]
 
 
 def is_widened(then: str, now: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.data_type import decimal_digits
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
@@ -31,7 +32,6 @@ from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.auxiliary.state_columns import Part, StateColumns
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.dialect import SameType, expression, to_sql
-from dbt_arctic.planner.spark.nested_types import decimal_digits
 from dbt_arctic.planner.typing.numeric_types import sorts
 from dbt_arctic.planner.typing.stored_types import may_change_types, short_columns
 

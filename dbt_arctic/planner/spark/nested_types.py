@@ -7,7 +7,6 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_arctic.keyed.data_type import Atomic, UnreadableType, parse_type
 from dbt_arctic.planner.spark.dialect import verbatim
 
 _LISTS = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST)
@@ -30,22 +29,6 @@ def is_array(type_: str | None) -> bool:
 def is_map(type_: str | None) -> bool:
     """Whether a type is a map."""
     return type_ is not None and type_.startswith("map<")
-
-
-def decimal_digits(type_: str) -> tuple[int, int] | None:
-    """The precision and scale of a decimal type; ``None`` for other types, or if they are not given.
-
-    >>> decimal_digits("decimal(10,2)"), decimal_digits("decimal"), decimal_digits("int")
-    ((10, 2), None, None)
-    """
-    try:
-        made = parse_type(type_)
-    except UnreadableType:
-        return None
-    if not isinstance(made, Atomic) or made.kind != "decimal" or len(made.parameters) != 2:
-        return None
-    precision, scale = made.parameters
-    return precision, scale
 
 
 def of_field(type_: str | None, name: str) -> str | None:

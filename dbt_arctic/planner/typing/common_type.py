@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
+
+from dbt_arctic.keyed.data_type import decimal_digits
 
 _DAYS = frozenset(["date", "timestamp", "timestamp_ntz"])
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """The number of digits of an integer type as a decimal."""
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _MOST_DIGITS = 38
 
 
@@ -30,9 +30,9 @@ def common_type(types: Collection[str]) -> str | None:
         return max(types, key=_DIGITS.__getitem__)
     whole, fraction = 0, 0
     for one in types:
-        found = _DECIMAL.fullmatch(one)
-        if found is None and one not in _DIGITS:
+        found = (_DIGITS[one], 0) if one in _DIGITS else decimal_digits(one)
+        if found is None:
             return None
-        digits, scale = (int(found[1]), int(found[2])) if found is not None else (_DIGITS[one], 0)
+        digits, scale = found
         whole, fraction = max(whole, digits - scale), max(fraction, scale)
     return f"decimal({whole + fraction},{fraction})" if whole + fraction <= _MOST_DIGITS else None

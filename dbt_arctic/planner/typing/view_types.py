@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dbt_arctic.keyed.data_type import decimal_digits
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
@@ -31,7 +32,7 @@ from dbt_arctic.planner.algebra.query import Built
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import verbatim
-from dbt_arctic.planner.spark.nested_types import decimal_digits, type_text
+from dbt_arctic.planner.spark.nested_types import type_text
 from dbt_arctic.planner.typing.coercion import types_of_columns
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
