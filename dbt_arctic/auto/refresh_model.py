@@ -132,8 +132,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
         kept = _of_table(refresh, state.name, state.config, state.plan)
         outer = plan_over_state(context.catalog, state, context.query_schema)
         if isinstance(outer, NotOver):
-            without = _without(refresh, state, outer.why, drops=outer.drops)
-            return replace(without, stages=(*kept.stages, *without.stages))
+            return _after(kept, _without(refresh, state, outer.why, drops=outer.drops))
         reads_all = state.is_inside and not _reads_little(outer, state.plan)
         # ``auto: strict`` applies to the auxiliary view, not to the query over it.
         own = config if reads_all else replace(config, auto="")
@@ -147,12 +146,10 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     except (StatementError, NullKey, DuplicateKey) as error:
         if isinstance(error, DuplicateKey) and kept is not None:
             raise  # They are the model's own rows, with an auxiliary view or without.
-        return _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
-    outcome = replace(
-        outcome,
-        stages=(*kept.stages, *outcome.stages),
-        fell_back=(*kept.fell_back, *outcome.fell_back),
-    )
+        return _after(
+            kept, _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
+        )
+    outcome = _after(kept, outcome)
     if plan.action == "build":
         return outcome
     # An earlier run may have refreshed only the auxiliary view.
@@ -165,6 +162,17 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
             choice = own_choice
     rows = f", {outcome.rows} rows" if outcome.rows is not None else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
+
+
+def _after(kept: Outcome | None, outcome: Outcome) -> Outcome:
+    """An outcome that lists the stages and fallbacks of the auxiliary view before its own."""
+    if kept is None:
+        return outcome
+    return replace(
+        outcome,
+        stages=(*kept.stages, *outcome.stages),
+        fell_back=(*kept.fell_back, *outcome.fell_back),
+    )
 
 
 def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
