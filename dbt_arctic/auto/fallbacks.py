@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dbt_arctic.auto.plan import BySums, IncrementalPlan, OverState, RefreshPlan
+from dbt_arctic.auto.plan import BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
 from dbt_arctic.auto.timings import ASKED
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
 from dbt_arctic.planner.reasons import Reason
+
+WITHOUT_STATE = "the state cannot be kept or read"
+WITHOUT_HIDDEN = "hidden columns cannot be stored"
+"""The conditions for the fallbacks that plan the model again, for display."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,15 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
     return (failed,)
 
 
+def fallback_conditions(plan: RefreshPlan) -> list[str]:
+    """The conditions under which another plan follows, for display, in their order."""
+    if isinstance(plan, OverState):
+        found = [one for one in fallback_conditions(plan.first) if one != WITHOUT_STATE]
+        return found if plan.action == "nothing" else [*found, WITHOUT_STATE]
+    found = [one.when for one in fallbacks_of(plan)]
+    return [*found, WITHOUT_HIDDEN] if plan.hidden is not None and not isinstance(plan, Nothing) else found
+
+
 def _failed(error: StatementError) -> Reason:
     return Reason("failed", f"the incremental statements failed: {error.why or error.what}")
 
@@ -70,4 +83,4 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
         )
 
 
-__all__ = ["Fallback", "fallbacks_of"]
+__all__ = ["WITHOUT_HIDDEN", "WITHOUT_STATE", "Fallback", "fallback_conditions", "fallbacks_of"]

@@ -15,6 +15,7 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.auxiliary_tables import drop_states, owner_of_state
 from dbt_arctic.auto.execute import TableToRefresh, execute_plan
 from dbt_arctic.auto.execute_table import require_incremental
+from dbt_arctic.auto.fallbacks import WITHOUT_HIDDEN, WITHOUT_STATE
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
     OTHER_STATE,
@@ -45,10 +46,6 @@ _OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "
 is then reported like that of the view, which has read the changes."""
 
 _LITTLE = 0.1
-
-WITHOUT_STATE = "the state cannot be kept or read"
-WITHOUT_HIDDEN = "hidden columns cannot be stored"
-"""The fallback's reason, as it is displayed."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.auto.fallbacks import fallbacks_of
+from dbt_arctic.auto.fallbacks import fallback_conditions
 from dbt_arctic.auto.plan import OverState, has_other_columns
 from dbt_arctic.auto.stages import GOES, printed, stages_of
 from dbt_arctic.cli.options import json_option, project_options
@@ -168,7 +168,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         }
         for stage in stages_of(plan)
     ]
-    found["falls_back_if"] = [one.when for one in fallbacks_of(plan)]
+    found["falls_back_if"] = fallback_conditions(plan)
     if show_sql:
         found["sql"] = {stage.purpose: text for stage, text in printed(stages_of(plan))}
     return found

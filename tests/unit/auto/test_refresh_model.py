@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.auto import refresh_model
-from dbt_arctic.auto.refresh_model import WITHOUT_STATE
+from dbt_arctic.auto.fallbacks import WITHOUT_STATE
 from dbt_arctic.errors import StatementError
 from dbt_arctic.store.context import Outcome, StageRun
 
