@@ -21,7 +21,11 @@ PULL = (
 
 
 def declare(shop: Shop, **sources: dict[str, Any]) -> None:
-    tables = [{"name": name, "config": {"meta": {"arctic": made}}} for name, made in sources.items()]
+    fresh = {"warn_after": {"count": 9999, "period": "day"}}
+    tables = [
+        {"name": name, "config": {"meta": {"arctic": made}, "freshness": fresh}}
+        for name, made in sources.items()
+    ]
     text = {"version": 2, "sources": [{"name": "landing", "schema": shop.schema, "tables": tables}]}
     shop.file("models/landing.yml", yaml.safe_dump(text, sort_keys=False))
 
@@ -52,6 +56,7 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     model(shop, "by_key")
     model(shop, "appended", head="{{{{ config(materialized='incremental') }}}}")
     first = land(shop, "clicks/day=2026-01-01/a b%20+c[d]{e,f}*?.json", [row(1), row(2)])
+    modified = first.stat().st_mtime_ns
     land(shop, "clicks/_writing.json", [row(99)])
     land(shop, "clicks/day=2026-01-01/.hidden", [row(98)])
     shop.dbt("run")
@@ -62,6 +67,12 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     shop.dbt("run")  # nothing is new: nothing is written, and no job runs
     assert ids(shop, "appended") == [1, 2]
     assert shop.script.jobs == 0
+
+    os.utime(first, (1_800_000_000, 1_800_000_000))
+    shop.dbt("source", "freshness")
+    (source,) = json.loads((shop.folder / "target" / "sources.json").read_text())["results"]
+    assert source["max_loaded_at"].startswith("2027-01-15T08:00:00")
+    os.utime(first, ns=(0, modified))
 
     # An older time of modification hides no file, and an empty one is a file.
     late = land(shop, "clicks/day=2025-12-31/late.json", [row(3), row(1, "Rome")])
