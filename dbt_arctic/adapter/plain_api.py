@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -21,6 +22,8 @@ from dbt_arctic.adapter.snapshots import (
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.create import BASE_DEFAULTS
 from dbt_arctic.keyed.schema_difference import compare_columns
+from dbt_arctic.keyed.table import METADATA_COLUMNS
+from dbt_arctic.refresh.batch import require_no_metadata_columns
 from dbt_arctic.refresh.plain import stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
@@ -31,6 +34,8 @@ from dbt_arctic.refresh.plain_config import (
 )
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
 from dbt_arctic.store.state import find_keyed
+
+_METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNORECASE)
 
 
 class PlainApi(KeyedApi):
@@ -110,6 +115,17 @@ class PlainApi(KeyedApi):
                 self.context(), target.name_parts, model["name"], stored, as_columns(queried)
             )
             return stored_values(queried, after)
+
+    @available.parse(lambda *a, **k: None)
+    def refuse_metadata_columns(self, relation: ArcticRelation, sql: str) -> None:
+        """Refuse a query for a new table if a column has the name of one of Iceberg's metadata columns.
+
+        Spark analyses the query only if one of the names is in its text.
+        """
+        if _METADATA_COLUMN.search(sql):
+            with as_dbt_errors():
+                names = [column.name for column in self._schema(sql)]
+                require_no_metadata_columns(relation.identifier or "", names)
 
     @available.parse(lambda *a, **k: None)
     def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:

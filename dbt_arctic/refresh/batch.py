@@ -9,7 +9,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
+from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
@@ -38,6 +38,22 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
             where=config.model,
             why="its table is the result of its SQL; its rows are not changes",
             fix="say in WHERE which rows there are, and leave the column out or give it another name",
+        )
+
+
+def require_no_metadata_columns(model: str, names: Sequence[str]) -> None:
+    """Refuse columns with the names of Iceberg's metadata columns, in any table.
+
+    :raises ConfigError: a column has one of these names. Iceberg would store it, and the table could not be
+        read.
+    """
+    reserved = [name for name in names if name.lower() in METADATA_COLUMNS]
+    if reserved:
+        raise ConfigError(
+            f"the model returns {', '.join(reserved)}, which is a metadata column of Iceberg",
+            where=model,
+            why="a table that stores a column of this name cannot be read",
+            fix="give the column another name with AS",
         )
 
 

@@ -9,7 +9,12 @@ from dbt_arctic.keyed.create import add_columns, drop_columns, widen_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import FieldChange, SchemaDifference, compare_columns, evolved
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.refresh.batch import FILLING, not_storable, require_same_columns
+from dbt_arctic.refresh.batch import (
+    FILLING,
+    not_storable,
+    require_no_metadata_columns,
+    require_same_columns,
+)
 from dbt_arctic.refresh.schema_policy import changes_to_make
 from dbt_arctic.store.context import Context
 
@@ -30,6 +35,7 @@ def evolve_plain(
     :raises SchemaChanged: a value would be changed when it is stored, or a column is missing. Nothing was
         changed.
     """
+    require_no_metadata_columns(model, [column.name for column in produced])
     if on_schema_change == "ignore":
         require_same_columns(model, stored, produced)
     difference = compare_columns(stored, produced)
@@ -48,6 +54,7 @@ def evolve_snapshot(
 
     :raises SchemaChanged: a value would be changed when it is stored. Nothing was changed.
     """
+    require_no_metadata_columns(model, [column.name for column in produced])
     difference = compare_columns(stored, produced)
     changes = [
         change

@@ -51,6 +51,8 @@
   {%- else -%}
     {%- set header = arctic__run_sql_header() -%}
     {%- set compiled_code = arctic__contracted(compiled_code) -%}
+    {#- a header may define what the query needs, and has not been run -#}
+    {%- if not header | trim -%}{%- do adapter.refuse_metadata_columns(relation, compiled_code) -%}{%- endif -%}
     {{ header }}
     create or replace table {{ relation }}
     using iceberg

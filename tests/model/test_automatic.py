@@ -47,7 +47,7 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     recorded = Context(context.catalog, run, context.query_schema, context.query, now_ms=context.now_ms)
     plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
     # Enough rows that two changes are few.
-    rows = sales((1, 1, 10), (2, 1, 20), (3, 2, 31), *((id, 9, 1) for id in range(10, 30)))
+    rows = sales((1, 1, 10), (2, 1, 20), (3, 2, 31), *((sale, 9, 1) for sale in range(10, 30)))
     build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
     sql = FIRST.format(source.sql)
     for action, first, changes in (

@@ -57,6 +57,17 @@ FIRST_RUNS = [
         "AR-301",
         "_txn",
     ),
+    (KEYED + "select 1 as id, 2 as _POS", "AR-301", "_POS, which is a reserved name"),
+    (
+        "{{ config(materialized='table') }} select 1 as id, 'x' as _file",
+        "AR-301",
+        "metadata column of Iceberg",
+    ),
+    (
+        "{{ config(materialized='incremental', incremental_strategy='append') }} select 1 as `_Deleted`",
+        "AR-301",
+        "_Deleted, which is a metadata column of Iceberg",
+    ),
     ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
     (
         "{{ config(materialized='view') }} select * from " + PULL_MISSING,
