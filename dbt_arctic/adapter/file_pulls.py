@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.keyed_api import KeyedApi
@@ -13,9 +14,10 @@ from dbt_arctic.adapter.pulls import where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.refresh.event_time import refuse_pull
-from dbt_arctic.sources.file_list import file_list_name
+from dbt_arctic.sources.file_list import file_list_name, last_list
 from dbt_arctic.sources.pull import Purpose, plan_file_pull
-from dbt_arctic.store.consumption import last_read
+
+logger = AdapterLogger("Arctic")
 
 
 class FilePulls(KeyedApi):
@@ -46,12 +48,14 @@ class FilePulls(KeyedApi):
                 return earlier[0].sql
             begun = pulls.begun_from(unique_id) if is_consuming else None
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
-            last = last_read(self.catalog, name, expected)
+            last = last_list(self.catalog, name, source.name, expected)
             planned = plan_file_pull(
                 self.context(), self._handle, source, name, last, model=model["name"], purpose=purpose
             )
             if is_consuming:
-                pulls.add(unique_id, expected, planned, last)
+                pulls.add(unique_id, expected, planned, None if last is None else last[1])
+                if last is None and not planned.stage:
+                    logger.warning(f"The source {source.name} has no files in {source.path} yet.")
         return planned.sql
 
 

@@ -1,48 +1,79 @@
-"""The file list of a source: a table with every file that was found in the source's folder.
+"""The file list of a model and a source: a table with every file of the source that the model has found.
 
-A model consumes the file list as it consumes any other Iceberg table: its commit records the snapshot up to
+A model consumes its file list as it consumes any other Iceberg table: its commit records the snapshot up to
 which it has read the list. So which files a model has read is a part of its own commit, in a few bytes.
 
 Columns: ``path`` STRING, ``modified_ms`` BIGINT (UTC milliseconds since the epoch), ``size_bytes`` BIGINT,
-``found_at`` TIMESTAMP. Rows are only appended. Two runs may append the same file, so rows are a set.
+``found_at`` TIMESTAMP. Two runs may append the same file, so rows are a set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from dbt_arctic.catalog.api import CatalogReader, ListedFile, TableState
+from dbt_arctic.catalog.api import CatalogReader, ListedFile
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.version import Consumed, of_relations
+from dbt_arctic.store.state import plain_id
 
 COLUMNS = ("path", "modified_ms", "size_bytes")
 PROPERTY_SOURCE = "arctic.files-of"
 """On the table: the source whose files it lists."""
 
 
-def file_list_name(target: Name, source: str) -> Name:
-    """The file list of a source for the models of one schema."""
-    return target.sibling(f"{source.replace('.', '__')}__files")
+def file_list_name(model: Name, source: str) -> Name:
+    """The name of a model's file list of a source."""
+    return model.sibling(f"{model.identifier}__{source.replace('.', '__')}__files")
 
 
-def create_statement(name: Name, source: str) -> str:
-    """SQL that creates an empty file list."""
+def replace_statement(name: Name, source: str, view: str) -> str:
+    """SQL that creates a file list, or replaces its rows, with those of a view as in ``append_statement``.
+
+    Earlier snapshots stay, so what earlier commits have consumed can still be read.
+    """
     return (
-        f"CREATE TABLE IF NOT EXISTS {name.sql} (`path` STRING NOT NULL, `modified_ms` BIGINT NOT NULL, "
-        "`size_bytes` BIGINT NOT NULL, `found_at` TIMESTAMP NOT NULL)\nUSING iceberg\n"
-        f"TBLPROPERTIES ('format-version'='3', {literal(PROPERTY_SOURCE)}={literal(source)})"
+        f"CREATE OR REPLACE TABLE {name.sql}\nUSING iceberg\n"
+        f"TBLPROPERTIES ('format-version'='3', {literal(PROPERTY_SOURCE)}={literal(source)})\n"
+        f"AS {_rows(view)}"
     )
 
 
-def insert_statement(name: Name, view: str) -> str:
+def append_statement(name: Name, view: str) -> str:
     """SQL that appends files to a list.
 
     :param view: a temporary view with the columns of ``COLUMNS`` as strings.
     """
+    return f"INSERT INTO {name.sql} ({quote_all((*COLUMNS, 'found_at'))})\n{_rows(view)}"
+
+
+def _rows(view: str) -> str:
     return (
-        f"INSERT INTO {name.sql} ({quote_all((*COLUMNS, 'found_at'))})\n"
-        "SELECT /*+ COALESCE(1) */ `path`, CAST(`modified_ms` AS BIGINT), CAST(`size_bytes` AS BIGINT), "
-        f"current_timestamp()\nFROM {quote(view)}"
+        "SELECT /*+ COALESCE(1) */ `path`, CAST(`modified_ms` AS BIGINT) AS `modified_ms`, "
+        "CAST(`size_bytes` AS BIGINT) AS `size_bytes`, current_timestamp() AS `found_at`\n"
+        f"FROM {quote(view)}"
     )
+
+
+def last_list(
+    catalog: CatalogReader, name: Name, source: str, expected: Mapping[str, Consumed]
+) -> tuple[Name, Consumed] | None:
+    """The file list of a source that a model has consumed, and up to which version; ``None`` for none.
+
+    A clone, or a table that was renamed, has consumed the list of its original.
+
+    :param name: of the model's own list.
+    :param expected: what the model has consumed, by dotted name.
+    """
+    if name.dotted in expected:
+        return name, expected[name.dotted]
+    for dotted, consumed in of_relations(expected).items():
+        other = Name(*dotted.split(".", 2))
+        state = catalog.load_table(other.schema, other.identifier)
+        if state is None or state.properties.get(PROPERTY_SOURCE) != source:
+            continue
+        if plain_id(state) == consumed.table_id:
+            return other, consumed
+    return None
 
 
 def load_files(catalog: CatalogReader, name: Name, snapshot_id: int | None) -> frozenset[ListedFile]:
@@ -53,11 +84,6 @@ def load_files(catalog: CatalogReader, name: Name, snapshot_id: int | None) -> f
     return frozenset(ListedFile(str(path), int(at), int(size)) for path, at, size in rows)
 
 
-def has_snapshot(state: TableState, snapshot_id: int) -> bool:
-    """Whether a list still has a snapshot."""
-    return any(snapshot.snapshot_id == snapshot_id for snapshot in state.snapshots)
-
-
 def as_rows(files: Iterable[ListedFile]) -> list[tuple[str, int, int]]:
     """The rows that list files, in the order of ``COLUMNS``."""
     return [(file.path, file.modified_ms, file.size_bytes) for file in sorted(files)]
@@ -66,10 +92,10 @@ def as_rows(files: Iterable[ListedFile]) -> list[tuple[str, int, int]]:
 __all__ = [
     "COLUMNS",
     "PROPERTY_SOURCE",
+    "append_statement",
     "as_rows",
-    "create_statement",
     "file_list_name",
-    "has_snapshot",
-    "insert_statement",
+    "last_list",
     "load_files",
+    "replace_statement",
 ]

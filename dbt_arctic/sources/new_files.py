@@ -24,17 +24,16 @@ def new_files(
     """The files that a model has not read, in the order of their paths.
 
     :param present: the files in the folder now.
-    :param listed: the file list up to the version that the model will have consumed.
-    :param consumed: the file list up to the version that it has consumed; ``None`` if it has consumed
+    :param listed: the file list as it is: what the model has read, and what runs that failed have found.
+    :param consumed: the file list at the version that the model has consumed; ``None`` if it has consumed
         nothing. It then reads every file that is present.
     :raises SourceFileChanged: a file has changed since the model read it, and the source has
         ``changed_files: fail``; or a file that the model has not read is gone.
     """
-    found = set(present) & set(listed)
     if consumed is None:
-        return sorted(found)
+        return sorted(present)
     read = {file.path for file in consumed}
-    unread = found - set(consumed)
+    unread = set(present) - set(consumed)
     changed = sorted(file for file in unread if file.path in read)
     if changed and source.changed_files == "fail":
         raise SourceFileChanged(

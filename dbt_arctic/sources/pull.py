@@ -7,18 +7,17 @@ from typing import Literal
 
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
+from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
 from dbt_arctic.sources.file_list import (
     COLUMNS,
     PROPERTY_SOURCE,
+    append_statement,
     as_rows,
-    create_statement,
-    has_snapshot,
-    insert_statement,
     load_files,
+    replace_statement,
 )
 from dbt_arctic.sources.new_files import new_files, no_rows, read_request, rows_of
 from dbt_arctic.sources.settings import FileSource
@@ -37,53 +36,59 @@ def plan_file_pull(
     connection: Callable[[], Connection],
     source: FileSource,
     name: Name,
-    last: Consumed | None,
+    last: tuple[Name, Consumed] | None,
     *,
     model: str,
     purpose: Purpose,
 ) -> Pull:
     """Plan what a model reads of a source of files.
 
-    With the purpose ``consume``, files that are new in the folder are appended to the file list first: one
-    commit, and none if there are none. Spark does not start if the model has nothing to read.
+    With the purpose ``consume``, the file list gets the files that it lacks first: one commit, and none if
+    there are none. Spark does not start if the model has nothing to read.
 
     :param connection: the session in which the SQL of the pull will run.
-    :param name: the source's file list.
-    :param last: what the model's last commit consumed of the file list; ``None`` for nothing.
+    :param name: the model's file list of the source.
+    :param last: what the model's last commit consumed, and of which file list; ``None`` for nothing.
     :raises ConfigError: the source declares no columns.
     :raises SourceFileChanged: as of ``new_files``.
     :raises VersionUnavailable: the file list has lost what the model has read.
     """
-    catalog = context.catalog
-    present = {file for file in catalog.list_files(source.path) if source.accepts(file.path)}
+    present = {file for file in context.catalog.list_files(source.path) if source.accepts(file.path)}
     if not source.columns:
         raise _no_columns(source, present, connection, purpose)
     state = _load(context, name, source)
-    listed = load_files(catalog, name, state.current_snapshot_id if state else None)
-    if purpose == "consume" and (state is None or not present <= listed):
-        _append(context, connection(), name, source, present - listed, exists=state is not None)
+    head = state.current_snapshot_id if state else None
+    listed = load_files(context.catalog, name, head)
+    is_at_head = last is not None and last == (name, _version(state))
+    consumed = listed if is_at_head else _consumed_files(context, last, model)
+    files = new_files(source, present, listed, consumed, model)
+    # What the model has read stays listed, also if a refresh that failed has replaced the list since. A
+    # version of a file that only a failed run has found does not: the model would never read it.
+    wanted = present if consumed is None else present | consumed
+    if purpose == "consume" and (state is None or listed != wanted):
+        replaces = state is None or not listed <= wanted
+        _write(context, connection(), name, source, wanted if replaces else wanted - listed, replaces)
         state = _load(context, name, source)
-        if state is None:
-            raise UnknownRelation(
-                f"the file list {name} is gone",
+        if load_files(context.catalog, name, state.current_snapshot_id if state else None) != wanted:
+            raise ConcurrentRun(
+                f"another run of the model wrote to {name} at the same time",
                 where=model,
-                why="it was dropped during this run",
-                fix=f"run the model again: dbt run --select {model}",
+                why="it may have found files that this run has not read",
+                fix=f"nothing was written; run the model again: dbt run --select {model}",
             )
-        # Another run may have appended files as well. What is read must be what the snapshot lists.
-        listed = load_files(catalog, name, state.current_snapshot_id)
-    consumed = _consumed_files(context, name, state, last, model)
-    files = new_files(source, present, listed if purpose == "consume" else listed | present, consumed, model)
-    version = Consumed(
-        plain_id(state) if state else "", str((state.current_snapshot_id if state else None) or 0)
-    )
-    changed = bool(files) or last is None
-    version = version if changed or last is None else last
+    if last is not None and not files:
+        return Pull(name, _described(source, files), last[1], False)
+    version = _version(state)
     if not files or purpose == "describe":
-        return Pull(name, _described(source, files), version, changed)
+        return Pull(name, _described(source, files), version, True)
     view = f"{name.identifier}__pull_{context.new_txn()}"
     connection().create_file_view(view, read_request(source, files))
-    return Pull(name, rows_of(source, view), version, changed, stage=Stage(view))
+    return Pull(name, rows_of(source, view), version, True, stage=Stage(view))
+
+
+def _version(state: TableState | None) -> Consumed:
+    """A file list as it is now; of one that does not exist, a version that nothing has."""
+    return Consumed("" if state is None else plain_id(state), str((state and state.current_snapshot_id) or 0))
 
 
 def _described(source: FileSource, files: Collection[ListedFile]) -> str:
@@ -104,49 +109,44 @@ def _load(context: Context, name: Name, source: FileSource) -> TableState | None
     return state
 
 
-def _append(
+def _write(
     context: Context,
     connection: Connection,
     name: Name,
     source: FileSource,
     files: Collection[ListedFile],
-    *,
-    exists: bool,
+    replaces: bool,
 ) -> None:
-    if not exists:
-        context.run("create_file_list", create_statement(name, source.name))
-    if files:
-        view = f"{name.identifier}_{context.new_txn()}"
-        connection.create_temp_view(view, COLUMNS, as_rows(files))
-        try:
-            context.run("list_files", insert_statement(name, view))
-        finally:
-            context.run("drop_staging", f"DROP VIEW IF EXISTS {quote(view)}")
+    """Append files to a file list, or replace or create it with them."""
+    view = f"{name.identifier}_{context.new_txn()}"
+    connection.create_temp_view(view, COLUMNS, as_rows(files))
+    statement = replace_statement(name, source.name, view) if replaces else append_statement(name, view)
+    try:
+        context.run("list_files", statement)
+    finally:
+        context.run("drop_staging", f"DROP VIEW IF EXISTS {quote(view)}")
 
 
 def _consumed_files(
-    context: Context, name: Name, state: TableState | None, last: Consumed | None, model: str
+    context: Context, last: tuple[Name, Consumed] | None, model: str
 ) -> frozenset[ListedFile] | None:
     if last is None:
         return None
-    if state is None or last.table_id != plain_id(state):
-        raise VersionUnavailable(
-            f"{name} is not the file list from which {model} was built",
-            where=model,
-            why="it was dropped, so it is unknown which files the model has read",
-            fix=f"read all files again: dbt run --full-refresh --select {model}",
-        )
-    at = int(last.version)
-    if at == 0:
-        return frozenset()
-    if not has_snapshot(state, at):
-        raise VersionUnavailable(
-            f"the snapshot {at} of the file list {name} no longer exists",
-            where=model,
-            why="it was expired by another tool than dbt-arctic expire",
-            fix=f"read all files again: dbt run --full-refresh --select {model}",
-        )
-    return load_files(context.catalog, name, at)
+    name, consumed = last
+    state = context.catalog.load_table(name.schema, name.identifier)
+    at = int(consumed.version)
+    if state is None or consumed.table_id != plain_id(state):
+        why = f"{name} was dropped, so it is unknown which files the model has read"
+    elif at not in {0, *(snapshot.snapshot_id for snapshot in state.snapshots)}:
+        why = f"the snapshot {at} of {name} was expired by another tool than dbt-arctic expire"
+    else:
+        return load_files(context.catalog, name, at or None)
+    raise VersionUnavailable(
+        f"the list of the files that {model} has read is not available",
+        where=model,
+        why=why,
+        fix=f"read all files again: dbt run --full-refresh --select {model}",
+    )
 
 
 def _no_columns(
