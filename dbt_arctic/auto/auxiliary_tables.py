@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.auxiliary.shared_view import MOST
+from dbt_arctic.planner.auxiliary.view_selection import MOST
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import find_keyed

@@ -18,7 +18,7 @@ from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import Split
 from dbt_arctic.planner.auxiliary.nested_view import split_nested
-from dbt_arctic.planner.auxiliary.shared_view import GAIN, split_shared
+from dbt_arctic.planner.auxiliary.view_selection import GAIN, split_shared
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import check_determined

@@ -24,7 +24,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
-from dbt_arctic.catalog.listing import list_files
+from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.snapshot_files import (
     no_table,

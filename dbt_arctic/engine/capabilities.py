@@ -68,7 +68,7 @@ INSTEAD = {
 
 
 def probe(connection: Connection, catalog: str) -> Capabilities:
-    """Try everything once: about 15 statements over two rows.
+    """Try everything once: about 20 statements over two rows.
 
     A failed attempt is a result and not an error. The schema and what is in it are dropped in any case.
 

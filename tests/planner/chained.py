@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import Split, outer_sql
-from dbt_arctic.planner.auxiliary.shared_view import possible_views
+from dbt_arctic.planner.auxiliary.view_selection import possible_views
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.algebra.operators import walk
-from dbt_arctic.planner.auxiliary.shared_view import views_of
+from dbt_arctic.planner.auxiliary.view_selection import views_of
 from dbt_arctic.planner.delta import plan
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts

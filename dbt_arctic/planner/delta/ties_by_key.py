@@ -14,7 +14,7 @@ from dbt_arctic.planner.algebra.operators import Limit, Node, Project, Window, s
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import quoted
 from dbt_arctic.planner.algebra.scalars import plain
-from dbt_arctic.planner.frontend.order_places import Names, mark_orders, place_of, place_of_limit
+from dbt_arctic.planner.frontend.order_by_positions import Names, mark_orders, place_of, place_of_limit
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.determinism import first_rows_are_known, is_any_choice, tied_windows
 from dbt_arctic.planner.properties.facts import Facts

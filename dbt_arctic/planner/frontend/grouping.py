@@ -10,7 +10,7 @@ from dbt_arctic.planner.algebra.operators import Aggregate, Node
 from dbt_arctic.planner.frontend.builder import QueryBuilder
 from dbt_arctic.planner.frontend.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.frontend.unsupported import refused
-from dbt_arctic.planner.spark.collections import collected_in
+from dbt_arctic.planner.spark.collected_arrays import collected_in
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.spark.syntax import (

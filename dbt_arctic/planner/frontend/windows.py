@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Node, Window
 from dbt_arctic.planner.frontend.builder import QueryBuilder
-from dbt_arctic.planner.frontend.order_places import note_names
+from dbt_arctic.planner.frontend.order_by_positions import note_names
 from dbt_arctic.planner.frontend.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.spark.functions import function_name

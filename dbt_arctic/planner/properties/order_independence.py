@@ -16,7 +16,7 @@ from dbt_arctic.planner.properties.constant_columns import fixed_columns
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import is_of
 from dbt_arctic.planner.properties.unique_keys import determined_by, is_unique
-from dbt_arctic.planner.spark.collections import collected_in, is_count, is_search
+from dbt_arctic.planner.spark.collected_arrays import collected_in, is_count, is_search
 from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.spark.syntax import core
 

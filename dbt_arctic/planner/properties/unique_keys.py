@@ -37,7 +37,7 @@ from dbt_arctic.planner.properties.functional_dependencies import (
     under,
     without_dependent,
 )
-from dbt_arctic.planner.properties.present_columns import present_columns
+from dbt_arctic.planner.properties.not_null_columns import not_null_columns
 from dbt_arctic.planner.spark.functions import function_name
 
 Keys = frozenset[frozenset[str]]
@@ -183,7 +183,7 @@ def _of_join(node: Join, facts: Facts) -> Keys:
     found = {one | other for one, other in product(left, right)}
     if node.kind == "full":
         # Where a key is NULL in a row of each side, both rows are NULL in the keys of both sides.
-        present = present_columns(node.left, facts) | present_columns(node.right, facts)
+        present = not_null_columns(node.left, facts) | not_null_columns(node.right, facts)
         return _few(key for key in found if key & present)
     met = [
         (mine, theirs)
@@ -205,7 +205,7 @@ def _few(found: Iterable[frozenset[str]]) -> Keys:
 
 def _of_sets(node: Aggregate, sets: Sequence[Sequence[int]], facts: Facts) -> Keys:
     """The groups, with columns that distinguish the sets: a group that is not in the set is NULL."""
-    present = present_columns(node.child, facts)
+    present = not_null_columns(node.child, facts)
     groups = frozenset(name for name, _ in node.groups)
     every = next((name for name, call in node.aggregates if _is_number_of_set(call, node)), None)
     if every is not None:
@@ -246,7 +246,7 @@ def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
     if not (_covered(unique_keys(left, facts), of_left) and _covered(unique_keys(right, facts), of_right)):
         return None
     # Rows of the two sides that are NULL in a key meet no row, and are NULL in the same column.
-    if not (of_left <= present_columns(left, facts) or of_right <= present_columns(right, facts)):
+    if not (of_left <= not_null_columns(left, facts) or of_right <= not_null_columns(right, facts)):
         return None
     named = {sides: name for name, value in node.items if (sides := _sides_of(value)) is not None}
     found = [named.get((one, other)) or named.get((other, one)) for one, other in pairs]

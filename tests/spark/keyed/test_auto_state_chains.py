@@ -10,7 +10,7 @@ from dbt_arctic.auto import nested_view, plan_table, refresh_model
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.state_tree import shown_states
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.auxiliary import shared_view
+from dbt_arctic.planner.auxiliary import view_selection
 from tests.spark.keyed.test_auto_nested_views import MODELS, Shop
 
 MODEL = "days beside days"
@@ -57,7 +57,7 @@ class Chained(Shop):
 @pytest.fixture
 def chained(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Chained:
     monkeypatch.setattr(nested_view, "WORTH_ROWS", 1)
-    monkeypatch.setattr(shared_view, "WORTH_OPERATORS", 40)
+    monkeypatch.setattr(view_selection, "WORTH_OPERATORS", 40)
     monkeypatch.setattr(plan_table, "SMALL", 0)
     monkeypatch.setattr(refresh_model, "_LITTLE", 0)
     monkeypatch.setitem(MODELS, MODEL, (["customer", "day"], SQL))
@@ -103,7 +103,7 @@ def test_it_equals_its_query_after_any_change_wherever_a_run_ends(
         assert chained.rows(MODEL) == chained.expected(MODEL), number
     assert chained.states() == states, "kept, not built anew"
     assert str(chained.refresh(MODEL).choice) == "SKIP (no upstream change)"
-    monkeypatch.setattr(shared_view, "WORTH_OPERATORS", 1_000)
+    monkeypatch.setattr(view_selection, "WORTH_OPERATORS", 1_000)
     chained.change()
     chained.refresh(MODEL)
     assert chained.rows(MODEL) == chained.expected(MODEL)

@@ -70,7 +70,7 @@ def test_a_catalog_that_does_not_answer_is_not_one_without_views() -> None:
 
 
 def test_the_embedded_catalog_has_views_and_needs_no_statement() -> None:
-    assert EmbeddedCatalog("lake", "/tmp/none").has_views()
+    assert EmbeddedCatalog("lake", "none").has_views()
 
 
 def test_without_views_a_keyed_table_is_refused_before_anything_is_written() -> None:

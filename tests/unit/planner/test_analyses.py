@@ -20,7 +20,7 @@ from dbt_arctic.planner.algebra.analysis import OPERATORS
 
 ANALYSES = {
     "affected_keys:affected_keys_rule": "the rows that a change can touch",
-    "canonical:_Renaming.node": "the same operator with other identifiers",
+    "canonical_form:_Renaming.node": "the same operator with other identifiers",
     "coercion:_Types.of_columns": "the types of columns",
     "columns:computed": "the columns that it computes",
     "columns:expressions": "its expressions",
@@ -36,7 +36,7 @@ ANALYSES = {
     "nondeterministic_columns:_Following.of": "the columns that two runs may have otherwise",
     "numeric_types:sorts": "columns that are floats",
     "old_or_new:old_or_new": "rows of the old or the new state",
-    "present_columns:present_columns": "the columns that are never NULL",
+    "not_null_columns:not_null_columns": "the columns that are never NULL",
     "range_pruning:range_of": "the range of a column of changed rows",
     "render:Renderer._select": "its SQL",
     "restriction:restricted_rule": "its rows that meet some keys",
@@ -86,7 +86,7 @@ SHAPES = {
     "rows_from_log:with_logged_rows.change": "a restricted scan; anything else is read as it is",
     "semi_join_reduction:_parts": "a filtered inner join; anything else is one relation",
     "shared_lookups:_looked_up": "a restricted scan; anything else is read as it is",
-    "shared_view:_possible": "aggregates and windows; anything else is not stored",
+    "view_selection:_possible": "aggregates and windows; anything else is not stored",
     "stored_types:short_columns": "the two set operations, and what has no columns of known types",
     "ties_by_key:_of_limit": "a limit below projections; else the text ends in none",
     "unique_keys:_of_both_sides": "a full join below filters, windows and limits; else there is no such key",

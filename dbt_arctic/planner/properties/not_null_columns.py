@@ -31,40 +31,40 @@ _NUMBERS = frozenset(["count", "count_if", "dense_rank", "ntile", "rank", "row_n
 _FIRST_OF = frozenset(["coalesce", "ifnull", "nvl"])
 
 
-def present_columns(node: Node, facts: Facts) -> frozenset[str]:
+def not_null_columns(node: Node, facts: Facts) -> frozenset[str]:
     """The columns of an operator that are NULL in no row."""
     match node:
         case Scan():
             key = facts.of(node).key
             return frozenset(name for name, stored in node.columns if stored in key)
         case Filter():
-            return present_columns(node.child, facts) | frozenset(_compared(node.conditions))
+            return not_null_columns(node.child, facts) | frozenset(_compared(node.conditions))
         case Project() | Aggregate():
             if isinstance(node, Aggregate) and node.grouping_sets is not None:
                 return conservative(frozenset(), "a group of one set has the NULLs of another one")
-            below = present_columns(node.child, facts)
+            below = not_null_columns(node.child, facts)
             return frozenset(name for name, value in node.items if _is_present(value, below))
         case Window():
-            below = present_columns(node.child, facts)
+            below = not_null_columns(node.child, facts)
             return below | {name for name, item in node.items if function_name(item.this) in _NUMBERS}
         case Join():
             return _of_join(node, facts)
         case UnionAll():
-            parts = [(part, present_columns(part, facts)) for part in node.children]
+            parts = [(part, not_null_columns(part, facts)) for part in node.children]
             return frozenset(
                 name
                 for place, name in enumerate(node.columns)
                 if all(part.output[place] in present for part, present in parts)
             )
         case Limit() | Generate() | Restrict():
-            return present_columns(node.child, facts)
+            return not_null_columns(node.child, facts)
         case Values() | SetOperation():
             return conservative(frozenset(), "nothing has needed to know it of these yet")
 
 
 def _of_join(node: Join, facts: Facts) -> frozenset[str]:
     """A row without a partner has NULLs on the other side."""
-    left, right = present_columns(node.left, facts), present_columns(node.right, facts)
+    left, right = not_null_columns(node.left, facts), not_null_columns(node.right, facts)
     if node.kind == "inner":
         return left | right | frozenset(_compared(node.conditions))
     return {"right": right, "full": frozenset[str]()}.get(node.kind, left)
@@ -96,4 +96,4 @@ def _is_present(value: exp.Expression, below: frozenset[str]) -> bool:
     return isinstance(value, exp.Literal | exp.Boolean) or call in _NUMBERS
 
 
-__all__ = ["present_columns"]
+__all__ = ["not_null_columns"]

@@ -10,9 +10,9 @@ import pytest
 
 from dbt_arctic.planner.algebra import canonical
 from dbt_arctic.planner.algebra.operators import Aggregate, walk
-from dbt_arctic.planner.auxiliary import shared_view
+from dbt_arctic.planner.auxiliary import view_selection
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split
-from dbt_arctic.planner.auxiliary.shared_view import possible_views, split_shared, views_of
+from dbt_arctic.planner.auxiliary.view_selection import possible_views, split_shared, views_of
 from dbt_arctic.planner.delta.plan import understand
 from tests.extent import extent
 from tests.planner import tpch_data
@@ -62,8 +62,8 @@ def test_what_others_read_comes_first() -> None:
 
 def test_a_query_with_small_statements_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(SMALL, "shop") == []
-    monkeypatch.setattr(shared_view, "WORTH_OPERATORS", 2)
-    monkeypatch.setattr(shared_view, "GAIN", 0.1)
+    monkeypatch.setattr(view_selection, "WORTH_OPERATORS", 2)
+    monkeypatch.setattr(view_selection, "GAIN", 0.1)
     assert chosen(SMALL, "shop") == [], "nor one that has hardly smaller ones with a view"
 
 
@@ -114,7 +114,7 @@ def test_what_differs_in_one_thing_is_not_the_same_view(name: str) -> None:
 
 
 def _all_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_view, "canonical_sql", lambda node: type(node).__name__)
+    monkeypatch.setattr(view_selection, "canonical_sql", lambda node: type(node).__name__)
 
 
 def _no_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.planner.algebra.canonical import canonical_sql
+from dbt_arctic.planner.algebra.canonical_form import canonical_sql
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbt_arctic.catalog.api import ListedFile
-from dbt_arctic.catalog.listing import list_files
+from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.errors import CatalogUnavailable
 
 
