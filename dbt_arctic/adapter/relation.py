@@ -10,7 +10,7 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.file_sources import declared_source
+from dbt_arctic.adapter.file_sources import declared_source, remember
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
@@ -77,6 +77,7 @@ class ArcticRelation(BaseRelation):
             made = made.replace(path=made.path.replace(schema=schema))
         external = declared_source(relation_config)
         if external is not None:
+            remember(made.render(), external)
             return made.replace(external=external)
         pins = current() if "limit" in kwargs else None
         pin = pins.find(made.name_parts) if pins is not None else None

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
+from dbt_arctic.adapter.file_sources import explained
 from dbt_arctic.errors import ArcticError, StatementError
 
 
@@ -17,7 +18,9 @@ def as_dbt_errors() -> Iterator[None]:
     try:
         yield
     except StatementError as error:
-        raise DbtDatabaseError(str(error)) from error
+        explanation = explained(error)
+        kind = DbtDatabaseError if explanation is error else DbtRuntimeError
+        raise kind(str(explanation)) from error
     except ArcticError as error:
         raise DbtRuntimeError(str(error)) from error
 

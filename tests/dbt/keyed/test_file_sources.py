@@ -141,24 +141,32 @@ def test_a_row_that_does_not_fit_fails_the_run_and_names_the_file(shop: Shop) ->
     model(shop, "clicked")
     model(shop, "tabular", source="table")
     model(shop, "unknown", source="undeclared")
+    shop.model(
+        "direct", "{{ config(materialized='table') }} select id from {{ source('landing', 'clicks') }}"
+    )
+    shop.model("directly", KEYED.format() + " select id from {{ source('landing', 'clicks') }}")
+    others = ("--exclude", "unknown", "direct", "directly")
     land(shop, "clicks/day=2026-01-01/a.json", [row(1)])
     shop.file("landing/csv/day=2026-01-01/a.csv", "id,city,amount\n1,Oslo,1.5\n")
-    shop.dbt("run", "--exclude", "unknown")
+    shop.dbt("run", *others)
     assert ids(shop, "tabular") == [1]
     bad = land(shop, "clicks/day=2026-01-01/bad.json", [row(2), {"id": "x2"}])
     swapped = shop.folder / "landing/csv/day=2026-01-01/swapped.csv"
     swapped.write_text("city,id,amount\nRome,2,2.5\n")
-    told = shop.refusals("run", "--exclude", "unknown")
+    told = shop.refusals("run", *others)
     for name, file in (("clicked", bad), ("tabular", swapped)):
         assert "AR-311" in told[name]
         assert str(file) in told[name]
     assert ids(shop, "clicked") == ids(shop, "tabular") == [1]
     bad.write_text(json.dumps(row(2)) + "\n")  # corrected before it was read
     swapped.write_text("id,city,amount\n2,Rome,2.5\n")
-    shop.dbt("run", "--exclude", "unknown")
+    shop.dbt("run", *others)
     assert ids(shop, "clicked") == ids(shop, "tabular") == [1, 2]
-    told = shop.fail("run", "--select", "unknown")
-    assert "columns: {amount: double, city: string, id: bigint, day: date}" in told
+    told = shop.refusals("run", "--select", "unknown", "direct", "directly")
+    assert "columns: {amount: double, city: string, id: bigint, day: date}" in told["unknown"]
+    for name in ("direct", "directly"):
+        assert "AR-306 the source landing.clicks is a folder of files" in told[name]
+        assert "{{ incremental_pull(source('landing', 'clicks')) }}" in told[name]
 
 
 def test_a_run_that_ends_anywhere_reads_no_file_twice_and_loses_none(shop: Shop) -> None:
