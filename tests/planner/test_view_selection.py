@@ -8,7 +8,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from dbt_arctic.planner.algebra import canonical
+from dbt_arctic.planner.algebra import canonical_form
 from dbt_arctic.planner.algebra.operators import Aggregate, walk
 from dbt_arctic.planner.auxiliary import view_selection
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split
@@ -118,7 +118,7 @@ def _all_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical._AsNamed, "relation", lambda self, source, state: "t")
+    monkeypatch.setattr(canonical_form._AsNamed, "relation", lambda self, source, state: "t")
 
 
 WRONG: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
@@ -138,6 +138,6 @@ def test_a_view_takes_every_place_of_what_it_is() -> None:
     query = understand(draw_chained(3).sql, Database().schemas)
     for made in possible_views(query, draw_chained(3).key, {"a": ("id",), "b": ("id",), "c": ()}):
         assert made.around is not None
-        texts = {canonical.canonical_sql(one) for one in walk(made.around) if isinstance(one, Aggregate)}
-        assert canonical.canonical_sql(made.state) not in texts
+        texts = {canonical_form.canonical_sql(one) for one in walk(made.around) if isinstance(one, Aggregate)}
+        assert canonical_form.canonical_sql(made.state) not in texts
         assert any(getattr(one, "source", None) == STATE for one in walk(made.around))
