@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dbt_arctic.auto.affected_keys import RANGED, counted, kept_rows, staged_values
 from dbt_arctic.auto.group_counts import MANY
 from dbt_arctic.auto.plan import BySums
-from dbt_arctic.auto.stages import LEFT, Found, Stage
+from dbt_arctic.auto.stages import LOST_EXTREMES, Found, Stage
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import SumColumns, Touched, added, groups_with_changes, left_groups, net
 from dbt_arctic.keyed.table import KeyedTable
@@ -88,7 +88,7 @@ def groups_touched(
             lost = counted(context, left, [f"key_{place}" for place in range(len(sums.key))])
             asked = ""
             if lost.known_count:
-                asked = extremes.sql(Found().also(LEFT, lost))
+                asked = extremes.sql(Found().also(LOST_EXTREMES, lost))
 
             def of_asked(attempt: Attempt) -> str:
                 if attempt.pinned == version:

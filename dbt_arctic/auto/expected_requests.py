@@ -18,7 +18,7 @@ from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.delta.lookup_keys import are_few
+from dbt_arctic.planner.delta.lookup_keys import have_few_rows
 from dbt_arctic.store.context import Alongside
 from dbt_arctic.store.state import find_keyed
 
@@ -77,7 +77,7 @@ def expected_requests(
 
 
 def _are_few(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> bool:
-    return are_few(facts_of(upstream), [(facts_of(one), column) for one, column in keys])
+    return have_few_rows(facts_of(upstream), [(facts_of(one), column) for one, column in keys])
 
 
 def _said_by(

@@ -68,7 +68,7 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
         return plan.by_keys(asked) or plan.full(Reason("extreme", EXTREME_LEFT))
 
     if sums.extremes:
-        again = sums.of_left is not None and not plan.extremes_asked
+        again = sums.new_extremes is not None and not plan.extremes_asked
         yield Fallback(
             "a group has lost its least or greatest value",
             lambda error: EXTREME_LEFT in str(error),

@@ -342,5 +342,5 @@ def facts_of(upstream: Upstream) -> UpstreamFacts:
         upstream.changed_rows,
         upstream.ranges,
         logged=upstream.logged,
-        signed="signed" in upstream.states,
+        has_weights="weighted" in upstream.states,
     )

@@ -229,7 +229,7 @@ def _incremental(
         query,
         sums,
         incremental,
-        extremes_asked=ASKED_AT_ONCE if sums.of_left is not None and looks_first(took) else "",
+        extremes_asked=ASKED_AT_ONCE if sums.new_extremes is not None and looks_first(took) else "",
         full_refresh_above=config.full_refresh_above,
         values=known,
         unknown=unknown,
@@ -252,7 +252,7 @@ def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None)
 
 
 def _is_computed_at_once(sums: Sums, took: Sequence[Took]) -> bool:
-    return bool(sums.extremes) and sums.of_left is None and computes_at_once(took)
+    return bool(sums.extremes) and sums.new_extremes is None and computes_at_once(took)
 
 
 def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:

@@ -67,7 +67,7 @@ def requested_by(
         if scan.source not in keys:  # For example affected values.
             continue
         lookup_keys = scan.lookup_keys if scan.source in meet else frozenset()
-        reads = bool(lookup_keys) or scan.state in ("minus", "changed", "signed")
+        reads = bool(lookup_keys) or scan.state in ("minus", "changed", "weighted")
         reads |= scan.state == "plus" and not keys[scan.source]
         if reads or scan.state == "plus":
             asked = found.setdefault(scan.source, RequestedStates())
@@ -101,7 +101,7 @@ def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRe
         return {}
     facts = Facts(
         {
-            source: UpstreamFacts(True, one.key, one.rows, 0, logged=bool(one.key), signed=True)
+            source: UpstreamFacts(True, one.key, one.rows, 0, logged=bool(one.key), has_weights=True)
             for source, one in reading.upstreams.items()
         }
     )

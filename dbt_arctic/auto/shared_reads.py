@@ -15,7 +15,7 @@ from dbt_arctic.auto.expected_requests import expected_requests
 from dbt_arctic.auto.plan import BySums, IncrementalPlan, RefreshPlan
 from dbt_arctic.auto.requested_states import RequestedStates, requested_by
 from dbt_arctic.auto.temporary_views import make_view
-from dbt_arctic.auto.upstreams import Upstream, signed
+from dbt_arctic.auto.upstreams import Upstream, weighted_changes_sql
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import key_equality
 from dbt_arctic.keyed.value_range import ValueRange
@@ -65,7 +65,7 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
     kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
     header = replace(plan.header, reading=replace(plan.reading, upstreams=upstreams))
     if isinstance(plan, BySums):
-        return replace(plan, header=header, sums=plan.sums.where_kept(kept))
+        return replace(plan, header=header, sums=plan.sums.with_cached_lookups(kept))
     return replace(plan, header=header)
 
 
@@ -118,7 +118,7 @@ def _of_keyed(
     found = {state: f"SELECT {listed} FROM {relation}\nWHERE {_OF_SIDE[state]}" for state in states}
     shown = "".join(f"{quote(column)}, " for column in asked.columns)
     sign = f"{SIDE} AS {quote(SIGN_OF_ROW)}"
-    return {**found, "signed": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
+    return {**found, "weighted": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
 
 
 def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, ValueRange | None]:
@@ -186,4 +186,8 @@ def _of_compared(
         relation = shared.kept(rows, columns, {}, selected, partial(make_view, context), foresee)
         found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
     minus, plus = found["minus"], found["plus"]
-    return {**found, "changed": f"{minus}\nUNION ALL\n{plus}", "signed": signed(minus, plus, listed)}
+    return {
+        **found,
+        "changed": f"{minus}\nUNION ALL\n{plus}",
+        "weighted": weighted_changes_sql(minus, plus, listed),
+    }

@@ -28,7 +28,7 @@ from dbt_arctic.auto.plan import (
 )
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.value_range import Ranges, ValueRange
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, extremes_of_left_sql
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, new_extremes_sql
 from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
 from dbt_arctic.planner.auxiliary.common_values import SharedValue, value_sql
 from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
@@ -55,7 +55,7 @@ GOES: Mapping[Result, str] = {
 FEW_ROWS = 10_000
 """Stored rows of all upstreams up to which a full computation is as fast as one for some keys."""
 
-KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
+KEYS, ROWS, CHANGES, LOST_EXTREMES, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
 
 
 @dataclass(frozen=True)
@@ -276,9 +276,9 @@ def _by_sums(plan: BySums) -> list[Stage]:
     found = [*_guards(plan)]
     if changes is not None:
         staged = sums.staged
-        names = {one.name: f"touched_{number}" for number, one in enumerate(staged.touched, 1)}
-        names |= {one.name: f"gathered_{number}" for number, one in enumerate(staged.gathered, 1)}
-        nodes = [changes, *(one.rows for one in staged.gathered)]
+        names = {one.name: f"touched_{number}" for number, one in enumerate(staged.affected_values, 1)}
+        names |= {one.name: f"gathered_{number}" for number, one in enumerate(staged.shared_lookups, 1)}
+        nodes = [changes, *(one.rows for one in staged.shared_lookups)]
 
         def relations(found: Found) -> dict[str, str]:
             return {one: found.staged[name].relation for one, name in names.items() if name in found.staged}
@@ -286,23 +286,23 @@ def _by_sums(plan: BySums) -> list[Stage]:
         def ranges(found: Found) -> dict[str, ValueRange]:
             return fitting(found.ranges, nodes, plan.query.types)
 
-        for touched in staged.touched:
+        for values in staged.affected_values:
             found.append(
                 Stage(
-                    names[touched.name],
-                    f"touched values {names[touched.name].rpartition('_')[2]}",
+                    names[values.name],
+                    f"affected values {names[values.name].rpartition('_')[2]}",
                     "keys",
-                    lambda found, one=touched: affected_values_sql(one, plan.sources),  # type: ignore[misc]
-                    tuple(touched.rows.output),
+                    lambda found, one=values: affected_values_sql(one, plan.sources),  # type: ignore[misc]
+                    tuple(values.rows.output),
                 )
             )
-        for gathered in staged.gathered:
+        for lookup in staged.shared_lookups:
             found.append(
                 Stage(
-                    names[gathered.name],
-                    f"rows of touched values {names[gathered.name].rpartition('_')[2]}",
+                    names[lookup.name],
+                    f"rows of affected values {names[lookup.name].rpartition('_')[2]}",
                     "rows",
-                    lambda found, one=gathered: shared_lookup_sql(  # type: ignore[misc]
+                    lambda found, one=lookup: shared_lookup_sql(  # type: ignore[misc]
                         one, plan.sources, relations(found), ranges(found)
                     ),
                 )
@@ -315,22 +315,22 @@ def _by_sums(plan: BySums) -> list[Stage]:
                 lambda found: changes_sql(sums, plan.sources, relations(found), ranges(found)),
             )
         )
-        if sums.of_left is not None and plan.extremes_asked:
+        if sums.new_extremes is not None and plan.extremes_asked:
             found.append(_extremes(plan))
     return [*found, *_values(plan)]
 
 
 def _extremes(plan: BySums) -> Stage:
     sums = plan.sums
-    nodes = [sums.of_left] if sums.of_left is not None else []
+    nodes = [sums.new_extremes] if sums.new_extremes is not None else []
     # It runs while the changes are added, so it is not a separate stage.
     columns = tuple(f"key_{place}" for place in range(len(sums.key)))
-    unknown = _unknown(LEFT, columns)
+    unknown = _unknown(LOST_EXTREMES, columns)
 
     def sql(found: Found) -> str:
-        left = found.staged.get(LEFT) or unknown
+        left = found.staged.get(LOST_EXTREMES) or unknown
         ranges = fitting(left.ranges, nodes, plan.query.types)
-        return extremes_of_left_sql(sums, plan.sources, left.relation, ranges)
+        return new_extremes_sql(sums, plan.sources, left.relation, ranges)
 
     return Stage("extremes", "the extremes of groups that have lost one", "extremes", sql)
 
@@ -367,7 +367,7 @@ __all__ = [
     "CHANGES",
     "GOES",
     "KEYS",
-    "LEFT",
+    "LOST_EXTREMES",
     "Decision",
     "Found",
     "Stage",

@@ -211,7 +211,7 @@ def _keyed(
     images = read.before_images(table, log, known, single=single) if imaged else ""
     states.update(_logged(table, before, then, now, log, known, ranges, single=single, images=images))
     if imaged and single:
-        states["signed"] = read.signed_changes(table, log, SIGN_OF_ROW, known)
+        states["weighted"] = read.weighted_changes(table, log, SIGN_OF_ROW, known)
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
     # The rows of expired commits are still in the table, but their number is unknown.
@@ -259,7 +259,7 @@ def _logged(
         "minus": minus,
         "plus": plus,
         "changed": f"{minus}\nUNION ALL\n{plus}",
-        "signed": signed(minus, plus, columns),
+        "weighted": weighted_changes_sql(minus, plus, columns),
     }
 
 
@@ -267,14 +267,14 @@ def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]
     """The states if only the two states themselves are known, and are compared."""
     minus, plus = _without(old, new, types), _without(new, old, types)
     changed = f"({minus})\nUNION ALL\n({plus})"
-    told = signed(minus, plus, quote_all(types))
-    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed, "signed": told}
+    told = weighted_changes_sql(minus, plus, quote_all(types))
+    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed, "weighted": told}
     if key:
         found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
     return found
 
 
-def signed(minus: str, plus: str, columns: str) -> str:
+def weighted_changes_sql(minus: str, plus: str, columns: str) -> str:
     """The SQL of the rows in which two states differ, with their weights."""
     sign = quote(SIGN_OF_ROW)
     lost = f"SELECT {columns}, -1 AS {sign}\nFROM (\n{minus}\n)"
@@ -364,8 +364,8 @@ def _plain(
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
         plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
         nothing = f"{new}\nWHERE false"
-        told = signed(nothing, plus, quote_all(types))
-        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "signed": told})
+        told = weighted_changes_sql(nothing, plus, quote_all(types))
+        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "weighted": told})
         return made(True)
     states.update(_compared(old, new, types, ()))
     return made(True)

@@ -281,7 +281,7 @@ FROM (
 WHERE {_RANK} = 1 AND {quote(ACTION)} = '-U'"""
 
 
-def signed_changes(table: KeyedTable, log: LogRange, sign: str, known: ColumnsAt | None = None) -> str:
+def weighted_changes(table: KeyedTable, log: LogRange, sign: str, known: ColumnsAt | None = None) -> str:
     """The before-images and the upserts of a range with before-images and one change per key, in one read.
 
     Columns: those of the table, and ``sign``, -1 for a before-image and 1 for an upsert.

@@ -33,21 +33,27 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.render import Sources
 from dbt_arctic.planner.algebra.scalars import columns_of, plain, substitute
-from dbt_arctic.planner.delta import lookup_keys as met_module
-from dbt_arctic.planner.delta import old_or_new as either_module
+from dbt_arctic.planner.delta import lookup_keys as lookup_keys_module
+from dbt_arctic.planner.delta import old_or_new as old_or_new_module
 from dbt_arctic.planner.delta import plan as plan_module
-from dbt_arctic.planner.delta import range_pruning as near_module
-from dbt_arctic.planner.delta import rows_from_log as direct_module
-from dbt_arctic.planner.delta import semi_join_reduction as confined_module
-from dbt_arctic.planner.delta import shared_lookups as gathered_module
-from dbt_arctic.planner.delta import static_filters as settled_module
-from dbt_arctic.planner.delta import weighted_delta as signed_module
-from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, affected_keys_rule, only, touched
+from dbt_arctic.planner.delta import range_pruning as range_pruning_module
+from dbt_arctic.planner.delta import rows_from_log as rows_from_log_module
+from dbt_arctic.planner.delta import semi_join_reduction as semi_join_module
+from dbt_arctic.planner.delta import shared_lookups as shared_lookups_module
+from dbt_arctic.planner.delta import static_filters as static_filters_module
+from dbt_arctic.planner.delta import weighted_delta as weighted_delta_module
+from dbt_arctic.planner.delta.affected_keys import (
+    NOTHING,
+    AffectedRows,
+    affected_keys_rule,
+    affected_rows,
+    only,
+)
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery
-from dbt_arctic.planner.delta.weighted_delta import Signed, delta_rule
-from dbt_arctic.planner.properties import column_equivalences as equal_module
-from dbt_arctic.planner.properties import union_branch_pruning as excluded_module
+from dbt_arctic.planner.delta.weighted_delta import WeightedRows, delta_rule
+from dbt_arctic.planner.properties import column_equivalences as equivalences_module
+from dbt_arctic.planner.properties import union_branch_pruning as union_pruning_module
 from dbt_arctic.planner.properties.facts import Facts
 from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
 from tests.planner.random_queries import Case, draw
@@ -60,7 +66,7 @@ class AfterImagesOnly(InDuckDB):
     def relation(self, source: str, state: State) -> str:
         if state == "minus":
             return f"(SELECT * FROM `{source}` WHERE false)"
-        if state == "signed":
+        if state == "weighted":
             return f"(SELECT *, 1 AS {SIGN_OF_ROW} FROM `{source}@plus`)"
         return super().relation(source, "plus" if state in ("changed", "keys") else state)
 
@@ -109,15 +115,15 @@ def rule(dispatcher: Any, operator: type, wrong: Callable[[Any], Any]) -> Iterat
 
 
 def _plus_only(right: Any) -> Any:
-    def wrong(node: Any, wanted: Any, facts: Any) -> Touched:
-        return Touched((), right(node, wanted, facts).plus)
+    def wrong(node: Any, wanted: Any, facts: Any) -> AffectedRows:
+        return AffectedRows((), right(node, wanted, facts).plus)
 
     return wrong
 
 
 @mutant
 def after_images_only() -> Iterator[Sources | None]:
-    with replaced(either_module, "_scan", _now):
+    with replaced(old_or_new_module, "_scan", _now):
         yield AfterImagesOnly()
 
 
@@ -128,21 +134,21 @@ def _now(node: Scan, wanted: tuple[str, ...], facts: Any) -> Any:
 
 @mutant
 def current_state_for_the_old_one() -> Iterator[Sources | None]:
-    with replaced(either_module, "_scan", _now):
+    with replaced(old_or_new_module, "_scan", _now):
         yield CurrentForOld()
 
 
 @mutant
 def either_without_what_is_gone() -> Iterator[Sources | None]:
-    with replaced(either_module, "_scan", _now):
+    with replaced(old_or_new_module, "_scan", _now):
         yield None
 
 
 @mutant
 def scan_without_new_rows() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def gone(node: Any, wanted: Any, facts: Any) -> Touched:
-            return Touched((only(replace(node, state="minus"), wanted),), ())
+        def gone(node: Any, wanted: Any, facts: Any) -> AffectedRows:
+            return AffectedRows((only(replace(node, state="minus"), wanted),), ())
 
         return gone
 
@@ -164,13 +170,13 @@ def filter_without_its_subqueries() -> Iterator[Sources | None]:
 
 @mutant
 def subquery_of_the_new_state_only() -> Iterator[Sources | None]:
-    right = subquery.touch
+    right = subquery.affected_rows
 
-    def wrong(node: Any, wanted: Any, facts: Any) -> Touched:
+    def wrong(node: Any, wanted: Any, facts: Any) -> AffectedRows:
         found = right(node, wanted, facts)
-        return Touched((), tuple(one for one in found.plus if one not in found.minus))
+        return AffectedRows((), tuple(one for one in found.plus if one not in found.minus))
 
-    with replaced(subquery, "touch", wrong):
+    with replaced(subquery, "affected_rows", wrong):
         yield None
 
 
@@ -214,26 +220,29 @@ def outer_join_restricted_on_its_kept_side() -> Iterator[Sources | None]:
 @mutant
 def logged_rows_for_keys_of_others() -> Iterator[Sources | None]:
     """Any rows of a table are taken for changed ones."""
-    with replaced(direct_module, "OF_CHANGES", ("new", "old", "keys", "changed", "minus", "plus")):
+    with replaced(rows_from_log_module, "OF_CHANGES", ("new", "old", "keys", "changed", "minus", "plus")):
         yield None
 
 
 @mutant
 def logged_rows_for_keys_of_several() -> Iterator[Sources | None]:
     """Keys that changed rows of another table have, too."""
-    right = direct_module.origins
+    right = rows_from_log_module.origins
 
     def wrong(node: Any, names: tuple[str, ...]) -> Any:
         found = right(node, names)
         return found and frozenset(sorted(found)[:1])
 
-    with replaced(direct_module, "origins", wrong):
+    with replaced(rows_from_log_module, "origins", wrong):
         yield None
 
 
 @mutant
 def group_of_the_new_state_only() -> Iterator[Sources | None]:
-    with rule(affected_keys_rule, Aggregate, _plus_only), replaced(Touched, "both", lambda found: found.plus):
+    with (
+        rule(affected_keys_rule, Aggregate, _plus_only),
+        replaced(AffectedRows, "both", lambda found: found.plus),
+    ):
         yield None
 
 
@@ -253,9 +262,9 @@ def grouping_sets_restricted_as_groups() -> Iterator[Sources | None]:
 @mutant
 def window_of_the_changed_rows_only() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: Window, wanted: Any, facts: Any) -> Touched:
+        def inner(node: Window, wanted: Any, facts: Any) -> AffectedRows:
             if set(wanted) <= set(node.child.output):
-                return touched(node.child, wanted, facts)
+                return affected_rows(node.child, wanted, facts)
             return right(node, wanted, facts)  # type: ignore[no-any-return]
 
         return inner
@@ -282,7 +291,7 @@ def window_restricted_to_some_of_a_partition() -> Iterator[Sources | None]:
 @mutant
 def union_of_the_first_part_only() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: UnionAll, wanted: Any, facts: Any) -> Touched:
+        def inner(node: UnionAll, wanted: Any, facts: Any) -> AffectedRows:
             return right(UnionAll(node.children[:1], node.columns), wanted, facts)  # type: ignore[no-any-return]
 
         return inner
@@ -294,7 +303,7 @@ def union_of_the_first_part_only() -> Iterator[Sources | None]:
 @mutant
 def set_operation_of_the_left_side_only() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: SetOperation, wanted: Any, facts: Any) -> Touched:
+        def inner(node: SetOperation, wanted: Any, facts: Any) -> AffectedRows:
             first = UnionAll((node.left,), node.columns)
             return affected_keys_rule(first, wanted, facts)
 
@@ -386,7 +395,7 @@ def lateral_view_of_the_new_state_only() -> Iterator[Sources | None]:
 @mutant
 def limit_as_a_filter() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        return lambda node, wanted, facts: touched(node.child, wanted, facts)
+        return lambda node, wanted, facts: affected_rows(node.child, wanted, facts)
 
     with rule(affected_keys_rule, Limit, wrong):
         yield None
@@ -415,14 +424,14 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
     """A row that fails a subquery's condition now is thought to have failed it before."""
 
     def wrong(right: Any) -> Any:
-        def inner(node: Filter, wanted: Any, facts: Any) -> Touched:
+        def inner(node: Filter, wanted: Any, facts: Any) -> AffectedRows:
             found = right(node, tuple(node.output), facts)
             kept = tuple(
                 Filter(one, node.conditions, node.subqueries)
                 for one in found.both()
                 if set(node.output) <= set(one.output)
             )
-            return Touched(kept, kept).map(lambda one: only(one, wanted))
+            return AffectedRows(kept, kept).map(lambda one: only(one, wanted))
 
         return inner
 
@@ -433,14 +442,14 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
 @mutant
 def settled_though_it_has_changed() -> Iterator[Sources | None]:
     """What a subquery leaves out now is thought to have been left out before."""
-    with replaced(settled_module, "_is_settled", lambda one, *_: one.kind != "scalar"):
+    with replaced(static_filters_module, "_is_static", lambda one, *_: one.kind != "scalar"):
         yield None
 
 
 @mutant
 def signs_without_lost_rows() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: Scan, wanted: Any, facts: Any, values: Any) -> Signed:
+        def inner(node: Scan, wanted: Any, facts: Any, values: Any) -> WeightedRows:
             (both,) = right(node, wanted, facts, values)
             return (both.children[1],)
 
@@ -453,8 +462,8 @@ def signs_without_lost_rows() -> Iterator[Sources | None]:
 @mutant
 def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: Join, wanted: Any, facts: Any, values: Any) -> Signed:
-            found: Signed = right(node, wanted, facts, values)
+        def inner(node: Join, wanted: Any, facts: Any, values: Any) -> WeightedRows:
+            found: WeightedRows = right(node, wanted, facts, values)
             return tuple(at_new(part) for part in found) if node.kind == "inner" else found
 
         return inner
@@ -470,26 +479,26 @@ def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
 
 @mutant
 def signs_past_a_subquery_that_changed() -> Iterator[Sources | None]:
-    with replaced(signed_module, "_linked", lambda subqueries, facts: []):
+    with replaced(weighted_delta_module, "_linked", lambda subqueries, facts: []):
         yield None
 
 
 @mutant
 def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
-    right = signed_module._compared
+    right = weighted_delta_module._compared
 
-    def wrong(node: Any, wanted: Any, facts: Any, values: Any) -> Signed:
+    def wrong(node: Any, wanted: Any, facts: Any, values: Any) -> WeightedRows:
         return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
-    with replaced(signed_module, "_compared", wrong), rule(delta_rule, Aggregate, lambda _: wrong):
+    with replaced(weighted_delta_module, "_compared", wrong), rule(delta_rule, Aggregate, lambda _: wrong):
         yield None
 
 
 @mutant
 def signs_of_the_first_part_of_a_union() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: UnionAll, wanted: Any, facts: Any, values: Any) -> Signed:
-            found: Signed = right(replace(node, children=node.children[:1]), wanted, facts, values)
+        def inner(node: UnionAll, wanted: Any, facts: Any, values: Any) -> WeightedRows:
+            found: WeightedRows = right(replace(node, children=node.children[:1]), wanted, facts, values)
             return found
 
         return inner
@@ -503,9 +512,9 @@ def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
     """What a row made, before it was lost, is taken for what it makes."""
 
     def wrong(right: Any) -> Any:
-        def inner(node: Generate, wanted: Any, facts: Any, values: Any) -> Signed:
+        def inner(node: Generate, wanted: Any, facts: Any, values: Any) -> WeightedRows:
             found = right(node, wanted, facts, values)
-            return tuple(signed_module._with_sign(rows, wanted, 1) for rows in found)
+            return tuple(weighted_delta_module._with_sign(rows, wanted, 1) for rows in found)
 
         return inner
 
@@ -514,20 +523,20 @@ def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
 
 
 @mutant
-def gathered_rows_without_those_that_were_lost() -> Iterator[Sources | None]:
-    right = gathered_module._rows
+def shared_lookup_without_those_that_were_lost() -> Iterator[Sources | None]:
+    right = shared_lookups_module._rows
 
     def wrong(lookup: Any, facts: Any) -> Any:
         made = right(lookup, facts)
         return made.children[0] if isinstance(made, UnionAll) else made
 
-    with replaced(gathered_module, "_rows", wrong):
+    with replaced(shared_lookups_module, "_rows", wrong):
         yield None
 
 
 @mutant
-def gathered_rows_of_both_states() -> Iterator[Sources | None]:
-    with replaced(gathered_module, "_of_state", lambda scan, state: scan):
+def shared_lookup_of_both_states() -> Iterator[Sources | None]:
+    with replaced(shared_lookups_module, "_of_state", lambda scan, state: scan):
         yield None
 
 
@@ -537,80 +546,83 @@ def values_confined_by_what_has_changed() -> Iterator[Sources | None]:
         unchanged = {name: replace(known, changed=False) for name, known in facts.upstreams.items()}
         return right(values, whole, Facts(unchanged))
 
-    right = signed_module.semi_join_reduced
+    right = weighted_delta_module.semi_join_reduced
     # Of the random tables none is much larger than another.
-    with replaced(signed_module, "semi_join_reduced", wrong), replaced(confined_module, "_LARGER", 0):
+    with (
+        replaced(weighted_delta_module, "semi_join_reduced", wrong),
+        replaced(semi_join_module, "_LARGER", 0),
+    ):
         yield None
 
 
 @mutant
 def rest_joined_without_what_links_it_to_the_changed() -> Iterator[Sources | None]:
-    right = signed_module.joined
+    right = weighted_delta_module.joined
 
     def wrong(start: Any, others: Any, conditions: Any, wanted: Any, facts: Any) -> Any:
         if len(start.reached) > 1:
             conditions = [part for part in conditions if not columns_of(part) & set(start.rows.output)]
         return right(start, others, conditions, wanted, facts)
 
-    with replaced(signed_module, "joined", wrong):
+    with replaced(weighted_delta_module, "joined", wrong):
         yield None
 
 
 @mutant
 def rest_joined_with_one_changed_relation_only() -> Iterator[Sources | None]:
-    right = signed_module._core
+    right = weighted_delta_module._core
 
     def wrong(relations: Any, conditions: Any, facts: Any) -> Any:
         return right(relations, conditions, facts)[:1]
 
-    with replaced(signed_module, "_core", wrong):
+    with replaced(weighted_delta_module, "_core", wrong):
         yield None
 
 
 @mutant
 def range_of_the_first_part_only() -> Iterator[Sources | None]:
-    right = near_module.range_of
+    right = range_pruning_module.range_of
 
     def wrong(node: Any, name: str, facts: Any) -> Any:
         if isinstance(node, UnionAll):
             return wrong(node.children[0], node.children[0].output[node.columns.index(name)], facts)
         return right(node, name, facts)
 
-    with replaced(near_module, "range_of", wrong):
+    with replaced(range_pruning_module, "range_of", wrong):
         yield None
 
 
 @mutant
 def met_by_the_first_of_several() -> Iterator[Sources | None]:
-    right = met_module._Marking._origins
+    right = lookup_keys_module._Marking._origins
 
     def wrong(self: Any, node: Any, name: str) -> Any:
         if isinstance(node, UnionAll):
             return wrong(self, node.children[0], node.children[0].output[node.columns.index(name)])
         return right(self, node, name)
 
-    with replaced(met_module._Marking, "_origins", wrong):
+    with replaced(lookup_keys_module._Marking, "_origins", wrong):
         yield None
 
 
 @mutant
 def met_by_any_rows() -> Iterator[Sources | None]:
     """All rows of a table are taken for changed ones."""
-    right = met_module._Marking._origins
+    right = lookup_keys_module._Marking._origins
 
     def wrong(self: Any, node: Any, name: str) -> Any:
         if isinstance(node, Scan) and node.source in self.facts.upstreams:
             return frozenset([(node.source, dict(node.columns)[name])])
         return right(self, node, name)
 
-    with replaced(met_module._Marking, "_origins", wrong):
+    with replaced(lookup_keys_module._Marking, "_origins", wrong):
         yield None
 
 
 @mutant
 def parts_excluded_though_asked_for() -> Iterator[Sources | None]:
     """The parts are dropped whose constant is one of those that are asked for."""
-    with replaced(excluded_module, "_contradicts", lambda constant, values: constant in values):
+    with replaced(union_pruning_module, "_contradicts", lambda constant, values: constant in values):
         yield None
 
 
@@ -621,7 +633,7 @@ def columns_equal_that_are_compared() -> Iterator[Sources | None]:
     def wrong(conditions: Any) -> list[frozenset[str]]:
         return [columns_of(*conditions)]
 
-    with replaced(equal_module, "_pairs", wrong):
+    with replaced(equivalences_module, "_pairs", wrong):
         yield None
 
 

@@ -35,7 +35,7 @@ from dbt_arctic.planner.delta.stages import (
     affected_values_sql,
     shared_lookup_sql,
 )
-from dbt_arctic.planner.delta.weighted_delta import NoDelta, signed
+from dbt_arctic.planner.delta.weighted_delta import NoDelta, weighted_rows
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.qualify import without_qualify
@@ -71,8 +71,8 @@ class Verdict:
 
 def inline(staged: Staged, sources: Sources) -> dict[str, str]:
     """The queries of staged relations where these are not computed before."""
-    named = {one.name: f"(\n{affected_values_sql(one, sources)}\n)" for one in staged.touched}
-    for rows in staged.gathered:
+    named = {one.name: f"(\n{affected_values_sql(one, sources)}\n)" for one in staged.affected_values}
+    for rows in staged.shared_lookups:
         named[rows.name] = f"(\n{shared_lookup_sql(rows, sources, named)}\n)"
     return named
 
@@ -146,7 +146,7 @@ _STATES = {
     "@plus": "state = 2",
     "@changed": "state > 0",
     "@keys": "state > 0",
-    "@signed": "state > 0",
+    "@weighted": "state > 0",
 }
 """Rows of both states are stored as 0, those of the old one alone as 1, those of the new one alone as 2."""
 
@@ -167,7 +167,7 @@ class Database:
             self._store(table, [], [], [])
             listed = ", ".join(f'"{column}"' for column, _ in columns)
             for name, of_state in _STATES.items():
-                sign = f", 2 * state - 3 AS {SIGN_OF_ROW}" if name == "@signed" else ""
+                sign = f", 2 * state - 3 AS {SIGN_OF_ROW}" if name == "@weighted" else ""
                 query = f'SELECT {listed}{sign} FROM "{table}@rows" WHERE {of_state}'
                 self.connection.execute(f'CREATE VIEW "{table}{name}" AS {query}')
 
@@ -249,7 +249,7 @@ def facts_of(old: Tables, new: Tables) -> Facts:
             changed_rows=len(changed) if counted else said,
             ranges=dice.choice(({}, bounds)),
             # Of one table the rows that changed are read at once, of the others by state.
-            signed=table == "b",
+            has_weights=table == "b",
         )
     # A result of few rows, or one that nobody knows.
     return Facts(found, result_rows=dice.choice((None, 0)))
@@ -325,7 +325,7 @@ def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str
     names = tuple(dict.fromkeys(identifier for _, identifier in ready.query.columns))
     values = Collected()
     try:
-        parts = signed(ready.query.node, names, ready.facts, values)
+        parts = weighted_rows(ready.query.node, names, ready.facts, values)
     except NoDelta:
         return ""
     gathering, gathered = share_lookups(parts, ready.facts)
@@ -353,7 +353,7 @@ def _added_to(
         for *row, sign in database.rows(Renderer(with_staged).query(trimmed(part))):
             found[tuple(row[place] for place in places)] += int(str(sign))
     found = Counter({row: count for row, count in found.items() if count})
-    how = "signed rows over gathered ones" if staged.gathered else "signed rows"
+    how = "weighted rows over shared lookups" if staged.shared_lookups else "weighted rows"
     return "" if found == ready.expected else f"{how} give {found}, not {ready.expected}"
 
 

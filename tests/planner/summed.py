@@ -10,7 +10,7 @@ from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
     Extreme,
     Sums,
     changes_sql,
-    extremes_of_left_sql,
+    new_extremes_sql,
     plan_sums,
 )
 from dbt_arctic.planner.delta.plan import guard_sql
@@ -78,11 +78,11 @@ def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
     if any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
         return Verdict("full", "guard", ready.changed)
     # Half of the cases have those rows at hand that else would be gathered.
-    sums = sums.where_kept(KEYS if ready.case.seed % 2 else ())
-    staged = (one.rows for one in (*sums.staged.touched, *sums.staged.gathered))
+    sums = sums.with_cached_lookups(KEYS if ready.case.seed % 2 else ())
+    staged = (one.rows for one in (*sums.staged.affected_values, *sums.staged.shared_lookups))
     database.keep_met((sums.changes, *staged))
     groups, lost = _added(database, ready, sums)
-    if lost and sums.of_left is None:
+    if lost and sums.new_extremes is None:
         return Verdict("full", "extreme", ready.changed)
     if lost:
         for row in _asked(database, sums, lost):
@@ -141,7 +141,7 @@ def _asked(database: Database, sums: Sums, lost: set[_Key]) -> list[_Group]:
     database.connection.execute(
         f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS SELECT * FROM (VALUES {values}) AS v({names})'
     )
-    return database.named_rows(extremes_of_left_sql(sums, InDuckDB(), f"`{_LEFT}`", {}))
+    return database.named_rows(new_extremes_sql(sums, InDuckDB(), f"`{_LEFT}`", {}))
 
 
 def _number(value: object) -> int:

@@ -43,7 +43,10 @@ def test_sums_extremes_and_counts_of_different_values_are_met(judged: Tally) -> 
 
 @pytest.mark.parametrize("mistake", ["what was lost is added", "the rows of before are asked"])
 def test_mistakes_with_sums_are_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, of_left = aggregate_maintenance._signed_value, aggregate_maintenance._of_left
+    right, new_extremes = (
+        aggregate_maintenance._weighted_value,
+        aggregate_maintenance._new_extremes,
+    )
 
     def added(argument: exp.Expression | None, *, is_count: bool, is_short: bool = False) -> exp.Expression:
         if argument is not None and not is_count:
@@ -55,9 +58,11 @@ def test_mistakes_with_sums_are_noticed(mistake: str, monkeypatch: pytest.Monkey
         return replace(node, state="old") if is_upstream else map_children(node, at_old)
 
     if mistake == "what was lost is added":
-        monkeypatch.setattr(aggregate_maintenance, "_signed_value", added)
+        monkeypatch.setattr(aggregate_maintenance, "_weighted_value", added)
     else:
-        monkeypatch.setattr(aggregate_maintenance, "_of_left", lambda *given: at_old(of_left(*given)))
+        monkeypatch.setattr(
+            aggregate_maintenance, "_new_extremes", lambda *given: at_old(new_extremes(*given))
+        )
     assert next((one for seed in range(200) for one in tally([seed], "summed").wrong), None)
 
 
@@ -172,7 +177,7 @@ def test_what_is_counted_once_is_looked_up_without_the_columns_of_sums() -> None
     sql = "SELECT y, count(*) AS n, count(DISTINCT x) AS d, sum(z) AS s, count(z) AS c FROM a GROUP BY y"
     made = plan_sums(understand(sql, SCHEMAS), ["y"], Facts({"a": UpstreamFacts(True, ("id",))}))
     assert made is not None
-    (gathered,) = made.staged.gathered
+    (gathered,) = made.staged.shared_lookups
     assert set(gathered.rows.output) == {"x", "y", SIDE}
 
 

@@ -12,7 +12,7 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Join,
     JoinKind,
-    MetBy,
+    LookupKeys,
     Node,
     Project,
     Restrict,
@@ -32,8 +32,8 @@ FACTS = Facts(
         "customers": UpstreamFacts(False, ("id",), 10_000, 0),
     }
 )
-BY_ORDERS: MetBy = frozenset([("orders", "id")])
-BY_LINES: MetBy = frozenset([("lines", "order_id")])
+BY_ORDERS: LookupKeys = frozenset([("orders", "id")])
+BY_LINES: LookupKeys = frozenset([("lines", "order_id")])
 
 
 def orders(state: State = "new") -> Scan:
@@ -48,7 +48,7 @@ def same(one: str, other: str) -> exp.Expression:
     return exp.EQ(this=column(one), expression=column(other))
 
 
-def met(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None) -> dict[str, MetBy]:
+def met(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None) -> dict[str, LookupKeys]:
     """By source, what the scans of a query are met by; those that say nothing are left out."""
     return {
         one.source: one.lookup_keys for one in scans(with_lookup_keys(node, facts, values)) if one.lookup_keys
@@ -58,14 +58,14 @@ def met(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None)
 JOINED = same("o_id", "l_order")
 
 
-@pytest.mark.parametrize("state", ["changed", "plus", "minus", "signed", "keys"])
+@pytest.mark.parametrize("state", ["changed", "plus", "minus", "weighted", "keys"])
 def test_the_lines_of_changed_orders_are_asked_for(state: State) -> None:
     assert met(Join(orders(state), lines(), "inner", (JOINED,))) == {"lines": BY_ORDERS}
     assert met(Join(lines("old"), orders(state), "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
 def test_orders_are_asked_for_by_the_changed_lines() -> None:
-    assert met(Join(lines("signed"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
+    assert met(Join(lines("weighted"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
 
 
 @pytest.mark.parametrize(

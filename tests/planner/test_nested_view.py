@@ -64,7 +64,7 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
         return
     sums = plan_sums(kept, made.key, tpch_data.FACTS)
     assert sums is not None, "what changed is added"
-    assert not sums.staged.gathered, "and nothing is looked up for it"
+    assert not sums.staged.shared_lookups, "and nothing is looked up for it"
 
 
 def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckDBPyConnection) -> None:

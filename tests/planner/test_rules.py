@@ -487,7 +487,7 @@ def test_columns_that_are_compared_after_a_cast_do_not_stand_for_each_other(
 
 
 def test_rows_of_both_states_have_no_key() -> None:
-    facts = Facts({"a": UpstreamFacts(True, ("id",), signed=True)})
+    facts = Facts({"a": UpstreamFacts(True, ("id",), has_weights=True)})
     scan = Scan("a", "a", (("a_id", "id"),))
     assert unique_keys(scan, facts) == {frozenset({"a_id"})}
-    assert not unique_keys(replace(scan, state="signed"), facts)
+    assert not unique_keys(replace(scan, state="weighted"), facts)

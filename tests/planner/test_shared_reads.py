@@ -18,7 +18,7 @@ from dbt_arctic.auto import shared_reads
 from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.plan import ByKeys, BySums, Header
 from dbt_arctic.auto.upstream_relations import Sources
-from dbt_arctic.auto.upstreams import Upstream, signed
+from dbt_arctic.auto.upstreams import Upstream, weighted_changes_sql
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.keyed.version import Consumed
@@ -92,7 +92,7 @@ class World:
                     "plus": plus,
                     "keys": f"SELECT * FROM {table}_keys",
                     "changed": f"{minus}\nUNION ALL\n{plus}",
-                    "signed": signed(minus, plus, names),
+                    "weighted": weighted_changes_sql(minus, plus, names),
                 }
             first = [int(str(key[0])) for key in logged]
             self.upstreams[table] = Upstream(
@@ -143,7 +143,7 @@ class World:
                     one.changed_rows,
                     one.ranges,
                     logged=one.logged,
-                    signed="signed" in one.states,
+                    has_weights="weighted" in one.states,
                 )
                 for table, one in self.upstreams.items()
             }
@@ -185,7 +185,7 @@ class World:
             for group, (rows, total, values) in totals.items()
             if rows
         )
-        return found, sums.over_kept is not None and plan.sums.over_kept is None
+        return found, sums.over_cached is not None and plan.sums.over_cached is None
 
     def by_keys(self, sql: str) -> Counter[tuple[Any, ...]] | None:
         query = understand(sql, SCHEMAS)
@@ -332,5 +332,5 @@ def test_what_only_the_plan_over_kept_rows_reads_is_asked_for_too(world: World) 
         "LEFT JOIN l AS t1 ON t1.oid = t0.id "
         "JOIN (SELECT pid, sum(y) AS y FROM p GROUP BY pid) AS t2 ON t2.pid = t0.id GROUP BY t0.cust"
     )
-    for over_kept in (False, True):
-        assert world.by_sums(sql) == (world.full(sql, "new"), over_kept)
+    for over_cached in (False, True):
+        assert world.by_sums(sql) == (world.full(sql, "new"), over_cached)

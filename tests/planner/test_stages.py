@@ -102,7 +102,7 @@ def reading(data: duckdb.DuckDBPyConnection) -> Reading:
     """The tables as a catalog would tell of them."""
     upstreams = {}
     for table, columns in tpch_data.schemas(data).items():
-        states: list[State] = ["new", "old", "minus", "plus", "changed", "keys", "signed"]
+        states: list[State] = ["new", "old", "minus", "plus", "changed", "keys", "weighted"]
         upstreams[table] = Upstream(
             Name("lake", "shop", table),
             tuple(columns),
@@ -265,7 +265,7 @@ def test_errors_lead_to_the_plans_that_are_declared(
     assert isinstance(following(sums, LOST), Full)  # it has no extremes: this is an error like any other
     with_extremes = replace(sums, sums=replace(sums.sums, extremes={"high": "max"}))
     assert isinstance(following(with_extremes, LOST), ByKeys)
-    asks = replace(with_extremes, sums=replace(with_extremes.sums, of_left=keys.incremental.affected))
+    asks = replace(with_extremes, sums=replace(with_extremes.sums, new_extremes=keys.incremental.affected))
     again = following(asks, LOST)
     assert isinstance(again, BySums)
     assert again.extremes_asked == "extreme"
@@ -291,7 +291,7 @@ def test_what_is_added_is_looked_up_between_the_bounds_of_touched_values(
 ) -> None:
     """Where the rows that touched values meet are kept, the statement looks them up by itself."""
     plan = by_sums(name, data)
-    plan = replace(plan, sums=plan.sums.where_kept(tpch_data.CHANGED))
+    plan = replace(plan, sums=plan.sums.with_cached_lookups(tpch_data.CHANGED))
     shown = sent.of_plan(plan)
     assert [one.name for one in shown] == ["touched_1", "changes"]
     bounds = {f"{end}_{column}" for end in ("least", "greatest") for column in stages_of(plan)[0].columns}

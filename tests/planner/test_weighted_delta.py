@@ -9,7 +9,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.delta.plan import understand
-from dbt_arctic.planner.delta.weighted_delta import Signed, signed
+from dbt_arctic.planner.delta.weighted_delta import WeightedRows, weighted_rows
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
@@ -29,7 +29,7 @@ def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int | None
         }
     )
 
-    (part,) = signed(query.node, query.node.output, facts)
+    (part,) = weighted_rows(query.node, query.node.output, facts)
     assert ("BROADCAST" in Renderer(Named()).query(part).upper()) == hinted
 
 
@@ -47,7 +47,7 @@ STAR = {
 KEYS = {"o": ("ok",), "l": ("ok", "n"), "p": ("pk",), "c": ("ck",)}
 
 
-def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> Signed:
+def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> WeightedRows:
     query = understood(sql, STAR)
     facts = Facts(
         {
@@ -55,10 +55,10 @@ def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> Sig
             for name, key in KEYS.items()
         }
     )
-    return signed(query.node, query.node.output, facts)
+    return weighted_rows(query.node, query.node.output, facts)
 
 
-def sent(found: Signed) -> list[set[str]]:
+def sent(found: WeightedRows) -> list[set[str]]:
     nodes = [node for part in found for node in walk(part) if isinstance(node, Project) and node.broadcast]
     return [{one.source for one in scans(node)} for node in reversed(nodes)]
 
@@ -149,8 +149,8 @@ def test_scans_read_what_is_used_and_no_more() -> None:
     assert made.changes is not None
     nodes = [
         made.changes,
-        *(one.rows for one in made.staged.touched),
-        *(one.rows for one in made.staged.gathered),
+        *(one.rows for one in made.staged.affected_values),
+        *(one.rows for one in made.staged.shared_lookups),
     ]
     read = {stored for node in nodes for one in scans(node) for _, stored in one.columns}
     assert "note" not in read
@@ -178,7 +178,7 @@ def test_changed_relations_of_which_many_meet_many_are_joined_each_by_itself(
             "n": UpstreamFacts(False, ("city",), 10**3),
         }
     )
-    found = signed(query.node, query.node.output, facts)
+    found = weighted_rows(query.node, query.node.output, facts)
     assert [one.source for part in found for one in scans(part)].count("n") == times
 
 
@@ -200,7 +200,7 @@ def test_a_key_that_begins_with_a_tenant_does_not_make_its_rows_few() -> None:
                 "k": UpstreamFacts(False, ("kind",), 10**8),
             }
         )
-        return sent(signed(query.node, query.node.output, facts))
+        return sent(weighted_rows(query.node, query.node.output, facts))
 
     # 300 tenants have 9,000 events, or 300,000: some of them have most of these.
     assert hinted(30 * 10**4) == [{"t"}, {"t", "e"}]
@@ -213,4 +213,4 @@ def test_a_list_of_values_is_not_worth_a_hint() -> None:
         {"t": (("id", "int"), ("x", "int"))},
     )
     facts = Facts({"t": UpstreamFacts(True, ("id",), 10**6, 100)})
-    assert sent(signed(query.node, query.node.output, facts)) == []
+    assert sent(weighted_rows(query.node, query.node.output, facts)) == []

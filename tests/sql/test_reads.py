@@ -147,7 +147,7 @@ def test_signed_rows_are_what_one_commit_with_images_took_and_gave(
 ) -> None:
     images = [(*key, base[key], "-U", None, 1000, 2) for key in commit if key in base]
     duck.table("orders__change_1@7", CHANGE, change_rows([commit]) + images)
-    found = duck.query(read.signed_changes(TABLE, LogRange((1000,), (7,)), "sign"))
+    found = duck.query(read.weighted_changes(TABLE, LogRange((1000,), (7,)), "sign"))
     lost = {(*key, base[key], -1) for key in commit if key in base}
     gained = {(*key, value, 1) for key, value in commit.items() if value != "D"}
     assert (len(found), set(found)) == (len(lost) + len(gained), lost | gained)

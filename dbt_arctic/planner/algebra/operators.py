@@ -15,13 +15,13 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.scalars import SAME_TYPE
 
-State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys", "lookup_new", "lookup_old"]
+State = Literal["new", "old", "minus", "plus", "changed", "weighted", "keys", "lookup_new", "lookup_old"]
 """What a scan reads of its upstream: all rows now (``new``), all rows at the consumed version (``old``), the
 changed rows of the old state (``minus``), those of the new state (``plus``), both (``changed``), both with
-``SIGN_OF_ROW`` (``signed``), or their keys (``keys``). ``lookup_new`` and ``lookup_old`` are the rows of
+``SIGN_OF_ROW`` (``weighted``), or their keys (``keys``). ``lookup_new`` and ``lookup_old`` are the rows of
 ``new`` and ``old`` that can join changed keys (``Scan.lookup_keys``)."""
 
-OF_CHANGES: tuple[State, ...] = ("minus", "plus", "changed", "signed", "keys")
+OF_CHANGES: tuple[State, ...] = ("minus", "plus", "changed", "weighted", "keys")
 """States that contain only changed rows, or their keys."""
 
 
@@ -32,7 +32,7 @@ class KeyColumn(NamedTuple):
     column: str
 
 
-MetBy = frozenset[KeyColumn]
+LookupKeys = frozenset[KeyColumn]
 """Key columns of upstreams. They stand for the values that changed rows have there, in the old or the new
 state."""
 
@@ -107,7 +107,7 @@ class Scan:
     alias: str
     columns: tuple[tuple[str, str], ...]
     state: State = "new"
-    lookup_keys: MetBy = frozenset()
+    lookup_keys: LookupKeys = frozenset()
 
     @property
     def output(self) -> tuple[str, ...]:

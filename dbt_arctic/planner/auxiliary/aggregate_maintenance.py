@@ -31,7 +31,7 @@ from dbt_arctic.planner.delta.plan import LARGEST, Guard, guards_of
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.shared_lookups import SharedLookup, share_lookups
 from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged
-from dbt_arctic.planner.delta.weighted_delta import SIGN, NoDelta, signed
+from dbt_arctic.planner.delta.weighted_delta import SIGN, NoDelta, weighted_rows
 from dbt_arctic.planner.properties.determinism import check_determined
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
@@ -42,7 +42,7 @@ from dbt_arctic.planner.typing.stored_types import may_change_types
 
 _Items = dict[str, exp.Expression]
 
-LEFT = "\0left"
+LOST_EXTREMES = "\0left"
 """The relation of the groups that lost a MIN or MAX: ``key_0``, ``key_1``, ..."""
 
 _LOOK_UPS = 2
@@ -50,7 +50,7 @@ _LOOK_UPS = 2
 
 
 @dataclass(frozen=True)
-class OverKept:
+class OverCachedLookups:
     """The same changes for cached lookups: rows that match changed keys are not staged again.
 
     :param sources: the upstreams whose rows must be cached.
@@ -58,7 +58,7 @@ class OverKept:
 
     sources: frozenset[str]
     changes: Node
-    gathered: tuple[SharedLookup, ...]
+    lookups: tuple[SharedLookup, ...]
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Sums:
     """A plan that adds the delta of aggregates to their stored values.
 
     :param staged: the relations to compute first.
-    :param changes: the change of each group: the key, and a signed number for each other column. ``None`` if
+    :param changes: the change of each group: the key, and a number to add to each other column. ``None`` if
         nothing changed.
     :param rows: the column that counts rows. A group without rows disappears, unless it is the only one.
     :param counts: all columns that count.
     :param counted: for each sum, the column that counts its values.
     :param extremes: for each ``min`` and ``max``, which of the two it is. In ``changes``, these columns are
-        not signed: they have the value of the row.
+        not a difference: they have the value of the row.
     :param ends: for an extreme stored with its opposite: the column of the opposite, and the one that counts
         the values. If both are equal, all values of the group are equal, so the count says how many there
         are.
@@ -80,9 +80,9 @@ class Sums:
         column is NULL until the group is recomputed.
     :param derived: columns that are not in ``changes``: SQL over other columns of the same row.
     :param looks_up: whether distinct values are counted, which are looked up in all rows.
-    :param over_kept: what to run instead if the rows of lookups are cached.
-    :param of_left: the query of the extremes of the groups in ``LEFT``, over all current rows: the key and
-        ``extremes``. ``None`` if no extreme is selected, or if there is only one group.
+    :param over_cached: what to run instead if the rows of lookups are cached.
+    :param new_extremes: the query of the extremes of the groups in ``LOST_EXTREMES``, over all current rows:
+        the key and ``extremes``. ``None`` if no extreme is selected, or if there is only one group.
     """
 
     key: tuple[str, ...]
@@ -98,28 +98,28 @@ class Sums:
     spare: frozenset[str] = frozenset()
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
-    over_kept: OverKept | None = None
-    of_left: Node | None = None
+    over_cached: OverCachedLookups | None = None
+    new_extremes: Node | None = None
 
     @property
     def nodes(self) -> list[Node]:
         """All trees that the plan reads, with cached lookups or without."""
-        found = [one.rows for one in self.staged.touched]
-        gathered = self.staged.gathered
+        found = [one.rows for one in self.staged.affected_values]
+        lookups = self.staged.shared_lookups
         if self.changes is not None:
             found.append(self.changes)
-        if self.over_kept is not None:
-            found.append(self.over_kept.changes)
-            gathered += self.over_kept.gathered
-        return [*found, *(one.rows for one in gathered)]
+        if self.over_cached is not None:
+            found.append(self.over_cached.changes)
+            lookups += self.over_cached.lookups
+        return [*found, *(one.rows for one in lookups)]
 
-    def where_kept(self, sources: Collection[str]) -> Sums:
+    def with_cached_lookups(self, sources: Collection[str]) -> Sums:
         """The plan if the rows of these upstreams that match changed keys are cached."""
-        over = self.over_kept
+        over = self.over_cached
         if over is None or not over.sources <= set(sources):
             return self
-        staged = replace(self.staged, gathered=over.gathered)
-        return replace(self, changes=over.changes, staged=staged, over_kept=None)
+        staged = replace(self.staged, shared_lookups=over.lookups)
+        return replace(self, changes=over.changes, staged=staged, over_cached=None)
 
 
 def plan_sums(
@@ -142,7 +142,7 @@ def plan_sums(
         return None
     check_determined(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found
-    if not _comes_out_again(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
+    if not _is_repeatable(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
         return None
     known = sorts(query.node, query.types)
     measures = read_measures(values, known, query.types)
@@ -153,14 +153,14 @@ def plan_sums(
         changed = _changed_rows(found, measures, known, query, facts, staged)
     except NoDelta:
         return None
-    over = _OverGathered(changed, (*keys, *values), staged, facts)
-    changes, gathered = over.all()
+    over = _DeltaOverLookups(changed, (*keys, *values), staged, facts)
+    changes, lookups = over.all()
     if changes is not None and sum(1 for _ in walk(changes)) > LARGEST:
         return None
     extremes, read = measures.extremes, columns_of(*derived.values())
     spare = frozenset(name for name in measures.ends if name in hidden and name not in read)
     every_end = {name: values[name] for name in extremes}
-    asks = spare < extremes.keys() and aggregate.groups
+    needs_query = spare < extremes.keys() and aggregate.groups
     return Sums(
         key=tuple(keys),
         changes=changes,
@@ -169,14 +169,14 @@ def plan_sums(
         counted=measures.counted,
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
-        staged=Staged(tuple(replace(one, rows=over.marked(one.rows)) for one in staged.found), gathered),
+        staged=Staged(tuple(replace(one, rows=over.marked(one.rows)) for one in staged.found), lookups),
         extremes=extremes,
         ends=measures.ends,
         spare=spare,
         derived={name: to_sql(value) for name, value in derived.items()},
         looks_up=bool(measures.distinct),
-        over_kept=over.kept(gathered),
-        of_left=_of_left(aggregate, keys, every_end) if asks else None,
+        over_cached=over.kept(lookups),
+        new_extremes=_new_extremes(aggregate, keys, every_end) if needs_query else None,
     )
 
 
@@ -209,25 +209,25 @@ def _changed_rows(
             items[name] = argument
         else:
             is_short = argument is not None and sort_of(argument, known) == "whole"
-            items[name] = _signed_value(argument, is_count=name in measures.counts, is_short=is_short)
+            items[name] = _weighted_value(argument, is_count=name in measures.counts, is_short=is_short)
     items.update(dict.fromkeys(measures.distinct, exp.Literal.number(0)))
     wanted = tuple(name for name in aggregate.child.output if name in used)
     numbers = {*measures.counts, *measures.distinct}
     nothing = {name: exp.Literal.number(0) if name in numbers else exp.Null() for name in values}
-    rows = [(part, items) for part in signed(aggregate.child, wanted, facts, staged)]
+    rows = [(part, items) for part in weighted_rows(aggregate.child, wanted, facts, staged)]
     for value in dict.fromkeys(measures.distinct.values()):
-        those = values_of_groups(aggregate, value, query.types, facts)
-        if those is None:
+        distinct = values_of_groups(aggregate, value, query.types, facts)
+        if distinct is None:
             raise NoDelta
-        number = _signed_value(column(VALUE), is_count=True)
+        number = _weighted_value(column(VALUE), is_count=True)
         counted = {name: number for name, one in measures.distinct.items() if one == value}
         shown = {**keys, **nothing, **counted}
-        rows += ((part, shown) for part in signed(those, those.output, facts, staged))
+        rows += ((part, shown) for part in weighted_rows(distinct, distinct.output, facts, staged))
     return rows
 
 
 @dataclass(frozen=True)
-class _OverGathered:
+class _DeltaOverLookups:
     """The delta as columns of the result, over shared lookups."""
 
     changed: Sequence[tuple[Node, _Items]]
@@ -239,34 +239,34 @@ class _OverGathered:
         """The delta with shared lookups for all rows that match changed keys."""
         return self._over(lambda rows: False)
 
-    def kept(self, gathered: Sequence[SharedLookup]) -> OverKept | None:
-        """The delta if the looked-up rows of ``gathered`` are cached; ``None`` if none of them are."""
-        met = frozenset(scan.source for one in gathered for scan in scans(one.rows) if scan.lookup_keys)
-        if not met:
+    def kept(self, lookups: Sequence[SharedLookup]) -> OverCachedLookups | None:
+        """The delta if the looked-up rows of ``lookups`` are cached; ``None`` if none of them are."""
+        cached = frozenset(scan.source for one in lookups for scan in scans(one.rows) if scan.lookup_keys)
+        if not cached:
             return None
-        again, left = self._over(self._are_met)
+        again, left = self._over(self._are_cached)
         if again is None or sum(1 for _ in walk(again)) > LARGEST:
             return None
-        return OverKept(met, again, left)
+        return OverCachedLookups(cached, again, left)
 
     def marked(self, node: Node) -> Node:
         return with_lookup_keys(node, self.facts, {one.name: one.rows for one in self.staged.found})
 
-    def _over(self, met: Callable[[Node], bool]) -> tuple[Node | None, tuple[SharedLookup, ...]]:
-        parts, gathered = share_lookups((part for part, _ in self.changed), self.facts, met)
+    def _over(self, cached: Callable[[Node], bool]) -> tuple[Node | None, tuple[SharedLookup, ...]]:
+        parts, lookups = share_lookups((part for part, _ in self.changed), self.facts, cached)
         made = [
             self.marked(trimmed(Project(part, tuple((name, shown[name]) for name in self.names))))
             for part, (_, shown) in zip(parts, self.changed, strict=True)
         ]
         whole = None if not made else made[0] if len(made) == 1 else UnionAll(tuple(made), self.names)
-        return whole, tuple(replace(one, rows=self.marked(one.rows)) for one in gathered)
+        return whole, tuple(replace(one, rows=self.marked(one.rows)) for one in lookups)
 
-    def _are_met(self, rows: Node) -> bool:
+    def _are_cached(self, rows: Node) -> bool:
         read = [scan for scan in scans(self.marked(rows)) if scan.source in self.facts.upstreams]
         return all(scan.lookup_keys or scan.state not in ("new", "old") for scan in read)
 
 
-def _comes_out_again(node: Node, query: Query, facts: Facts) -> bool:
+def _is_repeatable(node: Node, query: Query, facts: Facts) -> bool:
     """Whether recomputed old rows equal those that the stored sums were made of.
 
     With accepted nondeterminism, a row might be subtracted from a group that it was never added to.
@@ -278,11 +278,11 @@ def _comes_out_again(node: Node, query: Query, facts: Facts) -> bool:
     return True
 
 
-def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
+def _new_extremes(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
     found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
     groups = Aggregate(aggregate.child, aggregate.groups, found)
     names = tuple(f"key_{place}" for place in range(len(keys)))
-    left = Scan(LEFT, "left_groups", tuple((name, name) for name in names))
+    left = Scan(LOST_EXTREMES, "left_groups", tuple((name, name) for name in names))
     rows = restricted(groups, tuple(zip(keys.values(), names, strict=True)), left)
     shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
     return trimmed(Project(rows, (*keys.items(), *shown)))
@@ -298,16 +298,16 @@ def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges:
     return Renderer(WithStaged(sources, staged), ranges).query(sums.changes)
 
 
-def extremes_of_left_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges) -> str:
+def new_extremes_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges) -> str:
     """The SQL of the extremes of the groups that lost one.
 
     :param left: the relation of these groups.
     """
-    assert sums.of_left is not None
-    return Renderer(WithStaged(sources, {LEFT: left}), ranges).query(sums.of_left)
+    assert sums.new_extremes is not None
+    return Renderer(WithStaged(sources, {LOST_EXTREMES: left}), ranges).query(sums.new_extremes)
 
 
-def _signed_value(
+def _weighted_value(
     argument: exp.Expression | None, *, is_count: bool, is_short: bool = False
 ) -> exp.Expression:
     """The argument of an aggregate, negated for rows of weight -1.

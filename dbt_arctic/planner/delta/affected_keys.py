@@ -14,7 +14,7 @@ Wanted = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Touched:
+class AffectedRows:
     """Rows that may differ, of the old state and of the new one. Each node outputs the wanted columns."""
 
     minus: tuple[Node, ...] = ()
@@ -28,12 +28,12 @@ class Touched:
             found[same] = same if same in found and found[same] != node else node
         return tuple(found.values())
 
-    def map(self, change: Callable[[Node], Node]) -> Touched:
+    def map(self, change: Callable[[Node], Node]) -> AffectedRows:
         """Apply a change to the nodes of both states."""
-        return Touched(tuple(map(change, self.minus)), tuple(map(change, self.plus)))
+        return AffectedRows(tuple(map(change, self.minus)), tuple(map(change, self.plus)))
 
-    def __add__(self, other: Touched) -> Touched:
-        return Touched((*self.minus, *other.minus), (*self.plus, *other.plus))
+    def __add__(self, other: AffectedRows) -> AffectedRows:
+        return AffectedRows((*self.minus, *other.minus), (*self.plus, *other.plus))
 
 
 def _whole_change(node: Node) -> Node:
@@ -42,16 +42,16 @@ def _whole_change(node: Node) -> Node:
     return map_children(node, _whole_change)
 
 
-NOTHING = Touched()
+NOTHING = AffectedRows()
 
 
-def touched(node: Node, wanted: Wanted, facts: Facts) -> Touched:
+def affected_rows(node: Node, wanted: Wanted, facts: Facts) -> AffectedRows:
     """The rows of ``node`` that may differ between the states, with the columns ``wanted``."""
     return affected_keys_rule(node, wanted, facts) if facts.changed(node) else NOTHING
 
 
 @singledispatch
-def affected_keys_rule(node: Node, wanted: Wanted, facts: Facts) -> Touched:
+def affected_keys_rule(node: Node, wanted: Wanted, facts: Facts) -> AffectedRows:
     """The rule for an operator. Each module of ``rules`` registers its own."""
     raise NotImplementedError(f"no rule for {type(node).__name__}")
 

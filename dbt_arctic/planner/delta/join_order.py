@@ -35,12 +35,12 @@ from dbt_arctic.planner.frontend.point_in_time import has_moved
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 
-_FEW = 2_000_000
+_MAX_BROADCAST_ROWS = 2_000_000
 """The most rows that are broadcast, so that the other side is not sorted."""
-_ABOUT_FEW = 200_000
+_MAX_ESTIMATED_BROADCAST_ROWS = 200_000
 """The same for estimates from averages: one customer may have a tenth of all orders. The lines of an order
 are not estimated: their key is the order and a number, so the counts are even."""
-_EVEN = 100
+_MAX_ROWS_PER_VALUE = 100
 """The most rows per value for which a prefix of a key counts as selective. A key that begins with a tenant is
 not."""
 
@@ -50,19 +50,19 @@ class Count:
     """A number of rows.
 
     :param rows: infinite if unknown.
-    :param rough: whether it is an estimate from the average number of matches.
+    :param is_estimate: whether it is an estimate from the average number of matches.
     """
 
     rows: float
-    rough: bool = False
+    is_estimate: bool = False
 
     def __add__(self, other: Count) -> Count:
-        return Count(self.rows + other.rows, self.rough or other.rough)
+        return Count(self.rows + other.rows, self.is_estimate or other.is_estimate)
 
     @property
-    def few(self) -> bool:
+    def can_broadcast(self) -> bool:
         """Whether the rows can be broadcast."""
-        return self.rows <= (_ABOUT_FEW if self.rough else _FEW)
+        return self.rows <= (_MAX_ESTIMATED_BROADCAST_ROWS if self.is_estimate else _MAX_BROADCAST_ROWS)
 
 
 NONE = Count(0)
@@ -101,9 +101,9 @@ def flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
     """The relations of nested inner joins, and all their conditions."""
     if not isinstance(node, Join) or node.kind != "inner":
         return [node], []
-    left, above = flattened(node.left)
-    right, beside = flattened(node.right)
-    return [*left, *right], [*above, *beside, *node.conditions]
+    left, left_conditions = flattened(node.left)
+    right, right_conditions = flattened(node.right)
+    return [*left, *right], [*left_conditions, *right_conditions, *node.conditions]
 
 
 def joined(
@@ -122,7 +122,7 @@ def joined(
     """
     made, reached, count, open_ = start.rows, list(start.reached), start.count, list(conditions)
     for step in _steps(start, others, conditions, facts):
-        if _is_sent(step.before, step.picked, facts):
+        if _should_broadcast(step.before, step.picked, facts):
             needed = columns_of(*open_) | wanted
             items = tuple((name, column(name)) for name in made.output if name in needed)
             made = Project(made, items, broadcast=True)
@@ -164,7 +164,7 @@ def changed_rows(node: Node, facts: Facts) -> Count:
         case Generate():
             return conservative(UNKNOWN, "one changed row may become any number of rows")
         case Restrict():
-            return conservative(UNKNOWN, "rules make it, after this has been asked")
+            return conservative(UNKNOWN, "only rules create it, after this analysis")
         case Values():
             return NONE  # Constants do not change.
 
@@ -175,11 +175,11 @@ def _steps(
     reach, reached, count = set(start.rows.output), list(start.reached), start.count
     left, open_ = list(others), list(conditions)
     while left:
-        met = {theirs for mine, theirs in equalities(open_) if mine in reach}
-        linked = [one for one in left if met & set(one.output)]
+        join_columns = {theirs for mine, theirs in equalities(open_) if mine in reach}
+        linked = [one for one in left if join_columns & set(one.output)]
         picked = min(
             linked or left,
-            key=lambda one: (_fans_out(one, met, facts), not _is_filtered(one), rows_of(one, facts)),
+            key=lambda one: (_fans_out(one, join_columns, facts), not _is_filtered(one), rows_of(one, facts)),
         )
         left = [one for one in left if one is not picked]
         both = reach | set(picked.output)
@@ -188,19 +188,19 @@ def _steps(
         same = {
             mine: theirs for mine, theirs in equalities(ready) if mine in reach and theirs in picked.output
         }
-        after = _met_rows(count, picked, same, reached, facts)
+        after = _joined_rows(count, picked, same, reached, facts)
         yield _Step(picked, ready, same, count, after)
         reach, count = both, after
         reached.append(picked)
 
 
-def _is_sent(count: Count, other: Node, facts: Facts) -> bool:
+def _should_broadcast(count: Count, other: Node, facts: Facts) -> bool:
     """Whether the rows are few compared to the rows that they are joined with."""
     rows = rows_of(other, facts)
-    return count.few and bool(scans(other)) and (rows == 0 or count.rows < rows)
+    return count.can_broadcast and bool(scans(other)) and (rows == 0 or count.rows < rows)
 
 
-def _met_rows(
+def _joined_rows(
     count: Count, picked: Node, same: Mapping[str, str], reached: Sequence[Node], facts: Facts
 ) -> Count:
     """Estimate the result of a join by the average number of rows per value of another table's key."""
@@ -211,21 +211,21 @@ def _met_rows(
         owner = _rows_of_one(one, facts)
         if rows and owner and any(key <= same.keys() for key in unique_keys(one, facts)):
             each = max(1.0, rows / owner)
-            even = each <= _EVEN and has_few_lookup_keys(picked, same.values(), facts)
-            return Count(count.rows * each, count.rough or not even)
+            even = each <= _MAX_ROWS_PER_VALUE and matches_few_rows(picked, same.values(), facts)
+            return Count(count.rows * each, count.is_estimate or not even)
     return UNKNOWN
 
 
-def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
-    """How many rows of a relation one row can match by the columns ``met``.
+def _fans_out(node: Node, join_columns: frozenset[str] | set[str], facts: Facts) -> int:
+    """How many rows of a relation one row can match by the columns ``join_columns``.
 
     0: at most one row. 1: the columns are a part of a key, so the matches are few, like the lines of an
     order. 2: unknown, for example the hundreds of suppliers in a customer's nation.
     """
     keys = unique_keys(node, facts)
-    if any(key <= met for key in keys):
+    if any(key <= join_columns for key in keys):
         return 0
-    return 1 if any(key & met for key in keys) else 2
+    return 1 if any(key & join_columns for key in keys) else 2
 
 
 def _is_filtered(node: Node) -> bool:
@@ -238,7 +238,7 @@ def _is_filtered(node: Node) -> bool:
     return isinstance(node, Filter)
 
 
-def has_few_lookup_keys(node: Node, names: Iterable[str], facts: Facts) -> bool:
+def matches_few_rows(node: Node, names: Iterable[str], facts: Facts) -> bool:
     """Whether a row matches at most one row of ``node`` by these columns, or few, like an order's lines."""
     return _fans_out(node, frozenset(names), facts) <= 1
 
@@ -255,4 +255,4 @@ def _rows_of_one(node: Node, facts: Facts) -> int:
     return rows_of(node, facts) if isinstance(node, Scan) else 0
 
 
-__all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "has_few_lookup_keys", "joined", "rows_of"]
+__all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "joined", "matches_few_rows", "rows_of"]

@@ -21,7 +21,7 @@ from dbt_arctic.planner.algebra.operators import (
     Join,
     KeyColumn,
     Limit,
-    MetBy,
+    LookupKeys,
     Node,
     Project,
     Restrict,
@@ -35,11 +35,11 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import equalities, plain
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
-_EVEN = 100
+_MAX_ROWS_PER_KEY = 100
 """The most rows per key, on average. A key that begins with a tenant matches too many rows."""
-_FEW = 2_000_000
+_MAX_KEYS = 2_000_000
 """The most changed keys that are broadcast."""
-_MOST = 5_000_000
+_MAX_CACHED_ROWS = 5_000_000
 """The most rows that are cached for several models."""
 
 
@@ -61,7 +61,7 @@ class _Marking:
         if isinstance(node, Restrict):
             child = node.child
             for value, key in node.pairs:
-                child = self._told(child, plain(value), self._keys_of(node.keys, key))
+                child = self._looked_up(child, plain(value), self._keys_of(node.keys, key))
             return replace(node, child=child)
         if not isinstance(node, Join):
             return node
@@ -70,12 +70,12 @@ class _Marking:
             if mine not in node.left.output or theirs not in node.right.output:
                 continue
             if node.kind in ("inner", "left", "semi"):
-                right = self._told(right, theirs, self._keys_of(node.left, mine))
+                right = self._looked_up(right, theirs, self._keys_of(node.left, mine))
             if node.kind in ("inner", "right", "semi"):
-                left = self._told(left, mine, self._keys_of(node.right, theirs))
+                left = self._looked_up(left, mine, self._keys_of(node.right, theirs))
         return replace(node, left=left, right=right)
 
-    def _keys_of(self, node: Node, name: str) -> MetBy:
+    def _keys_of(self, node: Node, name: str) -> LookupKeys:
         """The changed keys that contain all values of a column; empty if the column may have other values."""
         found = self._origins(node, name)
         if found is None or not all(self._is_logged_key(source, stored) for source, stored in found):
@@ -86,7 +86,7 @@ class _Marking:
         upstream = self.facts.upstreams.get(source)
         return upstream is not None and upstream.logged and stored in upstream.key
 
-    def _origins(self, node: Node, name: str) -> MetBy | None:
+    def _origins(self, node: Node, name: str) -> LookupKeys | None:
         match node:
             case Scan():
                 stored = dict(node.columns)[name]
@@ -112,15 +112,17 @@ class _Marking:
             case Filter() | Window() | Generate() | Limit():
                 return self._origins(node.child, name) if name in node.child.output else None
             case SetOperation():
-                return conservative(None, "its values are of the left side; nobody has asked for them yet")
+                return conservative(
+                    None, "its values are those of the left side, which no rule has needed so far"
+                )
             case Values():
                 return None  # Constants are not keys of changed rows.
 
-    def _below(self, child: Node, value: exp.Expression | None) -> MetBy | None:
+    def _below(self, child: Node, value: exp.Expression | None) -> LookupKeys | None:
         below = None if value is None else plain(value)
         return None if below is None else self._origins(child, below)
 
-    def _of_join(self, node: Join, name: str) -> MetBy | None:
+    def _of_join(self, node: Join, name: str) -> LookupKeys | None:
         """The origins of a column of a join.
 
         A preserved side keeps its own values. In other joins, a column also has the origins of the columns
@@ -137,7 +139,7 @@ class _Marking:
             return self._origins(left, name)
         return self._of_inner(node, left, right, name)
 
-    def _of_inner(self, node: Join, own: Node, other: Node, name: str) -> MetBy | None:
+    def _of_inner(self, node: Join, own: Node, other: Node, name: str) -> LookupKeys | None:
         if node.kind not in ("inner", "semi"):
             return None
         same = [
@@ -145,10 +147,10 @@ class _Marking:
         ]
         return self._any_of([(own, name), *((other, theirs) for theirs in same)])
 
-    def _any_of(self, ways: list[tuple[Node, str]]) -> MetBy | None:
+    def _any_of(self, ways: list[tuple[Node, str]]) -> LookupKeys | None:
         return next((found for node, name in ways if (found := self._origins(node, name)) is not None), None)
 
-    def _told(self, node: Node, name: str | None, keys: MetBy) -> Node:
+    def _looked_up(self, node: Node, name: str | None, keys: LookupKeys) -> Node:
         """A query of which only the rows with some values of a column are needed."""
         if name is None or not keys:
             return node
@@ -156,45 +158,46 @@ class _Marking:
             case Scan():
                 return self._scan(node, name, keys)
             case Filter() | Restrict():
-                return replace(node, child=self._told(node.child, name, keys))
+                return replace(node, child=self._looked_up(node.child, name, keys))
             case Project():
-                return replace(node, child=self._told(node.child, plain(dict(node.items)[name]), keys))
+                return replace(node, child=self._looked_up(node.child, plain(dict(node.items)[name]), keys))
             case Aggregate():
                 group = dict(node.groups).get(name)
                 if node.grouping_sets is not None or group is None:
                     return conservative(node, "a value of a group needs all rows of the group")
-                return replace(node, child=self._told(node.child, plain(group), keys))
+                return replace(node, child=self._looked_up(node.child, plain(group), keys))
             case UnionAll():
                 place = node.columns.index(name)
                 return replace(
-                    node, children=tuple(self._told(one, one.output[place], keys) for one in node.children)
+                    node,
+                    children=tuple(self._looked_up(one, one.output[place], keys) for one in node.children),
                 )
             case Join():
                 if name in node.left.output and node.kind in ("inner", "left", "semi"):
-                    return replace(node, left=self._told(node.left, name, keys))
+                    return replace(node, left=self._looked_up(node.left, name, keys))
                 if name in node.right.output and node.kind in ("inner", "right"):
-                    return replace(node, right=self._told(node.right, name, keys))
+                    return replace(node, right=self._looked_up(node.right, name, keys))
                 return conservative(
-                    node, "without rows of the null side there would be others of the kept side"
+                    node, "fewer rows of the null-supplying side would change rows of the preserved side"
                 )
             case Window() | Limit():
                 return conservative(node, "fewer rows of the child would change the rest")
             case SetOperation() | Generate():
-                return conservative(node, "they would pass it on; nobody has asked for them yet")
+                return conservative(node, "they could pass the keys on, which no rule has needed so far")
             case Values():
                 return node  # There is no table to read.
 
-    def _scan(self, node: Scan, name: str, keys: MetBy) -> Scan:
+    def _scan(self, node: Scan, name: str, keys: LookupKeys) -> Scan:
         upstream, stored = self.facts.upstreams.get(node.source), dict(node.columns)[name]
         if upstream is None or node.lookup_keys or node.state not in ("new", "old"):
             return node
         if not (upstream.changed and upstream.logged and upstream.key[:1] == (stored,)):
             return node
         others = [(self.facts.upstreams[source], stored) for source, stored in keys]
-        return replace(node, lookup_keys=keys) if are_few(upstream, others) else node
+        return replace(node, lookup_keys=keys) if have_few_rows(upstream, others) else node
 
 
-def are_few(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) -> bool:
+def have_few_rows(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) -> bool:
     """Whether a key matches few rows, and all keys together not too many.
 
     :param keys: the upstream and the column of each key that is looked up by.
@@ -202,14 +205,14 @@ def are_few(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) 
     if upstream.key[1:]:
         # The number of rows per key follows from a table that has each key once.
         owners = [one.rows for one, stored in keys if one.key == (stored,) and one.rows]
-        each = upstream.rows / min(owners) if owners and upstream.rows else _EVEN + 1
+        each = upstream.rows / min(owners) if owners and upstream.rows else _MAX_ROWS_PER_KEY + 1
     else:
         each = 1
     every = [upstream.changed_rows, *(one.changed_rows for one, _ in keys)]
     counts = [count for count in every if count is not None]
-    if each > _EVEN or len(counts) < len(every) or sum(counts) > _FEW:
+    if each > _MAX_ROWS_PER_KEY or len(counts) < len(every) or sum(counts) > _MAX_KEYS:
         return False
-    return sum(counts) * max(1, each) <= _MOST
+    return sum(counts) * max(1, each) <= _MAX_CACHED_ROWS
 
 
-__all__ = ["are_few", "with_lookup_keys"]
+__all__ = ["have_few_rows", "with_lookup_keys"]

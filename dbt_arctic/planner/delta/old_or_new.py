@@ -29,7 +29,7 @@ from dbt_arctic.planner.algebra.operators import (
     Window,
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of
-from dbt_arctic.planner.delta.static_filters import columns_asked, static_filters
+from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
 from dbt_arctic.planner.frontend.point_in_time import before, moves
 from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
@@ -67,7 +67,7 @@ def old_or_new(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None
         case Limit():
             return old_or_new(node.child, wanted, facts)
         case Restrict():
-            return conservative(None, "rules make it of what this returns; no query has it")
+            return conservative(None, "only rules create it, from the result of this analysis")
 
 
 def _only(node: Node, wanted: tuple[str, ...]) -> Node:
@@ -98,7 +98,7 @@ def _project(node: Project, wanted: tuple[str, ...], facts: Facts) -> Node | Non
 def _filter(node: Filter, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     simple = tuple(_ever(part) for part in node.conditions if part.find(SubqueryRef) is None)
     same = static_filters(node, facts)
-    used = columns_of(*simple) | columns_asked(same) | set(wanted)
+    used = columns_of(*simple) | referenced_columns(same) | set(wanted)
     below = old_or_new(node.child, tuple(name for name in node.child.output if name in used), facts)
     if below is None:
         return old_or_new(node.child, wanted, facts)

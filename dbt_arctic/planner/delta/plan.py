@@ -15,7 +15,7 @@ from dbt_arctic.planner.algebra.render import Renderer, Sources, quoted
 from dbt_arctic.planner.algebra.rewrite import pushed_down
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta import rules
-from dbt_arctic.planner.delta.affected_keys import touched, union_of
+from dbt_arctic.planner.delta.affected_keys import affected_rows, union_of
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
@@ -167,7 +167,7 @@ def plan_incremental(
         raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
     wanted = tuple(by_name[name.lower()] for name in key)
     check_determined(query.node, query.types, facts, accept, query.identifiers(key))
-    found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
+    found = affected_rows(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))
     if not found:
         # Nothing changed, or only what the guards compare.

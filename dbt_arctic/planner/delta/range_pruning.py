@@ -60,9 +60,9 @@ def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
             found = {range_of(child, child.output[place], facts) for child in node.children}
             return found.pop() if len(found) == 1 else None
         case Restrict() | Aggregate() | Limit():
-            return conservative(None, "they pass ranges on; changed rows do not come by them yet")
+            return conservative(None, "ranges could pass through them, but no changed rows do so far")
         case Values() | Window() | SetOperation() | Generate():
-            return conservative(None, "a column may be computed, or of another side")
+            return conservative(None, "a column may be computed, or belong to another side")
 
 
 def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:

@@ -60,7 +60,11 @@ def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Nod
     def change(node: Node) -> Node:
         if isinstance(node, Restrict) and isinstance(node.child, Scan) and node.child.source == source:
             by_key = [scan.source for scan in scans(node.keys)] == [keys]
-            if by_key and node.child.state == "new" and set(known.key) <= _met(node, node.child, stored):
+            if (
+                by_key
+                and node.child.state == "new"
+                and set(known.key) <= _matched_columns(node, node.child, stored)
+            ):
                 rows = replace(node.child, state="plus")
                 return rows if whole_log(affected) else replace(node, child=rows)
         return map_children(node, change)
@@ -82,7 +86,7 @@ def whole_log(affected: Node) -> Origin | None:
     return next(iter(found)) if found and isinstance(node, Scan) and node.state == "keys" else None
 
 
-def _met(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
+def _matched_columns(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
     """The stored columns of a scan that must equal the key's value of the same column."""
     names = dict(scan.columns)
     return {
@@ -130,7 +134,7 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
                 found |= part
             return found
         case Values() | Window() | SetOperation() | Generate() | Limit():
-            return conservative(None, "affected keys that come by it are looked up in the table")
+            return conservative(None, "affected keys from it are looked up in the table")
 
 
 def _below(

@@ -41,7 +41,7 @@ def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
             if name in values.output and theirs in relation.output
         ]
         if pairs:
-            made = _met(
+            made = _semi_join(
                 made, pruned_to_ranges(_filtered(relation, own), made, dict(pairs), facts), pairs, place
             )
     return made
@@ -69,15 +69,15 @@ def _filtered(relation: Node, conditions: tuple[exp.Expression, ...]) -> Node:
     return Filter(relation, conditions) if conditions else relation
 
 
-def _met(values: Node, relation: Node, pairs: list[tuple[str, str]], place: int) -> Node:
+def _semi_join(values: Node, relation: Node, pairs: list[tuple[str, str]], place: int) -> Node:
     # Renamed: the values may have columns with the names of the relation's.
-    renamed = [f"_arctic_met_{place}_{number}" for number in range(len(pairs))]
+    renamed = [f"_arctic_lookup_{place}_{number}" for number in range(len(pairs))]
     items = tuple((name, column(theirs)) for name, (_, theirs) in zip(renamed, pairs, strict=True))
-    met = tuple(
+    conditions = tuple(
         exp.NullSafeEQ(this=column(name), expression=column(other))
         for (name, _), other in zip(pairs, renamed, strict=True)
     )
-    return Join(values, Project(relation, items), "semi", met)
+    return Join(values, Project(relation, items), "semi", conditions)
 
 
 __all__ = ["semi_join_reduced"]

@@ -32,7 +32,7 @@ from dbt_arctic.planner.properties.facts import Facts
 SIDE = "_arctic_side"
 """0: a row of both states; 1: of the new one only; -1: of the old one only."""
 
-_FEW = 2_000_000
+_MAX_BROADCAST_KEYS = 2_000_000
 """The most changed keys that are broadcast."""
 
 _SIDES: dict[State, Callable[..., exp.Expression]] = {"new": exp.GTE, "old": exp.LTE}
@@ -62,13 +62,13 @@ class _Lookup:
 
 
 def share_lookups(
-    nodes: Iterable[Node], facts: Facts, at_hand: Callable[[Node], bool] = lambda rows: False
+    nodes: Iterable[Node], facts: Facts, is_cached: Callable[[Node], bool] = lambda rows: False
 ) -> tuple[tuple[Node, ...], tuple[SharedLookup, ...]]:
     """Replace repeated lookups in the parts of a statement by shared ones.
 
     Returns the changed parts, and the shared lookups in the order in which they are computed.
 
-    :param at_hand: whether the rows of a lookup are stored so close that reading them again costs little.
+    :param is_cached: whether the rows of a lookup are stored so close that reading them again costs little.
     """
     parts = tuple(nodes)
     lookups: list[_Lookup] = []
@@ -85,7 +85,7 @@ def share_lookups(
                 lookups.append(known)
             known.columns.update(dict.fromkeys(stored for name, stored in scan.columns if name in used))
             known.times += 1
-    several = [one for one in lookups if one.times > 1 and not at_hand(_rows(one, facts))]
+    several = [one for one in lookups if one.times > 1 and not is_cached(_rows(one, facts))]
 
     def swapped(node: Node, used: Collection[str]) -> Node:
         found = _looked_up(node, facts)
@@ -102,7 +102,7 @@ def share_lookups(
 
 
 def _name(place: int) -> str:
-    return f"\0gathered_{place}"
+    return f"\0shared_lookup_{place}"
 
 
 def _same(one: _Lookup, other: _Lookup) -> bool:
@@ -145,16 +145,16 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
     renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
     each = tuple((name, column(name)) for name, _ in renamed)
     keys: Node = Aggregate(Scan(lookup.source, "k", renamed, "keys"), each)
-    if changed.changed_rows is not None and changed.changed_rows <= _FEW:
+    if changed.changed_rows is not None and changed.changed_rows <= _MAX_BROADCAST_KEYS:
         keys = Project(keys, each, broadcast=True)
-    met = tuple(exp.EQ(this=column(stored), expression=column(name)) for name, stored in renamed)
+    same_keys = tuple(exp.EQ(this=column(stored), expression=column(name)) for name, stored in renamed)
     is_old = exp.Is(this=column(renamed[0][0]), expression=exp.Null())
     is_new = exp.Case(ifs=[exp.If(this=is_old, true=exp.Literal.number(0))], default=exp.Literal.number(1))
     lost = _restricted(replace(scan, state="minus"), lookup)
     minus = exp.Neg(this=exp.Literal.number(1))
     return UnionAll(
         (
-            _sided(Join(now, keys, "left", met), columns, is_new),
+            _sided(Join(now, keys, "left", same_keys), columns, is_new),
             _sided(lost, columns, minus),
         ),
         (*lookup.columns, SIDE),

@@ -16,7 +16,7 @@ from dbt_arctic.planner.delta.weighted_delta import Inline
 
 
 @dataclass(frozen=True)
-class Touched:
+class AffectedValues:
     """Values that the changes affect.
 
     :param name: the relation that stands for them.
@@ -31,24 +31,24 @@ class Collected(Inline):
     """Collects affected values as separate relations."""
 
     def __init__(self) -> None:
-        self.found: list[Touched] = []
+        self.found: list[AffectedValues] = []
 
     def keys(self, rows: Node, names: Wanted) -> Node:
         """A relation with the affected values of some columns, each once."""
         number = len(self.found)
         named = tuple(f"key_{number}_{place}" for place in range(len(names)))
         groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
-        made = Touched(f"\0touched_{number}", trimmed(Aggregate(rows, groups)))
+        made = AffectedValues(f"\0affected_values_{number}", trimmed(Aggregate(rows, groups)))
         self.found.append(made)
-        return Scan(made.name, "touched", tuple((key, key) for key in named))
+        return Scan(made.name, "affected_values", tuple((key, key) for key in named))
 
 
 @dataclass(frozen=True)
 class Staged:
     """The staged relations of a statement: first the affected values, then the rows of these values."""
 
-    touched: tuple[Touched, ...] = ()
-    gathered: tuple[SharedLookup, ...] = ()
+    affected_values: tuple[AffectedValues, ...] = ()
+    shared_lookups: tuple[SharedLookup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class WithStaged:
         return self.staged.get(source) or self.sources.relation(source, state)
 
 
-def affected_values_sql(touched: Touched, sources: Sources) -> str:
+def affected_values_sql(values: AffectedValues, sources: Sources) -> str:
     """The SQL of affected values."""
-    return Renderer(sources).query(touched.rows)
+    return Renderer(sources).query(values.rows)
 
 
 def shared_lookup_sql(
-    gathered: SharedLookup,
+    lookup: SharedLookup,
     sources: Sources,
     staged: Mapping[str, str],
     ranges: Ranges | None = None,
@@ -79,4 +79,4 @@ def shared_lookup_sql(
     :param staged: the relations that stand for affected values, by name.
     :param ranges: MIN and MAX of affected values without NULLs, as literals.
     """
-    return Renderer(WithStaged(sources, staged), ranges or {}).query(gathered.rows)
+    return Renderer(WithStaged(sources, staged), ranges or {}).query(lookup.rows)

@@ -30,7 +30,7 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
     largest = max(rows, default=0)
     for part in node.conditions:
         used = {ref.number: node.subqueries[ref.number] for ref in part.find_all(SubqueryRef)}
-        if not used or moves(part) or not all(_is_settled(one, largest, facts) for one in used.values()):
+        if not used or moves(part) or not all(_is_static(one, largest, facts) for one in used.values()):
             continue
         places = {number: len(subqueries) + place for place, number in enumerate(used)}
         conditions.append(_renumbered(part, places))
@@ -38,7 +38,7 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
     return replace(node, conditions=tuple(conditions), subqueries=tuple(subqueries)) if conditions else None
 
 
-def columns_asked(node: Filter | None) -> frozenset[str]:
+def referenced_columns(node: Filter | None) -> frozenset[str]:
     """The columns of its input that a filter refers to, including those of links."""
     if node is None:
         return frozenset()
@@ -46,7 +46,7 @@ def columns_asked(node: Filter | None) -> frozenset[str]:
     return columns_of(*node.conditions).union(*linked)
 
 
-def _is_settled(subquery: Subquery, largest: int, facts: Facts) -> bool:
+def _is_static(subquery: Subquery, largest: int, facts: Facts) -> bool:
     read = [facts.of(scan).rows or 0 for scan in scans(subquery.plan)]
     few = bool(read) and min(read) > 0 and sum(read) <= largest
     return subquery.kind != "scalar" and few and not facts.changed(subquery.plan)
@@ -61,4 +61,4 @@ def _renumbered(part: exp.Expression, places: dict[int, int]) -> exp.Expression:
     return made
 
 
-__all__ = ["columns_asked", "static_filters"]
+__all__ = ["referenced_columns", "static_filters"]

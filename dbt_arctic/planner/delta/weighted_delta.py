@@ -39,14 +39,14 @@ from dbt_arctic.planner.algebra.operators import (
     scans,
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities, plain
-from dbt_arctic.planner.delta.affected_keys import Wanted, touched, union_of
+from dbt_arctic.planner.delta.affected_keys import Wanted, affected_rows, union_of
 from dbt_arctic.planner.delta.join_order import (
     NONE,
     Chain,
     changed_rows,
     flattened,
-    has_few_lookup_keys,
     joined,
+    matches_few_rows,
 )
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rules.condition import moved
@@ -59,7 +59,7 @@ SIGN = "_sign"
 
 _CHANGED: tuple[State, State] = ("minus", "plus")
 
-Signed = tuple[Node, ...]
+WeightedRows = tuple[Node, ...]
 """The parts of a delta, to be combined by UNION ALL. Each has the wanted columns and ``SIGN``."""
 
 
@@ -78,7 +78,7 @@ class Inline:
         return Aggregate(rows, tuple((name, column(name)) for name in names))
 
 
-def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = None) -> Signed:
+def weighted_rows(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = None) -> WeightedRows:
     """The delta of a query for the columns ``wanted``.
 
     :param values: how affected values are computed; in place by default.
@@ -89,7 +89,7 @@ def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = Non
 
 
 @singledispatch
-def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     """The rule for an operator."""
     raise NotImplementedError(f"no rule for {type(node).__name__}")
 
@@ -100,23 +100,23 @@ def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Sign
 @delta_rule.register(Limit)
 @delta_rule.register(Restrict)
 @delta_rule.register(Values)
-def _not_passed_on(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _by_comparison(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     rows = _compared(node, wanted, facts, values)
     return conservative(rows, "one changed row can change many rows: all rows of its values are compared")
 
 
 @delta_rule.register
-def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     used = tuple((name, stored) for name, stored in node.columns if name in wanted)
-    if facts.of(node).signed:
-        rows = replace(node, columns=(*used, (SIGN, SIGN_OF_ROW)), state="signed")
+    if facts.of(node).has_weights:
+        rows = replace(node, columns=(*used, (SIGN, SIGN_OF_ROW)), state="weighted")
         return (_only(rows, wanted),)
     lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
     return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)
 
 
 @delta_rule.register
-def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     if _linked(node.subqueries, facts):
         return _compared(node, wanted, facts, values)
     items = dict(node.items)
@@ -125,12 +125,12 @@ def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Sig
     subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
     return tuple(
         Project(rows, (*kept, (SIGN, column(SIGN))), subqueries)
-        for rows in signed(node.child, used, facts, values)
+        for rows in weighted_rows(node.child, used, facts, values)
     )
 
 
 @delta_rule.register
-def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     if _linked(node.subqueries, facts):
         return _compared(node, wanted, facts, values)
     used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
@@ -139,18 +139,16 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
     earlier = tuple(before(part) for part in node.conditions)
     found = tuple(
         _only(Filter(rows, earlier, node.subqueries), wanted)
-        for rows in signed(node.child, used, facts, values)
+        for rows in weighted_rows(node.child, used, facts, values)
     )
-    gone_and_come = moved(node)
-    if gone_and_come is not None:
-        found += tuple(
-            _with_sign(rows, wanted, sign) for rows, sign in zip(gone_and_come, (-1, 1), strict=True)
-        )
+    moved_rows = moved(node)
+    if moved_rows is not None:
+        found += tuple(_with_sign(rows, wanted, sign) for rows, sign in zip(moved_rows, (-1, 1), strict=True))
     return found
 
 
 @delta_rule.register
-def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     """The delta of an inner join.
 
     The delta of each changed relation is joined with the other changed relations: those before it in their
@@ -177,7 +175,7 @@ def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
         others = [*core[:place], *(facts.before(one) for one in core[place + 1 :])]
         changes = changed_rows(relation, facts)
         made = NONE
-        for rows in signed(relation, _below(relation, used), facts, values):
+        for rows in weighted_rows(relation, _below(relation, used), facts, values):
             start = Chain(rows, (relation,), changes)
             chain = joined(start, others, first, {*shown, SIGN}, facts)
             found.append(_only(chain.rows, shown))
@@ -199,8 +197,8 @@ def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts
     def are_linked(one: Node, other: Node) -> bool:
         pairs = [(a, b) for a, b in equalities(conditions) if a in one.output and b in other.output]
         return bool(pairs) and (
-            has_few_lookup_keys(one, (a for a, _ in pairs), facts)
-            or has_few_lookup_keys(other, (b for _, b in pairs), facts)
+            matches_few_rows(one, (a for a, _ in pairs), facts)
+            or matches_few_rows(other, (b for _, b in pairs), facts)
         )
 
     changed = [one for one in relations if facts.changed(one)]
@@ -215,31 +213,33 @@ def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts
 
 
 @delta_rule.register
-def _union(node: UnionAll, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _union(node: UnionAll, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     found: list[Node] = []
     for child in node.children:
         names = dict(zip(node.columns, child.output, strict=True))
         used = tuple(dict.fromkeys(names[name] for name in wanted))
         items = (*((name, column(names[name])) for name in wanted), (SIGN, column(SIGN)))
-        found += (Project(rows, items) for rows in signed(child, used, facts, values))
+        found += (Project(rows, items) for rows in weighted_rows(child, used, facts, values))
     return tuple(found)
 
 
 @delta_rule.register
-def _generate(node: Generate, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _generate(node: Generate, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     used = _below(node.child, columns_of(node.function) | set(wanted))
-    return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts, values))
+    return tuple(
+        _only(replace(node, child=rows), wanted) for rows in weighted_rows(node.child, used, facts, values)
+    )
 
 
 # Operators that do not propagate deltas
 
 
-def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     """The old and the new rows of the values that a change may affect."""
-    whole, names = _showing(node, _confining(node, facts))
+    whole, names = _with_columns(node, _limiting(node, facts))
     if not names:
         raise NoDelta
-    found = touched(whole, names, facts).both()
+    found = affected_rows(whole, names, facts).both()
     if not found:
         return ()
     keys = values.keys(semi_join_reduced(union_of(found, names), whole, facts), names)
@@ -255,7 +255,7 @@ def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signe
     )
 
 
-def _confining(node: Node, facts: Facts) -> Wanted:
+def _limiting(node: Node, facts: Facts) -> Wanted:
     """Columns of an operator, or of its input, whose values limit a change to some rows."""
     match node:
         case Aggregate():
@@ -277,7 +277,7 @@ def _confining(node: Node, facts: Facts) -> Wanted:
             return ()  # They propagate deltas, or never change, so they are not compared.
 
 
-def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:
+def _with_columns(node: Node, names: Wanted) -> tuple[Node, Wanted]:
     """The operator with these columns in its output."""
     missing = [name for name in names if name not in node.output]
     if not missing:
@@ -316,4 +316,4 @@ def _size(node: Node, facts: Facts) -> int:
     return facts.known_rows(scan for scan in scans(node) if facts.changed(scan))
 
 
-__all__ = ["SIGN", "Inline", "NoDelta", "Signed", "signed"]
+__all__ = ["SIGN", "Inline", "NoDelta", "WeightedRows", "weighted_rows"]

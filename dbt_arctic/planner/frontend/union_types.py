@@ -238,7 +238,7 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
             case UnionAll() | SetOperation():
                 made = _same_shape(part.columns, part.parts, shapes)
             case Values() | Generate():
-                made = conservative({}, "a column whose shape is not known is taken to have another type")
+                made = conservative({}, "a column of unknown shape may have another type")
             case Filter() | Join() | Restrict() | Limit():
                 made = {}  # They have only the columns of their inputs.
         shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})

@@ -52,7 +52,7 @@ def equal_columns(node: Node) -> Classes:
         case Window() | Limit() | Generate() | Restrict():
             return equal_columns(node.child)
         case UnionAll() | SetOperation():
-            return conservative((), "each part has its own")
+            return conservative((), "each part has its own values")
         case Scan() | Values():
             return ()
 

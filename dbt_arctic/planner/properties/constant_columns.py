@@ -71,7 +71,7 @@ def fixed_columns(node: Node) -> frozenset[str]:
             kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
             return frozenset(name for side in kept for name in fixed_columns(side))
         case UnionAll() | SetOperation():
-            return conservative(frozenset(), "each part has its own")
+            return conservative(frozenset(), "each part has its own values")
         case Scan() | Values():
             return frozenset()
 

@@ -19,7 +19,7 @@ class UpstreamFacts:
     :param changed_rows: the approximate number of changed rows; ``None`` if unknown.
     :param ranges: MIN and MAX of key columns over all changed rows, as SQL literals.
     :param logged: whether a change log contains the changes. Otherwise two states are compared.
-    :param signed: whether one read returns the changed rows of both states with their weights.
+    :param has_weights: whether one read returns the changed rows of both states with their weights.
     """
 
     changed: bool
@@ -28,7 +28,7 @@ class UpstreamFacts:
     changed_rows: int | None = None
     ranges: Ranges = field(default_factory=dict)
     logged: bool = True
-    signed: bool = False
+    has_weights: bool = False
 
 
 @dataclass(frozen=True)

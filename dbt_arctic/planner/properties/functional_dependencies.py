@@ -67,11 +67,11 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
             sides = kept.get(node.kind, (node.left,))
             return [one for side in sides for one in dependencies(side, facts)]
         case Generate():
-            return conservative([], "those of the child would hold; no rule has needed them yet")
+            return conservative([], "the child's keys would hold, which no rule has needed so far")
         case Restrict():
-            return conservative([], "rules make it, after this has been asked")
+            return conservative([], "only rules create it, after this analysis")
         case Values() | UnionAll() | SetOperation():
-            return conservative([], "nothing is known of constants, nor of rows from several parts")
+            return conservative([], "nothing is known about constants, or about rows of several parts")
 
 
 def without_dependent(columns: Mapping[str, exp.Expression], known: list[Dependency]) -> frozenset[str]:
@@ -87,7 +87,7 @@ def without_dependent(columns: Mapping[str, exp.Expression], known: list[Depende
 
 def key_of(node: Scan, facts: Facts) -> frozenset[str] | None:
     """The columns of an upstream's key; ``None`` if it has no key, or if not all of it is read."""
-    if node.state == "signed":
+    if node.state == "weighted":
         return None  # A key may have a row of each state.
     stored = frozenset(facts.of(node).key)
     named = frozenset(name for name, one in node.columns if one in stored)
@@ -116,7 +116,7 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
             return frozenset(one for one in by if one is not None)
         case Join() | Generate() | Restrict():
             return conservative(
-                None, "they may repeat or leave out rows; the number is asked for right above"
+                None, "they may repeat or remove rows; the operator above needs the exact number"
             )
         case Scan() | Values() | Aggregate() | UnionAll() | SetOperation():
             return None  # These operators do not pass on the column of a window.

@@ -149,7 +149,7 @@ class _Following:
             case Restrict():
                 sides = [self.of(node.child), self.of(node.keys)]
                 reason = _worst(why for side in sides for why in (side.rows, *side.why.values()))
-                return conservative(_others(node, reason), "rules make it; no query has it")
+                return conservative(_others(node, reason), "only rules create it; no query contains it")
 
     def _of_project(self, node: Project) -> _Open:
         child = self.of(node.child)

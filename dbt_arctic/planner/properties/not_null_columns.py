@@ -59,7 +59,7 @@ def not_null_columns(node: Node, facts: Facts) -> frozenset[str]:
         case Limit() | Generate() | Restrict():
             return not_null_columns(node.child, facts)
         case Values() | SetOperation():
-            return conservative(frozenset(), "nothing has needed to know it of these yet")
+            return conservative(frozenset(), "no analysis has needed it for these operators so far")
 
 
 def _of_join(node: Join, facts: Facts) -> frozenset[str]:

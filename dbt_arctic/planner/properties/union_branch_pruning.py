@@ -86,7 +86,7 @@ class _Excluding:
                 return self._union(node, allowed)
             case SetOperation() | Generate() | Limit() | Restrict():
                 made = map_children(node, self.within)
-                return conservative(made, "conditions above are asked of what they make of their rows")
+                return conservative(made, "conditions above them refer to computed rows")
             case Scan() | Values():
                 return node  # There are no parts.
 

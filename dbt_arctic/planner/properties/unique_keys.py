@@ -97,11 +97,11 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
         case Generate():
             return conservative(_NONE, "one row of the child becomes several")
         case Restrict():
-            return conservative(_NONE, "rules make it, after this has been asked")
+            return conservative(_NONE, "only rules create it, after this analysis")
         case UnionAll():
             return _of_union(node, facts)
         case Values() | SetOperation():
-            return conservative(_NONE, "nothing is known of constants, nor of rows from several parts")
+            return conservative(_NONE, "nothing is known about constants, or about rows of several parts")
 
 
 def is_unique(node: Node, columns: Iterable[str | None], facts: Facts, own: Keys = _NONE) -> bool:
@@ -161,7 +161,7 @@ def has_one_row(node: Node) -> bool:
                 and all(map(has_one_row, (node.left, node.right)))
             )
         case Scan() | Values() | Filter() | UnionAll() | SetOperation() | Generate() | Limit() | Restrict():
-            return conservative(False, "there may be none, or several")
+            return conservative(False, "there may be no row, or several")
 
 
 def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:

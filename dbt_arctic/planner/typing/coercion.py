@@ -266,7 +266,7 @@ class _Types:
             case UnionAll() | SetOperation():
                 return _of_parts(part.columns, part.parts, self.known)
             case Values():
-                return conservative({}, "the types of constant rows follow from all of them together")
+                return conservative({}, "the type of a column of constants follows from all of its values")
             case Filter() | Join() | Restrict() | Limit():
                 return {}  # They have only the columns of their inputs.
 

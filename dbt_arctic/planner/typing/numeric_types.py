@@ -110,7 +110,7 @@ def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
             case Generate():
                 known.update(dict.fromkeys(part.columns, _of_elements(part.function, known)))
             case Values():
-                known.update(conservative({}, "what is not known counts as a float"))
+                known.update(conservative({}, "a column of unknown type counts as a float"))
             case Filter() | Join() | Restrict() | Limit():
                 pass  # They have only the columns of their inputs.
     return known

@@ -146,7 +146,7 @@ class _InParts:
                     for part in node.parts
                 )
             case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
-                return conservative(False, "only what brings parts to one type is cast in its parts")
+                return conservative(False, "only casts that give all parts one type are moved into the parts")
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
         """A set operation whose parts return these types; ``None`` if ``node`` is no set operation.
@@ -166,10 +166,10 @@ class _InParts:
                 items = node.items
             case Aggregate():
                 if node.aggregates or node.grouping_sets is not None:
-                    return conservative(None, "an aggregate has a type of its own")
+                    return conservative(None, "an aggregate has its own type")
                 items = node.groups
             case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
-                return conservative(None, "only what brings parts to one type is cast in its parts")
+                return conservative(None, "only casts that give all parts one type are moved into the parts")
         wanted: dict[str, set[str]] = {}
         for name, value in items:
             wanted.setdefault(plain(value) or "", set()).add(types.get(name, ""))

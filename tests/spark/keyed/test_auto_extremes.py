@@ -41,13 +41,13 @@ def images_of(context: Any, model: Any) -> list[tuple[Any, ...]]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
     found: list[None] = []
-    right = stages.extremes_of_left_sql
+    right = stages.new_extremes_sql
 
-    def extremes_of_left_sql(*given: Any) -> str:
+    def new_extremes_sql(*given: Any) -> str:
         found.append(None)
         return right(*given)
 
-    monkeypatch.setattr(stages, "extremes_of_left_sql", extremes_of_left_sql)
+    monkeypatch.setattr(stages, "new_extremes_sql", new_extremes_sql)
     return found
 
 

@@ -19,7 +19,7 @@ import dbt_arctic.planner
 from dbt_arctic.planner.algebra.analysis import OPERATORS
 
 ANALYSES = {
-    "affected_keys:affected_keys_rule": "the rows that a change can touch",
+    "affected_keys:affected_keys_rule": "the rows that a change can affect",
     "canonical_form:_Renaming.node": "the same operator with other identifiers",
     "coercion:_Types.of_columns": "the types of columns",
     "columns:computed": "the columns that it computes",
@@ -27,30 +27,30 @@ ANALYSES = {
     "columns:named_columns": "columns that it names outside expressions",
     "constant_columns:fixed_columns": "columns that have one value in all rows",
     "column_equivalences:equal_columns": "columns that are equal in every row",
-    "union_branch_pruning:_Excluding.kept": "the parts of unions that conditions leave",
+    "union_branch_pruning:_Excluding.kept": "the parts of unions that conditions do not exclude",
     "functional_dependencies:dependencies": "functional dependencies",
-    "functional_dependencies:numbered": "what a row_number() counts by",
+    "functional_dependencies:numbered": "the partition and order of a row_number()",
     "join_order:changed_rows": "how many rows have changed",
     "lookup_keys:_Marking._origins": "the changed keys that a column's values are",
-    "lookup_keys:_Marking._told": "the scan that a condition on keys reaches",
-    "nondeterministic_columns:_Following.of": "the columns that two runs may have otherwise",
+    "lookup_keys:_Marking._looked_up": "the scan that a condition on keys reaches",
+    "nondeterministic_columns:_Following.of": "the columns that may differ between two runs",
     "numeric_types:sorts": "columns that are floats",
     "old_or_new:old_or_new": "rows of the old or the new state",
     "not_null_columns:not_null_columns": "the columns that are never NULL",
     "range_pruning:range_of": "the range of a column of changed rows",
     "render:Renderer._select": "its SQL",
-    "restriction:restricted_rule": "its rows that meet some keys",
-    "rows_from_log:origins": "the changed rows that a column's values are of",
-    "string_literals:labels": "strings that are only shown",
-    "union_types:_shapes": "what the type of a column follows from",
+    "restriction:restricted_rule": "its rows that match some keys",
+    "rows_from_log:origins": "the changed rows that contain a column's values",
+    "string_literals:labels": "strings that are only displayed",
+    "union_types:_shapes": "how the type of a column is determined",
     "unique_keys:has_one_row": "whether it has one row in every state",
     "unique_keys:unique_keys": "the columns that identify a row",
     "view_types:_InParts.may": "whether a cast can move into the parts of a union",
     "view_types:_InParts.of": "the union with casts in its parts",
-    "weighted_delta:_confining": "the columns by whose values a change is confined",
+    "weighted_delta:_limiting": "the columns whose values limit a change",
     "weighted_delta:delta_rule": "the rows that it gains and loses",
 }
-"""Module and function of each analysis, and what it tells of an operator."""
+"""Module and function of each analysis, and what it determines for an operator."""
 
 SHAPES = {
     "auxiliary_view:_aggregate": "an aggregate that split has found",

@@ -2,9 +2,9 @@
 
 Each rule has two functions.
 
-``touched(node, wanted, facts)`` returns the rows of the operator's output that may differ between the old and
-the new state: ``minus`` rows of the old state and ``plus`` rows of the new one, with the columns ``wanted``.
-It may return additional rows, but must not miss any.
+``affected_rows(node, wanted, facts)`` returns the rows of the operator's output that may differ between the
+old and the new state: ``minus`` rows of the old state and ``plus`` rows of the new one, with the columns
+``wanted``. It may return additional rows, but must not miss any.
 
 ``restricted(node, pairs, keys)`` is the operator, filtered to the rows whose expressions match a row of
 ``keys``. It is equivalent to a filter above the operator, but pushes the keys down so that less is read.

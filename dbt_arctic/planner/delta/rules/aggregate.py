@@ -10,15 +10,20 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Restrict
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain
-from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, Wanted, affected_keys_rule, union_of
-from dbt_arctic.planner.delta.affected_keys import touched as touch
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.affected_keys import (
+    NOTHING,
+    AffectedRows,
+    Wanted,
+    affected_keys_rule,
+    affected_rows,
+    union_of,
+)
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Aggregate, wanted: Wanted, facts: Facts) -> AffectedRows:
     groups = dict(node.groups)
     if groups.keys() >= set(wanted):
         rows = _changed(node, [groups[name] for name in wanted], facts)
@@ -28,21 +33,21 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
         found: tuple[Node, ...] = tuple(Project(part, items) for part in rows)
         if node.grouping_sets is not None and wanted:
             found = (_in_each_set(node, wanted, found),)
-        return Touched(found, found)
+        return AffectedRows(found, found)
     # The value of an aggregate is wanted: affected groups are computed in both states.
     if node.grouping_sets is not None:
-        return Touched((facts.before(node),), (node,))
-    if not touch(node.child, (), facts).both():
+        return AffectedRows((facts.before(node),), (node,))
+    if not affected_rows(node.child, (), facts).both():
         return NOTHING
     keys = _keys(node, facts)
     if keys is None:
-        return Touched((facts.before(node),), (node,))
+        return AffectedRows((facts.before(node),), (node,))
     pairs = tuple((value, name) for name, value in node.groups)
     old = facts.before(node)
     assert isinstance(old, Aggregate)
-    return Touched(
-        (Aggregate(restrict(old.child, pairs, keys), node.groups, node.aggregates),),
-        (Aggregate(restrict(node.child, pairs, keys), node.groups, node.aggregates),),
+    return AffectedRows(
+        (Aggregate(restricted(old.child, pairs, keys), node.groups, node.aggregates),),
+        (Aggregate(restricted(node.child, pairs, keys), node.groups, node.aggregates),),
     )
 
 
@@ -68,7 +73,7 @@ def _in_each_set(node: Aggregate, wanted: Wanted, rows: tuple[Node, ...]) -> Nod
 
 def _changed(node: Aggregate, values: list[exp.Expression], facts: Facts) -> tuple[Node, ...]:
     used = columns_of(*values)
-    return touch(node.child, tuple(name for name in node.child.output if name in used), facts).both()
+    return affected_rows(node.child, tuple(name for name in node.child.output if name in used), facts).both()
 
 
 def _keys(node: Aggregate, facts: Facts) -> Node | None:
@@ -91,6 +96,6 @@ def _restricted(node: Aggregate, pairs: Pairs, keys: Node) -> Node:
             name for place, name in enumerate(names) if all(place in places for places in node.grouping_sets)
         }
     down = tuple((groups[str(plain(value))], name) for value, name in pairs if plain(value) in always)
-    below = restrict(node.child, down, some_of(keys, down)) if down else node.child
+    below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = Aggregate(below, node.groups, node.aggregates, node.grouping_sets)
     return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)

@@ -8,19 +8,23 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Filter, Node, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import columns_of
-from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule, only
-from dbt_arctic.planner.delta.affected_keys import touched as touch
+from dbt_arctic.planner.delta.affected_keys import (
+    AffectedRows,
+    Wanted,
+    affected_keys_rule,
+    affected_rows,
+    only,
+)
 from dbt_arctic.planner.delta.old_or_new import old_or_new
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
-from dbt_arctic.planner.delta.static_filters import columns_asked, static_filters
+from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
 from dbt_arctic.planner.frontend.point_in_time import before, moves, not_true
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Filter, wanted: Wanted, facts: Facts) -> AffectedRows:
     # Conditions with a subquery or a function of time may hold in one state only. Without them, more rows are
     # affected, which is right.
     simple = tuple(
@@ -29,22 +33,22 @@ def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
         if part.find(SubqueryRef) is None and not moves(part) and _is_cheap(part, node.child, facts)
     )
     same = static_filters(node, facts)
-    if same is not None and not _tells(node.child, columns_asked(same), facts):
+    if same is not None and not _is_available(node.child, referenced_columns(same), facts):
         same = None
-    used = columns_of(*simple) | columns_asked(same) | set(wanted)
+    used = columns_of(*simple) | referenced_columns(same) | set(wanted)
     below = tuple(name for name in node.child.output if name in used)
 
-    def asked(rows: Node) -> Node:
+    def filtered(rows: Node) -> Node:
         rows = Filter(rows, simple) if simple else rows
         return rows if same is None else replace(same, child=rows)
 
-    found = touch(node.child, below, facts).map(asked)
-    found += linked_rows(asked(node.child), node.subqueries, wanted, facts)
+    found = affected_rows(node.child, below, facts).map(filtered)
+    found += linked_rows(filtered(node.child), node.subqueries, wanted, facts)
     timed = tuple(part for part in node.conditions if part.find(SubqueryRef) is None or moves(part))
-    gone_and_come = moved(replace(node, conditions=timed))
-    if gone_and_come is not None:
-        gone, come = gone_and_come
-        found += Touched((only(gone, wanted),), (only(come, wanted),))
+    moved_rows = moved(replace(node, conditions=timed))
+    if moved_rows is not None:
+        leaving, entering = moved_rows
+        found += AffectedRows((only(leaving, wanted),), (only(entering, wanted),))
     return found
 
 
@@ -69,14 +73,14 @@ def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:
 
     An aggregate's value, for example, is not known there.
     """
-    return _tells(child, columns_of(part), facts)
+    return _is_available(child, columns_of(part), facts)
 
 
-def _tells(child: Node, columns: frozenset[str], facts: Facts) -> bool:
+def _is_available(child: Node, columns: frozenset[str], facts: Facts) -> bool:
     return old_or_new(child, tuple(name for name in child.output if name in columns), facts) is not None
 
 
 @restricted_rule.register
 def _restricted(node: Filter, pairs: Pairs, keys: Node) -> Node:
     subqueries = restricted_subqueries(node.subqueries, pairs, keys)
-    return Filter(restrict(node.child, pairs, keys), node.conditions, subqueries)
+    return Filter(restricted(node.child, pairs, keys), node.conditions, subqueries)

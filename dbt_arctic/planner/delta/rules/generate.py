@@ -6,27 +6,25 @@ from dataclasses import replace
 
 from dbt_arctic.planner.algebra.operators import Generate, Node, Restrict
 from dbt_arctic.planner.algebra.scalars import columns_of
-from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule
-from dbt_arctic.planner.delta.affected_keys import touched as touch
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Generate, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Generate, wanted: Wanted, facts: Facts) -> AffectedRows:
     own = frozenset(node.child.output)
     if wanted and own.issuperset(wanted):
-        return touch(node.child, wanted, facts)
+        return affected_rows(node.child, wanted, facts)
     used = columns_of(node.function) | set(wanted)
     below = tuple(name for name in node.child.output if name in used)
-    return touch(node.child, below, facts).map(lambda rows: replace(node, child=rows))
+    return affected_rows(node.child, below, facts).map(lambda rows: replace(node, child=rows))
 
 
 @restricted_rule.register
 def _restricted(node: Generate, pairs: Pairs, keys: Node) -> Node:
     own = frozenset(node.child.output)
     down = tuple((value, name) for value, name in pairs if columns_of(value) and columns_of(value) <= own)
-    below = restrict(node.child, down, some_of(keys, down)) if down else node.child
+    below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = replace(node, child=below)
     return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)

@@ -14,16 +14,15 @@ from dbt_arctic.planner.algebra.operators import Join, Node, Project, Restrict, 
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
-    Touched,
+    AffectedRows,
     Wanted,
     affected_keys_rule,
+    affected_rows,
     only,
     union_of,
 )
-from dbt_arctic.planner.delta.affected_keys import touched as touch
 from dbt_arctic.planner.delta.old_or_new import filters, old_or_new
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_one_row
@@ -33,10 +32,10 @@ _MANY = 0.1
 
 
 @affected_keys_rule.register
-def _touched(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     if node.kind == "right":
         turned = Join(node.right, node.left, "left", node.conditions)
-        return touch(turned, wanted, facts)
+        return affected_rows(turned, wanted, facts)
     if node.kind == "inner":
         return _inner(node, wanted, facts) + _inner(_turned(node), wanted, facts)
     if node.kind == "left":
@@ -49,7 +48,7 @@ def _turned(node: Join) -> Join:
     return Join(node.right, node.left, node.kind, node.conditions)
 
 
-def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _inner(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     """Changed rows of the left side, joined with the right side."""
     if not facts.changed(node.left):
         return NOTHING
@@ -60,21 +59,21 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         # The wanted columns of the right side equal columns of the left side, so the join is not needed.
         own = tuple(dict.fromkeys(values.values()))
         items = tuple((name, column(values[name])) for name in wanted)
-        return touch(node.left, own, facts).map(lambda rows: Project(rows, items))
+        return affected_rows(node.left, own, facts).map(lambda rows: Project(rows, items))
     if not node.conditions and not wanted and has_one_row(node.right):
-        return touch(node.left, (), facts)
+        return affected_rows(node.left, (), facts)
     if not node.conditions and has_one_row(node.left) and not left & set(wanted):
         # The changed row is joined with every row of the right side.
         whole = _without_one_rows(node.right, wanted)
-        return Touched((only(facts.before(whole), wanted),), (only(whole, wanted),))
+        return AffectedRows((only(facts.before(whole), wanted),), (only(whole, wanted),))
     used = columns_of(*node.conditions) | set(wanted)
     own = tuple(name for name in node.left.output if name in used)
-    found = touch(node.left, own, facts)
+    found = affected_rows(node.left, own, facts)
     other = old_or_new(node.right, tuple(name for name in node.right.output if name in used), facts)
     if other is not None:
         rows = tuple(Join(part, other, "inner", node.conditions) for part in found.both())
-        return Touched(rows, rows)
-    return Touched(
+        return AffectedRows(rows, rows)
+    return AffectedRows(
         tuple(Join(rows, facts.before(node.right), "inner", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "inner", node.conditions) for rows in found.plus),
     )
@@ -99,55 +98,61 @@ def _leaves_few(node: Join, facts: Facts) -> bool:
     return few and filters(node.right) and not facts.changed(node.right)
 
 
-def _preserved(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _preserved(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     """Changed rows of the preserved side of an outer join."""
     if not facts.changed(node.left):
         return NOTHING
     left = frozenset(node.left.output)
     if wanted and left.issuperset(wanted):
-        return touch(node.left, wanted, facts)
+        return affected_rows(node.left, wanted, facts)
     used = columns_of(*node.conditions) | set(wanted)
     own = tuple(name for name in node.left.output if name in used)
-    found = touch(node.left, own, facts)
-    return Touched(
+    found = affected_rows(node.left, own, facts)
+    return AffectedRows(
         tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
     )
 
 
-def _met(node: Join, facts: Facts) -> Node | None:
+def _changed_right_rows(node: Join, facts: Facts) -> Node | None:
     """Changed rows of the right side, of either state, with the columns of the join condition."""
     inner = tuple(name for name in node.right.output if name in columns_of(*node.conditions))
-    changed = touch(node.right, inner, facts).both() if facts.changed(node.right) else ()
+    changed = affected_rows(node.right, inner, facts).both() if facts.changed(node.right) else ()
     return union_of(changed, inner) if changed else None
 
 
-def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _null_side(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     """Rows of the left side that match a changed row of the right side: they may gain or lose a partner."""
-    met = _met(node, facts)
-    if met is None:
+    changed = _changed_right_rows(node, facts)
+    if changed is None:
         return NOTHING
     left = frozenset(node.left.output)
     # The join condition equates these columns, so a left row has the value of its partner.
-    same = {mine: theirs for mine, theirs in equalities(node.conditions, True) if theirs in met.output}
+    same = {mine: theirs for mine, theirs in equalities(node.conditions, True) if theirs in changed.output}
     if wanted and all(name in left and name in same for name in wanted):
-        found = Project(met, tuple((name, column(same[name])) for name in wanted))
-        return Touched((found,), (found,))
+        found = Project(changed, tuple((name, column(same[name])) for name in wanted))
+        return AffectedRows((found,), (found,))
     old, new = facts.before(node.left), node.left
     if left.issuperset(wanted):
         used = columns_of(*node.conditions) | set(wanted)
         kept = old_or_new(node.left, tuple(name for name in node.left.output if name in used), facts)
         if kept is not None:
-            rows = (Join(kept, met, "semi", node.conditions),)
-            return Touched(rows, rows)
-        return Touched((Join(old, met, "semi", node.conditions),), (Join(new, met, "semi", node.conditions),))
-    return Touched(
-        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
-        (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
+            rows = (Join(kept, changed, "semi", node.conditions),)
+            return AffectedRows(rows, rows)
+        return AffectedRows(
+            (Join(old, changed, "semi", node.conditions),), (Join(new, changed, "semi", node.conditions),)
+        )
+    return AffectedRows(
+        (
+            Join(
+                Join(old, changed, "semi", node.conditions), facts.before(node.right), "left", node.conditions
+            ),
+        ),
+        (Join(Join(new, changed, "semi", node.conditions), node.right, "left", node.conditions),),
     )
 
 
-def _full(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _full(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     """In a full join, both sides are preserved and null-supplying. Unmatched right rows are affected too."""
     found = NOTHING
     for side in (node, _turned(node)):
@@ -158,26 +163,30 @@ def _full(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     return found
 
 
-def _preserved_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+def _preserved_whole(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
     if not facts.changed(node.left):
         return NOTHING
     used = columns_of(*node.conditions) | set(wanted)
     own = tuple(name for name in node.left.output if name in used)
-    found = touch(node.left, own, facts)
-    return Touched(
+    found = affected_rows(node.left, own, facts)
+    return AffectedRows(
         tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
     )
 
 
-def _null_side_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
-    met = _met(node, facts)
-    if met is None:
+def _null_side_whole(node: Join, wanted: Wanted, facts: Facts) -> AffectedRows:
+    changed = _changed_right_rows(node, facts)
+    if changed is None:
         return NOTHING
     old, new = facts.before(node.left), node.left
-    return Touched(
-        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
-        (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
+    return AffectedRows(
+        (
+            Join(
+                Join(old, changed, "semi", node.conditions), facts.before(node.right), "left", node.conditions
+            ),
+        ),
+        (Join(Join(new, changed, "semi", node.conditions), node.right, "left", node.conditions),),
     )
 
 
@@ -190,18 +199,18 @@ def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
     left, right = node.left, node.right
     keeps_left, keeps_right = node.kind in ("left", "full"), node.kind in ("right", "full")
     if to_left and not keeps_right:
-        left = restrict(left, tuple(to_left), some_of(keys, to_left))
+        left = restricted(left, tuple(to_left), some_of(keys, to_left))
     if to_right and not keeps_left:
-        right = restrict(right, tuple(to_right), some_of(keys, to_right))
+        right = restricted(right, tuple(to_right), some_of(keys, to_right))
     # Rows of the other side that match none of these rows are not needed.
     if not keeps_right:
-        met = _carried(to_left, node, right_names)
-        if met and not to_right:
-            right = restrict(right, met, some_of(keys, met))
+        carried = _carried(to_left, node, right_names)
+        if carried and not to_right:
+            right = restricted(right, carried, some_of(keys, carried))
     if not keeps_left:
-        met = _carried(to_right, node, left_names)
-        if met and not to_left:
-            left = restrict(left, met, some_of(keys, met))
+        carried = _carried(to_right, node, left_names)
+        if carried and not to_left:
+            left = restricted(left, carried, some_of(keys, carried))
     made = Join(left, right, node.kind, node.conditions)
     pushed = (to_left and not keeps_right) or (to_right and not keeps_left)
     if exact and pushed:

@@ -8,25 +8,23 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Node, Project, Restrict, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import columns_of, substitute
-from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule
-from dbt_arctic.planner.delta.affected_keys import touched as touch
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Project, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Project, wanted: Wanted, facts: Facts) -> AffectedRows:
     items = tuple((name, value) for name, value in node.items if name in wanted)
     by_name = dict(items)
     kept = tuple((name, by_name[name]) for name in wanted)
     used = _used(node, items)
-    found = touch(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
+    found = affected_rows(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
     if not _refers(kept):
         return found.map(lambda rows: Project(rows, kept))
     before = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in node.subqueries)
-    return Touched(
+    return AffectedRows(
         tuple(Project(rows, kept, before) for rows in found.minus),
         tuple(Project(rows, kept, node.subqueries) for rows in found.plus),
     )
@@ -50,4 +48,4 @@ def _restricted(node: Project, pairs: Pairs, keys: Node) -> Node:
     if node.subqueries and any(_refers((("", value),)) for value, _ in below):
         return Restrict(node, some_of(keys, pairs), pairs)
     subqueries = restricted_subqueries(node.subqueries, below, keys)
-    return Project(restrict(node.child, below, keys), node.items, subqueries)
+    return Project(restricted(node.child, below, keys), node.items, subqueries)

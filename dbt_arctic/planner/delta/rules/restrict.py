@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import Node, Restrict
-from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule, only
+from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, only
 from dbt_arctic.planner.delta.restriction import Pairs, joined_with_keys, restricted_rule
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Restrict, wanted: Wanted, facts: Facts) -> Touched:
-    found = Touched((only(facts.before(node), wanted),), (only(node, wanted),))
+def _affected(node: Restrict, wanted: Wanted, facts: Facts) -> AffectedRows:
+    found = AffectedRows((only(facts.before(node), wanted),), (only(node, wanted),))
     return conservative(found, "rows can enter and leave because the keys have changed")
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt_arctic.planner.algebra.operators import Node, Scan
-from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule, only
+from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, only
 from dbt_arctic.planner.delta.restriction import Pairs, joined_with_keys, restricted_rule
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Scan, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Scan, wanted: Wanted, facts: Facts) -> AffectedRows:
     stored = dict(node.columns)
     key = facts.of(node).key
     if key and {stored[name] for name in wanted} <= set(key):
         # The log contains the keys, so no before-images are looked up.
         keys = tuple((name, own) for name, own in node.columns if own in key)
         found = only(replace(node, state="keys", columns=keys), wanted)
-        return Touched((found,), (found,))
-    return Touched(
+        return AffectedRows((found,), (found,))
+    return AffectedRows(
         (only(replace(node, state="minus"), wanted),),
         (only(replace(node, state="plus"), wanted),),
     )

@@ -12,16 +12,22 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Filter, Join, Node, Project, Subquery, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
-from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, Wanted, only, union_of
-from dbt_arctic.planner.delta.affected_keys import touched as touch
+from dbt_arctic.planner.delta.affected_keys import (
+    NOTHING,
+    AffectedRows,
+    Wanted,
+    affected_rows,
+    only,
+    union_of,
+)
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, some_of
-from dbt_arctic.planner.delta.static_filters import columns_asked, static_filters
+from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
 from dbt_arctic.planner.frontend.point_in_time import moves
 from dbt_arctic.planner.properties.facts import Facts
 
 
-def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, facts: Facts) -> Touched:
+def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, facts: Facts) -> AffectedRows:
     """The rows of ``outer`` for which the value of a subquery may have changed."""
     found = NOTHING
     for subquery in subqueries:
@@ -29,11 +35,11 @@ def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, fac
             # Without correlation, the value is the same for all rows: a guard compares it as a whole.
             continue
         inner = tuple(name for name in subquery.plan.output if name in columns_of(*subquery.links))
-        changed = touch(subquery.plan, inner, facts).both()
+        changed = affected_rows(subquery.plan, inner, facts).both()
         if not changed:
             continue
-        met = union_of(changed, inner)
-        found += _rows(outer, subquery.links, met, wanted, facts)
+        changed_rows = union_of(changed, inner)
+        found += _rows(outer, subquery.links, changed_rows, wanted, facts)
     return found
 
 
@@ -45,50 +51,52 @@ def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: No
         # and on whether the set is empty.
         links = subquery.correlation if subquery.nulls_count else subquery.links
         same = dict(equalities(links))
-        met = tuple(
+        inner = tuple(
             (column(same[value.name]), name)
             for value, name in pairs
             if isinstance(value, exp.Column) and same.get(value.name) in subquery.plan.output
         )
-        if met:
-            subquery = replace(subquery, plan=restricted(subquery.plan, met, some_of(keys, met)))
+        if inner:
+            subquery = replace(subquery, plan=restricted(subquery.plan, inner, some_of(keys, inner)))
         found.append(subquery)
     return tuple(found)
 
 
-def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wanted, facts: Facts) -> Touched:
-    same = {mine: theirs for mine, theirs in equalities(links, same_type=True) if theirs in met.output}
+def _rows(
+    outer: Node, links: tuple[exp.Expression, ...], changed: Node, wanted: Wanted, facts: Facts
+) -> AffectedRows:
+    same = {mine: theirs for mine, theirs in equalities(links, same_type=True) if theirs in changed.output}
     if wanted and all(name in same for name in wanted):
         # The changed inner row contains all wanted columns of the outer row.
-        renamed = Project(met, tuple((name, column(value)) for name, value in same.items()))
-        told = only(_where_told(renamed, outer, facts), wanted)
-        return Touched((told,), (told,))
+        renamed = Project(changed, tuple((name, column(value)) for name, value in same.items()))
+        filtered = only(_filtered_by_available(renamed, outer, facts), wanted)
+        return AffectedRows((filtered,), (filtered,))
     used = columns_of(*links) | set(wanted)
     kept = old_or_new(outer, tuple(name for name in outer.output if name in used), facts)
     if kept is not None:
-        rows = (Join(kept, met, "semi", links),)
-        return Touched(rows, rows)
-    return Touched(
-        (Join(facts.before(outer), met, "semi", links),),
-        (Join(outer, met, "semi", links),),
+        rows = (Join(kept, changed, "semi", links),)
+        return AffectedRows(rows, rows)
+    return AffectedRows(
+        (Join(facts.before(outer), changed, "semi", links),),
+        (Join(outer, changed, "semi", links),),
     )
 
 
-def _where_told(rows: Node, outer: Node, facts: Facts) -> Node:
+def _filtered_by_available(rows: Node, outer: Node, facts: Facts) -> Node:
     """Filter rows by the conditions of an outer query that only need the available columns.
 
     Only conditions with the same meaning in both states are used.
     """
     while isinstance(outer, Filter):
         same = static_filters(outer, facts, rows)
-        told = tuple(
+        conditions = tuple(
             part
             for part in outer.conditions
             if part.find(SubqueryRef) is None and not moves(part) and columns_of(part) <= set(rows.output)
         )
-        if told:
-            rows = Filter(rows, told)
-        if same is not None and columns_asked(same) <= set(rows.output):
+        if conditions:
+            rows = Filter(rows, conditions)
+        if same is not None and referenced_columns(same) <= set(rows.output):
             rows = replace(same, child=rows)
         outer = outer.child
     return rows

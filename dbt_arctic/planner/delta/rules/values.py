@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dbt_arctic.planner.algebra.operators import Node, Values
-from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, Wanted, affected_keys_rule
+from dbt_arctic.planner.delta.affected_keys import NOTHING, AffectedRows, Wanted, affected_keys_rule
 from dbt_arctic.planner.delta.restriction import Pairs, joined_with_keys, restricted_rule
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Values, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Values, wanted: Wanted, facts: Facts) -> AffectedRows:
     return NOTHING
 
 

@@ -10,31 +10,30 @@ from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Restr
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
-    Touched,
+    AffectedRows,
     Wanted,
     affected_keys_rule,
+    affected_rows,
     only,
     union_of,
 )
-from dbt_arctic.planner.delta.affected_keys import touched as touch
 from dbt_arctic.planner.delta.old_or_new import old_or_new
-from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
-from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.properties.facts import Facts
 
 
 @affected_keys_rule.register
-def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
+def _affected(node: Window, wanted: Wanted, facts: Facts) -> AffectedRows:
     used = columns_of(*node.partition)
-    rows = touch(node.child, tuple(name for name in node.child.output if name in used), facts).both()
+    rows = affected_rows(node.child, tuple(name for name in node.child.output if name in used), facts).both()
     if not rows:
         return NOTHING
     if wanted and {plain(part) for part in node.partition} >= set(wanted):
-        return Touched(rows, rows).map(
+        return AffectedRows(rows, rows).map(
             lambda part: Project(part, tuple((name, column(name)) for name in wanted))
         )
     if not node.partition:
-        return Touched((facts.before(node),), (node,))
+        return AffectedRows((facts.before(node),), (node,))
     names = tuple(f"partition_{place}" for place in range(len(node.partition)))
     items = tuple(zip(names, node.partition, strict=True))
     keys = Aggregate(
@@ -50,13 +49,13 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
     )
     if kept is not None:
         # Only columns of the input are wanted, not the values of window functions.
-        found = (only(restrict(kept, pairs, keys), wanted),)
-        return Touched(found, found)
+        found = (only(restricted(kept, pairs, keys), wanted),)
+        return AffectedRows(found, found)
     old = facts.before(node)
     assert isinstance(old, Window)
-    return Touched(
-        (replace(old, child=restrict(old.child, pairs, keys)),),
-        (replace(node, child=restrict(node.child, pairs, keys)),),
+    return AffectedRows(
+        (replace(old, child=restricted(old.child, pairs, keys)),),
+        (replace(node, child=restricted(node.child, pairs, keys)),),
     )
 
 
@@ -64,7 +63,7 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
 def _restricted(node: Window, pairs: Pairs, keys: Node) -> Node:
     """Restrict whole partitions only: over a part of a partition, a window function has another value."""
     down = tuple((value, name) for value, name in pairs if _is_of_partition(value, node))
-    below = restrict(node.child, down, some_of(keys, down)) if down else node.child
+    below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = replace(node, child=below)
     return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
 
