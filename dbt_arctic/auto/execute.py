@@ -30,18 +30,19 @@ class TableToRefresh:
     column_comments: Mapping[str, str] | None
 
 
-def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) -> Outcome:
+def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, trace: Trace) -> Outcome:
     """Execute the plan of one table.
+
+    :param trace: records the stages, also those before a failure.
 
     :raises ConfigError: the model has ``auto: strict``, and the refresh would be full.
     """
     name, config = target.name, target.config
     if not isinstance(plan, Build):
         table = load_keyed(context.catalog, name)
-        return refresh_auto(context, name, table, config, plan, _rows(context, plan, table))
+        return refresh_auto(context, name, table, config, plan, _rows(context, plan, table), trace)
     began_ms = context.now_ms()
     (stage,) = stages_of(plan)
-    trace = Trace(name.identifier)
     with trace.timed(stage.name):
         _, outcome = build_generation(
             context,
@@ -57,7 +58,7 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) ->
         )
     trace.found(stage.name, outcome.rows)
     told = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
-    return replace(trace.of(outcome), message=f"FULL ({outcome.message})", choice=Choice("full", told))
+    return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
 
 
 def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int | None:

@@ -93,27 +93,34 @@ class _Computed:
 
 
 def refresh_auto(
-    context: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int | None
+    context: Context,
+    name: Name,
+    table: KeyedTable,
+    config: KeyedConfig,
+    plan: RefreshPlan,
+    rows: int | None,
+    trace: Trace,
 ) -> Outcome:
     """Run the plan of an existing table.
 
     :param rows: the most rows that its statements can read; ``None`` if unknown. It is unknown for the user's
         query: a join without a condition multiplies rows.
+    :param trace: records the stages, also those before a failure.
 
     :raises ConfigError: the model has ``auto: strict``, and the plan is a full refresh.
     """
     if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
-    target = _Target(context, name, table, config, context.now_ms(), Trace(name.identifier))
+    target = _Target(context, name, table, config, context.now_ms(), trace)
     if isinstance(plan, IncrementalPlan):
         with fast_path.over(context, rows):
             ended = _incrementally(target, plan)
-        return target.trace.of(ended if isinstance(ended, Outcome) else _full(target, ended))
+        return ended if isinstance(ended, Outcome) else _full(target, ended)
     assert isinstance(plan, Full)
     is_small = plan.reason is not None and plan.reason.code == "small"
     with fast_path.over(context, rows) if is_small else nullcontext():
-        return target.trace.of(_full(target, plan))
+        return _full(target, plan)
 
 
 def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:

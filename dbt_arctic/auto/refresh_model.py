@@ -33,6 +33,7 @@ from dbt_arctic.auto.plan_model import (
     plan_without_hidden,
     plan_without_state,
 )
+from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import Found, size_stage
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SchemaChanged, SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name
@@ -58,6 +59,7 @@ class _Refresh:
     owner: str
     comment: str
     column_comments: Mapping[str, str] | None
+    trace: Trace
 
 
 def run_refresh(
@@ -79,14 +81,15 @@ def run_refresh(
     # The plan of a model over an auxiliary view is that of the view, which may read less than the query over
     # it.
     reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
-    refresh = _Refresh(context, name, config, owner, comment, column_comments)
+    trace = Trace(name.identifier)
+    refresh = _Refresh(context, name, config, owner, comment, column_comments, trace)
     with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
-        return _run(refresh, plan)
+        return trace.of(_run(refresh, plan))
 
 
 def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
     context = refresh.context
-    if isinstance(plan, OverState) and plan.action == "build" and not _is_of_few(context, plan.state):
+    if isinstance(plan, OverState) and plan.action == "build" and not _has_few_rows(refresh, plan.state):
         instead = plan_with_other_state(context.catalog, plan.state, context.query_schema)
         plan = instead.because(plan.reason)
     if isinstance(plan, OverState):
@@ -106,7 +109,7 @@ def _drop_unused(context: Context, name: Name, plan: RefreshPlan, first: int) ->
         drop_states(context, name, first)
 
 
-def _is_of_few(context: Context, state: StatePlan) -> bool:
+def _has_few_rows(refresh: _Refresh, state: StatePlan) -> bool:
     """Whether an auxiliary view has few rows compared to what it replaces.
 
     If metadata does not suffice, Spark counts.
@@ -114,7 +117,10 @@ def _is_of_few(context: Context, state: StatePlan) -> bool:
     stage, size = size_stage(state), state.split.size
     if stage is None or size is None:
         return True
-    ((rows,),) = context.query(stage.sql(Found()))
+    trace = refresh.trace.of_table(state.name.identifier)
+    with trace.timed(stage.name):
+        ((rows,),) = refresh.context.query(stage.sql(Found()))
+    trace.found(stage.name, rows)
     of_source = state.plan.reading.upstreams[size.source].rows
     return rows is not None and of_source is not None and bool(rows <= size.share * of_source)
 
@@ -129,7 +135,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
         kept = _of_table(refresh, state.name, state.config, state.plan)
         outer = plan_over_state(context.catalog, state, context.query_schema)
         if isinstance(outer, NotOver):
-            return _after(kept, _without(refresh, state, outer.why, drops=outer.drops))
+            return _without(refresh, state, outer.why, drops=outer.drops)
         reads_all = state.is_inside and not _reads_little(outer, state.plan)
         # ``auto: strict`` applies to the auxiliary view, not to the query over it.
         own = config if reads_all else replace(config, auto="")
@@ -143,10 +149,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     except (StatementError, NullKey, DuplicateKey) as error:
         if isinstance(error, DuplicateKey) and kept is not None:
             raise  # They are the model's own rows, with an auxiliary view or without.
-        return _after(
-            kept, _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
-        )
-    outcome = _after(kept, outcome)
+        return _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
     if plan.action == "build":
         return outcome
     # An earlier run may have refreshed only the auxiliary view.
@@ -161,19 +164,9 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 
-def _after(kept: Outcome | None, outcome: Outcome) -> Outcome:
-    """An outcome that lists the stages and fallbacks of the auxiliary view before its own."""
-    if kept is None:
-        return outcome
-    return replace(
-        outcome,
-        stages=(*kept.stages, *outcome.stages),
-        fell_back=(*kept.fell_back, *outcome.fell_back),
-    )
-
-
 def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
     """Refresh the model as if it had no state. One that cannot be kept is not tried again."""
+    refresh.trace.falls_back(WITHOUT_STATE)
     if drops:
         drop_states(refresh.context, refresh.name, state.place)
     alone = plan_without_state(refresh.context.catalog, state, refresh.context.query_schema)
@@ -183,8 +176,7 @@ def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> O
             f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
         )
         alone = alone.because(Reason("without-state", what))
-    outcome = _of_table(refresh, refresh.name, refresh.config, alone)
-    return replace(outcome, fell_back=(WITHOUT_STATE, *outcome.fell_back))
+    return _of_table(refresh, refresh.name, refresh.config, alone)
 
 
 def _why(error: Exception) -> str:
@@ -215,20 +207,20 @@ def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshP
         refresh.column_comments if name == refresh.name else None,
     )
     if hidden is None:
-        return execute_plan(context, target, plan)
+        return execute_plan(context, target, plan, refresh.trace.of_table(name.identifier))
     builds_first = isinstance(plan, Build) and find_keyed(context.catalog, name) is None
     small = builds_first and config.buckets is None and hidden.is_small
     try:
         own = replace(target, config=replace(config, buckets=1)) if small else target
-        return execute_plan(context, own, plan)
+        return execute_plan(context, own, plan, refresh.trace.of_table(name.identifier))
     except SparkEnded:
         raise
     except StatementError:
         without = plan_without_hidden(context.catalog, hidden, context.query_schema)
         if without.sql == plan.sql:
             raise
-    outcome = execute_plan(context, target, without)
-    return replace(outcome, fell_back=(WITHOUT_HIDDEN, *outcome.fell_back))
+    refresh.trace.falls_back(WITHOUT_HIDDEN)
+    return execute_plan(context, target, without, refresh.trace.of_table(name.identifier))
 
 
 def _require_wanted(config: KeyedConfig, plan: RefreshPlan) -> None:

@@ -1,4 +1,8 @@
-"""Records which stages of a plan were executed, for dbt's log and ``run_results.json``."""
+"""Records which stages of a refresh were executed, for dbt's log and ``run_results.json``.
+
+One trace belongs to the refresh of a model. So the stages up to a failure, after which the refresh continues
+with another plan, are in the result as well.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,19 @@ from dbt_arctic.store.context import Outcome, StageRun
 
 @dataclass
 class Trace:
-    """The executed stages of one table's refresh, and why another plan has followed."""
+    """The executed stages of the refresh of a model, in order, and why other plans have followed.
+
+    :param relation: the table that the recorded stages belong to.
+    """
 
     relation: str
     stages: list[StageRun] = field(default_factory=list)
     fell_back: list[str] = field(default_factory=list)
     _done: int = 0
+
+    def of_table(self, relation: str) -> Trace:
+        """A trace that records the stages of one plan of a table after those recorded so far."""
+        return Trace(relation, self.stages, self.fell_back, len(self.stages))
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
@@ -46,7 +57,7 @@ class Trace:
         self._done = len(self.stages)
 
     def of(self, outcome: Outcome) -> Outcome:
-        """An outcome with the stages that led to it."""
+        """An outcome with all stages and fallbacks that led to it."""
         return replace(outcome, stages=tuple(self.stages), fell_back=tuple(self.fell_back))
 
     def _note(self, stage: str, seconds: float) -> None:

@@ -18,6 +18,7 @@ from dbt_arctic.auto import aggregate_delta, execute_table
 from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, Header, RefreshPlan
+from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import printed, stages_of
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
@@ -146,7 +147,10 @@ def table_of(plan: ByKeys | BySums) -> KeyedTable:
 
 def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
-    return execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, None)
+    trace = Trace(TARGET.identifier)
+    return trace.of(
+        execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, None, trace)
+    )
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
