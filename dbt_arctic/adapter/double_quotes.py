@@ -8,7 +8,7 @@ useless. Strings in comparisons or arguments are ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.engine.lexer import Piece, pieces
@@ -78,7 +78,9 @@ def names_in_double_quotes(sql: str, columns: Collection[str]) -> list[str]:
         elif token.word in _CLAUSES:
             clauses[-1] = _CLAUSES[token.word]
         elif token.name and _is_meant(before, token, after, clauses[-1], opened[-1], columns):
-            found[token.name] = None
+            has_alias = clauses[-1] == "items" and after.word.isidentifier()
+            if not (has_alias and _is_read_beside(tokens, at)):
+                found[token.name] = None
     return list(found)
 
 
@@ -96,6 +98,29 @@ def _is_meant(
     is_compared = before.word in _BEGINS_A_CONDITION and after.word in _COMPARES
     is_argument = before.word in ("(", "distinct") and function in _OF_A_COLUMN
     return is_item or is_compared or is_argument
+
+
+def _is_read_beside(tokens: Sequence[_Token], at: int) -> bool:
+    """Whether the same select list also contains the name of a string without quotes or in backticks.
+
+    Then the string is the text itself, as in ``select "price" as measure, price as value``.
+    """
+    wanted = tokens[at].name.lower()
+    before = _same_select(reversed(tokens[:at]), "select", opens=")")
+    after = _same_select(iter(tokens[at + 1 :]), "from", opens="(")
+    read = [one.text.strip("`").lower() for one in (*before, *after) if not one.name]
+    return wanted in read
+
+
+def _same_select(tokens: Iterator[_Token], end: str, opens: str) -> Iterator[_Token]:
+    """The tokens up to the keyword that begins or ends the select list, including those in parentheses."""
+    depth = 0
+    for token in tokens:
+        if token.word in ("(", ")"):
+            depth += 1 if token.word == opens else -1
+        if depth < 0 or (depth == 0 and token.word == end):
+            return
+        yield token
 
 
 def _tokens(sql: str) -> Iterator[_Token]:

@@ -114,9 +114,10 @@ class ModelApi(KeyedApi):
                 return
         self._warned.add(model["unique_id"])
         warning = NameInDoubleQuotes(
-            f"Spark reads {', '.join(names)} in double quotes as a string, so each row has this text",
+            f"Spark reads {', '.join(names)} in double quotes as a string",
             where=f"{model['name']} ({model['original_file_path']})",
-            why="names are written in backticks or without quotes",
+            why="a string there is the same text in each row, or a syntax error; names are written in "
+            "backticks or without quotes",
             fix=f"write `{names[0]}` for the name, or '{names[0]}' for the string; or set "
             f"{DOUBLE_QUOTED}: 'true' under spark_conf in the profile",
         )

@@ -34,7 +34,9 @@ class Interval:
 
     @classmethod
     def of(cls, event_time: str, start: datetime | str, end: datetime | str) -> Interval:
-        """Create an interval from the ends of a batch."""
+        """Create an interval from the ends of a batch. The name of the column may be in backticks."""
+        if len(event_time) > 1 and event_time[0] == event_time[-1] == "`":
+            event_time = event_time[1:-1].replace("``", "`")
         return cls(event_time, _utc(start), _utc(end))
 
     def condition(self, model: str, columns: Sequence[tuple[str, str]]) -> str:

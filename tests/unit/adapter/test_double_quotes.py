@@ -27,6 +27,10 @@ COLUMNS = {"id", "name", "month", "status"}
         ('select 1 from t where "status" = \'x\' and "name" is not null', ["status", "name"]),
         ('select 1 from a join b on "id" = b.other', ["id"]),
         ('with a as (select "id" from t) select * from a -- "name"', ["id"]),
+        ('select "id" as k, (select max(id) from t) as m from (select id from t)', []),
+        ('select "id" as k, name from (select id from t)', ["id"]),
+        ('with a as (select id, name from t) select "id" as k, "name" as n from a', ["id", "name"]),
+        ('select id, "name" from t where name > 1', ["name"]),
     ],
 )
 def test_what_is_meant_as_a_name_is_found(sql: str, names: list[str]) -> None:
@@ -46,6 +50,8 @@ def test_what_is_meant_as_a_name_is_found(sql: str, names: list[str]) -> None:
         'select id from t where at between "name" and "status"',
         'select named_struct("id", id, "name", name) as s, map("month", 1) as m from t',
         'select id from t union all select id from u where x like "name"',
+        'select "name" as field, name as value from t union all select "status" kind, `status` from t',
+        'select "status" as measure, count(distinct status) as n, (select max(id) from t) as m from t',
     ],
 )
 def test_what_is_a_string_is_left_alone(sql: str) -> None:

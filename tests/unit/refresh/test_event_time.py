@@ -38,6 +38,13 @@ def test_a_column_that_holds_no_time_is_refused(columns: list[tuple[str, str]], 
         DAY.condition("m", columns)
 
 
+def test_its_name_may_be_in_backticks() -> None:
+    """dbt puts the event time of an upstream into SQL as it is, so a name with a space needs them there."""
+    day = Interval.of("`the ``at`", DAY.start, DAY.end)
+    assert day.condition("m", [("The `at", "date")]).startswith("`The ``at` >= DATE '2020-01-01'")
+    assert day.is_local([("The `at", "date")])
+
+
 def test_days_have_no_hours() -> None:
     hour = Interval.of("at", "2020-01-01T23:00:00Z", "2020-01-02T00:00:00Z")
     assert hour.condition("m", [("at", "timestamp")])
