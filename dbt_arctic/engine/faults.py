@@ -15,6 +15,7 @@ from dbt_arctic import errors
 from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.lexer import first_word
+from dbt_arctic.engine.untyped_faults import untyped_error
 from dbt_arctic.errors import (
     ArcticError,
     CatalogUnavailable,
@@ -131,6 +132,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     of_disk = disk_error(causes, where)
     if of_disk is not None:
         return Fault(of_disk)
+    untyped = untyped_error(causes, where)
+    if untyped is not None:
+        return Fault(untyped)
     damaged = _first(causes, _DAMAGED)
     if damaged is not None:
         return Fault(

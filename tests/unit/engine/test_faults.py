@@ -227,3 +227,18 @@ def test_a_spark_that_is_being_stopped_has_ended(told: str, alive: bool, ended: 
     error = classify([Cause("org.apache.spark.SparkException", told)], "SELECT 1").error
     process: Any = SimpleNamespace(is_alive=lambda: alive)
     assert has_ended(error, process) is ended
+
+
+def test_a_struct_or_map_without_a_type_is_named_with_the_cast_that_it_needs() -> None:
+    empty = "x.InvalidSchemaException: Cannot write a schema with an empty group: "
+    struct = chain(WRITING, ("x.SparkException", empty + "required group a_x20note = 2 {}"))
+    error = classify(struct, "INSERT INTO t SELECT 1").error
+    assert isinstance(error, StatementError)
+    assert "cannot store a note, because" in error.what
+    assert "cast(null as string)" in error.fix
+    element = chain(
+        WRITING, ("java.lang.IllegalArgumentException", "Cannot convert element Parquet: unknown")
+    )
+    assert "cast(array() as array<string>)" in classify(element, "INSERT INTO t SELECT 1").error.fix
+    key = chain(("x.IllegalArgumentException", "Cannot create required field with unknown type: key"))
+    assert "cast(map() as map<string, string>)" in classify(key, "CREATE TABLE t").error.fix
