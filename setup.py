@@ -28,6 +28,7 @@ DEPENDENCIES = [
     "packaging>=24",
     "pyiceberg[pyarrow,pyiceberg-core,sql-sqlite]>=0.12,<0.13",
     "pyspark[connect]>=4.1.4,<4.2",
+    "pyyaml>=6,<7",
     "rich>=14,<16",
     "sqlglot>=30.30,<31",
 ]

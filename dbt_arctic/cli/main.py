@@ -27,6 +27,7 @@ COMMANDS = {
     "erase": "erase",
     "expire": "expire",
     "history": "history",
+    "ingest": "ingest",
     "plan": "plan",
     "report": "report",
     "restore": "rollback",

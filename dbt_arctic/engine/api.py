@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -40,6 +41,21 @@ class FileRead(NamedTuple):
     base: str
     schema: str
     options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FileSample:
+    """The columns of a file, and its first rows.
+
+    :param rows: values by column: texts of a CSV file, values of JSON, otherwise Python's own types.
+    :param types: Spark types by column, if the file has them; empty if they have to be guessed from the rows.
+    :param options: options of Spark's reader that the file needs.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[Mapping[str, Any]]
+    types: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class Cursor(Protocol):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
 import yaml
+from click.testing import CliRunner
+
+from dbt_arctic.cli.main import main
 
 from .conftest import Shop
 
@@ -183,3 +192,45 @@ def test_a_run_that_ends_anywhere_reads_no_file_twice_and_loses_none(shop: Shop)
     shop.end({})
     shop.dbt("run")
     assert {name: ids(shop, name) for name in names} == {name: [1, 2] for name in names}
+
+
+def test_what_ingest_init_writes_loads_the_files_as_they_are(shop: Shop) -> None:
+    names = {"id": "id", "zip": "zip", "odd name": "odd name", "amount": "amount"}
+    rows = [
+        {"id": "1", "zip": "00501", "odd name": 'a "b"; \nc', "amount": "2.50"},
+        {"id": "2", "zip": "10001", "odd name": "\\", "amount": "-3.00"},
+        {"id": "3", "zip": "", "odd name": "Zo\u00eb, x", "amount": "12345.67"},
+    ]
+    landing = shop.folder / "landing"
+    for name, delimiter, encoding in (
+        ("plain", ",", "utf-8"),
+        ("other", ";", "latin-1"),
+        ("bom", "\t", "utf-8-sig"),
+    ):
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+        (landing / name).mkdir(parents=True)
+        (landing / name / "1.csv.gz").write_bytes(gzip.compress(text.getvalue().encode(encoding)))
+    (landing / "array.json").write_text(json.dumps([{"n": 1, "s": {"a": [1, 2.5]}}, {"n": 2, "s": None}]))
+    table = pa.table({"id": pa.array([1, 2**32 - 1], pa.uint32()), "x": pa.array([1.5, None])})
+    pa.parquet.write_table(table, landing / "columns.parquet")
+    pa.orc.write_table(table.cast(pa.schema([("id", pa.int64()), ("x", pa.float64())])), landing / "rows.orc")
+    (landing / "log.txt").write_text("line 1\n\nline 3\n")
+    words = ["ingest", "init", "landing", "--project-dir", str(shop.folder)]
+    written = CliRunner().invoke(main, words)
+    assert written.exit_code == 0, written.output
+    shop.dbt("build", "--select", "models/landing")
+    for name in ("plain", "other", "bom"):
+        texts = "CAST(id AS STRING), nvl(zip, ''), `odd name`, CAST(amount AS STRING)"
+        found = shop.sql(f"SELECT {texts} FROM {{s}}.{name} ORDER BY id")
+        assert [list(row) for row in found] == [list(row.values()) for row in rows], name
+    assert [list(row) for row in shop.sql("SELECT n, s.a FROM {s}.array ORDER BY n")] == [
+        [1, [1.0, 2.5]],
+        [2, None],
+    ]
+    for name in ("columns", "rows"):
+        found = shop.sql(f"SELECT id, x FROM {{s}}.{name} ORDER BY id")
+        assert [tuple(row) for row in found] == [(1, 1.5), (2**32 - 1, None)]
+    assert shop.sql("SELECT count(*), count(DISTINCT value) FROM {s}.log")[0] == (3, 3)

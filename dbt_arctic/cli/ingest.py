@@ -1,0 +1,162 @@
+"""``dbt-arctic ingest``: writes the dbt files that load data from outside the warehouse."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import click
+import yaml
+
+from dbt_arctic.catalog.files import local_path
+from dbt_arctic.catalog.folder_listing import list_files
+from dbt_arctic.cli.options import FOLDER
+from dbt_arctic.cli.output import print_table
+from dbt_arctic.engine.file_sample import sample_file
+from dbt_arctic.errors import ConfigError, ProfileError
+from dbt_arctic.sources.draft import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
+from dbt_arctic.sources.scaffold import model_sql, properties, source_name
+
+
+@click.group()
+def ingest() -> None:
+    """Load data from outside the warehouse."""
+
+
+@ingest.command()
+@click.argument("folder")
+@click.option("--source", help="Name of the dbt source. Default: the name of the folder.")
+@click.option("--prefix", default="", help="Put this before the name of each model.")
+@click.option("--into", metavar="FOLDER", help="Folder of the new files. Default: models/<source>.")
+@click.option("--dry-run", is_flag=True, help="Only print the files.")
+@click.option("--project-dir", type=FOLDER, help="Folder of dbt_project.yml.")
+def init(
+    folder: str, source: str | None, prefix: str, into: str | None, dry_run: bool, project_dir: Path | None
+) -> None:
+    """Write a source, models and tests for the data files in FOLDER.
+
+    Each subfolder is a table. Files next to them are one table for each beginning of their names:
+    orders_1.csv and orders_2.csv are orders. The columns, types and keys are guessed from a sample.
+    No data is loaded, Spark does not start, and an existing file is never changed.
+    """
+    project = _project(project_dir)
+    root = _local(folder, project)
+    sampler = partial(sample_file, rows=SAMPLED_ROWS)
+    tables = draft_tables(str(root), list_files(str(root), {}), sampler)
+    source = source or source_name(root.name)
+    models = Path(into) if into else Path(_model_paths(project)[0], source)
+    texts = _texts(project, models, source, prefix, tables)
+    if dry_run:
+        for path, text in texts.items():
+            click.echo(f"# {path}\n{text}")
+        return
+    _refuse_existing(project, texts)
+    for path, text in texts.items():
+        target = project / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    _show(tables)
+    for path in texts:
+        click.echo(f"wrote {path}")
+    click.echo(
+        f"\nThe columns and keys were guessed from {SAMPLED_FILES} files of each table at most, and from the "
+        f"first {SAMPLED_ROWS:,} rows of each. Review them, and then load the data:\n"
+        f"    dbt build --select {models}"
+    )
+
+
+def _project(chosen: Path | None) -> Path:
+    from dbt.cli.resolvers import default_project_dir
+
+    root = Path(chosen or default_project_dir()).resolve()
+    if not (root / "dbt_project.yml").exists():
+        raise ProfileError(
+            "There is no dbt project here.",
+            where=str(root),
+            why="dbt_project.yml was not found in this folder or one above it",
+            fix="change to the project's folder, or use --project-dir path/to/project",
+        )
+    return root
+
+
+def _local(folder: str, project: Path) -> Path:
+    """The folder of the data: as the shell names it, or below the project.
+
+    :raises ConfigError: it does not exist, or is in an object store.
+    """
+    local = local_path(folder)
+    if local is None:
+        raise ConfigError(
+            f"{folder} is not a local folder",
+            where=folder,
+            why="samples are read from the local disk only",
+            fix="copy some files of each table to a local folder, run the command for it, and change the "
+            "path in the YAML file that it writes",
+        )
+    for place in (Path(local).resolve(), Path(project, local).resolve()):
+        if place.is_dir():
+            return place
+    raise ConfigError(
+        f"the folder {folder} does not exist",
+        where=str(Path(local).resolve()),
+        fix="name the folder that contains the files",
+    )
+
+
+def _model_paths(project: Path) -> list[str]:
+    declared = yaml.safe_load((project / "dbt_project.yml").read_text(encoding="utf-8")) or {}
+    return list(declared.get("model-paths") or ["models"])
+
+
+def _texts(
+    project: Path, models: Path, source: str, prefix: str, tables: list[TableDraft]
+) -> dict[Path, str]:
+    """The content of each new file, by its path below the project."""
+    folders = {
+        table.name: os.path.relpath(table.folder, project)
+        if Path(table.folder).is_relative_to(project)
+        else table.folder
+        for table in tables
+    }
+    declared = yaml.safe_dump(
+        properties(source, tables, folders, prefix), sort_keys=False, allow_unicode=True
+    )
+    return {
+        models / f"{source}.yml": declared,
+        **{models / f"{prefix}{table.name}.sql": model_sql(source, table) for table in tables},
+    }
+
+
+def _refuse_existing(project: Path, texts: dict[Path, str]) -> None:
+    """Refuse to change a file, or to define a model that the project has."""
+    names = {path.stem: path for path in texts if path.suffix == ".sql"}
+    for folder in _model_paths(project):
+        for existing in sorted((project / folder).rglob("*")):
+            relative = existing.relative_to(project)
+            defined = existing.suffix in (".sql", ".py") and existing.stem in names
+            if relative in texts or defined:
+                what = f"model {existing.stem}" if defined else f"file {relative}"
+                raise ConfigError(
+                    f"the project has the {what} already",
+                    where=str(relative),
+                    why="existing files are never changed",
+                    fix="choose other names with --prefix or --source, or delete the file",
+                )
+
+
+def _show(tables: list[TableDraft]) -> None:
+    print_table(
+        {"table": "name", "files": "number", "format": "name", "columns": "number", "key": "name"},
+        [
+            [
+                table.name,
+                f"{table.files:,}",
+                table.format,
+                str(len(table.columns)),
+                table.key or "none: rows are only appended",
+            ]
+            for table in tables
+        ],
+    )
+    click.echo()

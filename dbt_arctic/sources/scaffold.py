@@ -1,0 +1,80 @@
+"""The files of a dbt project that load drafted tables: sources, models and tests. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.sources.draft import TableDraft, table_name
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+
+
+def source_name(folder: str) -> str:
+    """The name of the source of a folder."""
+    return table_name(folder) or "files"
+
+
+def properties(
+    source: str, tables: Sequence[TableDraft], folders: Mapping[str, str], prefix: str = ""
+) -> dict[str, Any]:
+    """The content of the YAML file: the source with its tables, and a model with tests for each of them.
+
+    :param folders: by table, the folder as the file shall name it.
+    :param prefix: of the models' names.
+    """
+    return {
+        "sources": [
+            {"name": source, "tables": [_source_table(table, folders[table.name]) for table in tables]}
+        ],
+        "models": [_model(table, prefix) for table in tables],
+    }
+
+
+def _source_table(table: TableDraft, folder: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {"from": "files", "path": folder, "format": table.format}
+    if table.pattern:
+        settings["pattern"] = table.pattern
+    if table.options:
+        settings["options"] = dict(table.options)
+    settings["columns"] = dict(table.columns)
+    return {"name": table.name, "config": {"meta": {"arctic": settings}}}
+
+
+def _model(table: TableDraft, prefix: str) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": prefix + table.name}
+    if table.key:
+        described["columns"] = [{"name": table.key, "data_tests": ["unique", "not_null"]}]
+    return described
+
+
+def model_sql(source: str, table: TableDraft) -> str:
+    """The SQL of the model that pulls a table: keyed if the table has a key, otherwise append-only."""
+    settings = ["materialized='incremental'"]
+    if table.key:
+        order = [f"'{_text(table.changed_at)}'"] if table.changed_at else []
+        latest = [*order, "'_source_modified'"]
+        settings.append(f"unique_key='{_text(table.key)}'")
+        settings.append(f"deduplicate_by={latest[0] if len(latest) == 1 else '[' + ', '.join(latest) + ']'}")
+    else:
+        settings.append("incremental_strategy='append'")
+    columns = ",\n".join(
+        f"    {_column(name)}" for name in (*table.columns, "_source_file", "_source_modified")
+    )
+    return (
+        f"{{{{ config({', '.join(settings)}) }}}}\n\nselect\n{columns}\n"
+        f"from {{{{ incremental_pull(source('{_text(source)}', '{_text(table.name)}')) }}}}\n"
+    )
+
+
+def _column(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quote(name)
+
+
+def _text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+__all__ = ["model_sql", "properties", "source_name"]
