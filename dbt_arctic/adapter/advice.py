@@ -52,7 +52,7 @@ def advice_for(
     return found
 
 
-def told(advice: Advice, model: Mapping[str, Any]) -> str:
+def advice_text(advice: Advice, model: Mapping[str, Any]) -> str:
     """The advice as one sentence for the problem and one for the solution."""
     reason, path = advice.reason, model["original_file_path"]
     at = f"line {reason.line} of {path}" if reason.line else path

@@ -12,7 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.advice import advice_for, is_automatic, told
+from dbt_arctic.adapter.advice import advice_for, advice_text, is_automatic
 from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.model_api import ModelApi
@@ -142,7 +142,7 @@ class AutoApi(ModelApi):
         root = getattr(self.config, "project_root", None)
         with as_dbt_errors():
             for advice in advice_for(self.catalog, name, model, root, reading):
-                _log.warning(told(advice, model))
+                _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config, sql = parse_config(model["name"], model["config"]), without_end(sql)
@@ -166,9 +166,9 @@ def _is_compiled(node: Any) -> bool:
 def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
     choice = outcome.choice
     assert choice is not None
-    bytes_told = f", {_size(traffic.read)} read, {_size(traffic.written)} written" if traffic else ""
+    bytes_text = f", {_size(traffic.read)} read, {_size(traffic.written)} written" if traffic else ""
     return AutoResponse(
-        _message=outcome.message + ("" if choice.strategy == "skip" else bytes_told),
+        _message=outcome.message + ("" if choice.strategy == "skip" else bytes_text),
         code=choice.strategy.upper(),
         rows_affected=outcome.rows,
         jobs=None if traffic is None else traffic.jobs,
@@ -178,12 +178,12 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
         keys=choice.keys,
         bytes_read=None if traffic is None else traffic.read,
         bytes_written=None if traffic is None else traffic.written,
-        stages=[_told(one) for one in outcome.stages],
+        stages=[_stage_entry(one) for one in outcome.stages],
         fell_back=list(outcome.fell_back),
     )
 
 
-def _told(stage: StageRun) -> dict[str, Any]:
+def _stage_entry(stage: StageRun) -> dict[str, Any]:
     """The entry of a stage in ``run_results.json``. Also writes a line to dbt's log file."""
     seconds = None if stage.seconds is None else round(stage.seconds, 3)
     rows = "" if stage.rows is None else f", {stage.rows} rows"

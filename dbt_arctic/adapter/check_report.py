@@ -19,7 +19,7 @@ class CheckReport:
     rounds: int = 0
     differences: dict[tuple[str, int], int] = field(default_factory=dict)
     """The number of differing rows, by model and round."""
-    undetermined: dict[str, tuple[int, str]] = field(default_factory=dict)
+    nondeterministic: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Maximum number of differing rows in nondeterministic columns, by model, and the reason."""
     not_compared: dict[str, str] = field(default_factory=dict)
     """Models that could not be compared, and the reason. They are not in ``models``."""

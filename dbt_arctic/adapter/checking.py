@@ -21,7 +21,7 @@ from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
 from dbt_arctic.adapter.operator import Operator
-from dbt_arctic.adapter.other_schema import Elsewhere, elsewhere
+from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.churn import gone, waiting
@@ -51,7 +51,7 @@ class Checks:
 
 
 def check_project(
-    operator: Operator, target: Target, checks: Checks, tell: Callable[[str], None]
+    operator: Operator, target: Target, checks: Checks, report_progress: Callable[[str], None]
 ) -> CheckReport:
     """Build a copy of the selection, change its sources at random, refresh, and compare with full refreshes.
 
@@ -62,14 +62,14 @@ def check_project(
     catalog = target.credentials.database
     selection = selection_of(checks.select, checks.automatic)
     found = CheckReport()
-    with elsewhere(Elsewhere(schema)):
+    with in_other_schemas(OtherSchemas(schema)):
         dbt = CheckInvocations(target, checks.automatic)
         written = dbt.list(["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
         found.not_compared.update(dbt.stay)
         _refuse_nothing_to_compare(target, checks, written, dbt.stay)
         _refuse_writes_outside(target, Name(catalog, schema, ""), written)
     with _dropped_at_the_end(operator, Name(catalog, schema, ""), checks.keep):
-        with elsewhere(Elsewhere(schema)):
+        with in_other_schemas(OtherSchemas(schema)):
             needed = {node["unique_id"] for node in dbt.list(["source"], ["unique_id"], selection)}
             manifest = dbt.parse()
         sources = {
@@ -78,7 +78,7 @@ def check_project(
             if unique_id in needed and is_of(node.database, catalog)
         }
         schemas = copy_schemas(sources.values(), target.credentials.schema, schema, written)
-        place = Elsewhere(
+        place = OtherSchemas(
             schema, {(one.schema.lower(), one.identifier.lower()): to for one, to in schemas.items()}
         )
         churn = _Churn(
@@ -87,13 +87,13 @@ def check_project(
         for to in sorted({*schemas.values()} - {schema}):
             _create(operator, Name(catalog, to, ""))
         for unique_id, name in sources.items():
-            tell(f"copying {name.dotted}")
+            report_progress(f"copying {name.dotted}")
             churn.copy(unique_id, name, Name(catalog, schemas[name], name.identifier), checks.seed, sources)
-        with elsewhere(place):
+        with in_other_schemas(place):
             for number in range(checks.rounds + 1):
                 if number:
                     churn.change(checks.seed + 1000 * number)
-                tell(f"round {number}")
+                report_progress(f"round {number}")
                 # From now on, seeds are changed like sources, and snapshots take part in every round.
                 left_out = ["test", "unit_test", *(["seed"] if number else [])]
                 results = dbt.build(left_out, selection)
@@ -120,13 +120,13 @@ class _Churn:
     def copy(self, unique_id: str, source: Name, copy: Name, seed: int, sources: Mapping[str, Name]) -> None:
         originals = {one: (name,) for one, name in sources.items()}
         referring = referring_to(self._operator, unique_id, self._declared, originals)
-        said = self._said(unique_id)
-        self._tables[unique_id] = copied(self._operator, source, copy, seed, said, referring)
+        declared = self._declared_tests(unique_id)
+        self._tables[unique_id] = copied(self._operator, source, copy, seed, declared, referring)
 
     def load(self, seeds: Iterable[Any]) -> None:
         for node in seeds:
             name = Name(node.database, node.schema, node.alias)
-            self._tables[node.unique_id] = loaded(self._operator, name, self._said(node.unique_id))
+            self._tables[node.unique_id] = loaded(self._operator, name, self._declared_tests(node.unique_id))
 
     def change(self, seed: int) -> None:
         rows = {
@@ -138,15 +138,15 @@ class _Churn:
             # A table that does not exist has no references.
             change(self._operator, one, seed, unique_id in self._logs, referring or ())
 
-    def _said(self, unique_id: str) -> Declared:
-        said = self._declared.get(unique_id, Declared())
+    def _declared_tests(self, unique_id: str) -> Declared:
+        declared = self._declared.get(unique_id, Declared())
         referred = [
             (reference.parent_column,)
             for other in self._declared.values()
             for reference in other.references
             if reference.parent == unique_id
         ]
-        return replace(said, keys=[*said.keys, *referred])
+        return replace(declared, keys=[*declared.keys, *referred])
 
 
 def copy_schemas(
@@ -207,7 +207,7 @@ def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping
                 f"{node['unique_id']} would be written to {place.dotted}",
                 where=str(target.project_root),
                 why="a check writes to schemas whose name begins with target.schema only; a macro "
-                "generate_schema_name, or a target_schema, puts this one elsewhere",
+                "generate_schema_name, or a target_schema, puts this one in_other_schemas",
                 fix="let generate_schema_name begin with target.schema, or check models that do without it: "
                 "dbt-arctic check MODEL",
             )
@@ -237,8 +237,8 @@ def _compare(
         if compared.differing:
             found.differences[(node.name, number)] = compared.differing
         if compared.open:
-            most, _ = found.undetermined.get(node.name, (0, ""))
-            found.undetermined[node.name] = (max(most, compared.open), compared.why)
+            most, _ = found.nondeterministic.get(node.name, (0, ""))
+            found.nondeterministic[node.name] = (max(most, compared.open), compared.why)
 
 
 def _has_rows(operator: Operator, node: Any) -> bool:

@@ -61,16 +61,16 @@ def copied(
     source: Name,
     copy: Name,
     seed: int,
-    said: Declared,
+    declared_tests: Declared,
     referring: Sequence[Referring] | None = (),
 ) -> Churned:
     """Copy a source, except for some rows that are inserted later.
 
-    :param said: what the project's tests declare about it.
+    :param declared_tests: what the project's tests declare about it.
     :param referring: the references to it; ``None`` if they are not known yet, so that no row may be held
         back.
     """
-    columns, rows = _looked_at(operator, source, said)
+    columns, rows = _columns_and_rows(operator, source, declared_tests)
     if referring is None:
         held = chosen(columns, seed, None)
     else:
@@ -78,18 +78,21 @@ def copied(
     _create_aside(operator, copy)
     for statement in copy_statements(source.sql, copy, held):
         operator.context.run("copy", statement)
-    return Churned(copy, columns, _identifying(operator, source, columns, rows, said.keys))
+    return Churned(copy, columns, _identifying(operator, source, columns, rows, declared_tests.keys))
 
 
-def loaded(operator: Operator, seed_table: Name, said: Declared) -> Churned:
+def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> Churned:
     """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
     _create_aside(operator, seed_table)
-    for beside in (waiting(seed_table), gone(seed_table)):
+    for side_table in (waiting(seed_table), gone(seed_table)):
         operator.context.run(
-            "copy", f"CREATE TABLE {beside.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false"
+            "copy",
+            f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
         )
-    columns, rows = _looked_at(operator, seed_table, said)
-    return Churned(seed_table, columns, _identifying(operator, seed_table, columns, rows, said.keys))
+    columns, rows = _columns_and_rows(operator, seed_table, declared_tests)
+    return Churned(
+        seed_table, columns, _identifying(operator, seed_table, columns, rows, declared_tests.keys)
+    )
 
 
 def change(
@@ -129,8 +132,8 @@ def referring_to(
     :param tables: by id, the tables that have all rows of a source or seed.
     """
     found = []
-    for child, said in declared.items():
-        for reference in said.references:
+    for child, declared_tests in declared.items():
+        for reference in declared_tests.references:
             if reference.parent != parent:
                 continue
             if child not in tables:
@@ -195,7 +198,9 @@ def _free(columns: Sequence[Column], referring: Sequence[Referring]) -> str:
     return " AND ".join(known) or "true"
 
 
-def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Column, ...], int]:
+def _columns_and_rows(
+    operator: Operator, name: Name, declared_tests: Declared
+) -> tuple[tuple[Column, ...], int]:
     """The columns of a table, and its number of rows."""
     found = columns_of(operator, name)
     counted = ", ".join(["count(1)", *(f"count({quote(column.name)})" for column in found)])
@@ -204,8 +209,8 @@ def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Co
         Column(
             one.name,
             one.type,
-            nulls=count < rows and one.name.lower() not in said.required,
-            closed=one.name.lower() in said.closed,
+            nulls=count < rows and one.name.lower() not in declared_tests.required,
+            closed=one.name.lower() in declared_tests.closed,
         )
         for one, count in zip(found, present, strict=True)
     )
@@ -213,7 +218,11 @@ def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Co
 
 
 def _identifying(
-    operator: Operator, name: Name, columns: Sequence[Column], rows: int, told: Collection[Sequence[str]]
+    operator: Operator,
+    name: Name,
+    columns: Sequence[Column],
+    rows: int,
+    declared_keys: Collection[Sequence[str]],
 ) -> frozenset[str]:
     """The columns that probably identify a row, and those that the table or the project declares as keys.
 
@@ -224,7 +233,7 @@ def _identifying(
     by_name = {column.name.lower(): column for column in columns}
     named = [
         tuple(by_name[part.lower()] for part in key if part.lower() in by_name)
-        for key in (*told, *([] if keyed is None else [keyed.key]))
+        for key in (*declared_keys, *([] if keyed is None else [keyed.key]))
     ]
     known = {column for key in named for column in key}
     # A column with a test in a model may not be unique in the source.

@@ -39,8 +39,10 @@ class CompactionApi(ModelApi):
             if find_keyed(self.catalog, relation.name_parts) is None:
                 return []
             states = [state.name for state in find_states(self.catalog, relation.name_parts)]
-        beside = [ArcticRelation.create(name.catalog, name.schema, name.identifier) for name in states]
-        return [relation, *beside]
+        state_relations = [
+            ArcticRelation.create(name.catalog, name.schema, name.identifier) for name in states
+        ]
+        return [relation, *state_relations]
 
     @available.parse(lambda *a, **k: None)
     def compact_table(
@@ -101,9 +103,9 @@ class CompactionApi(ModelApi):
             experience = experience_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])
             done = run_operations(context, most_valuable_first(due), budget_s)
-            said = [(str(model["identifier"]), model.get("compaction")) for model in models]
-            record_and_keep(context, own, done, experience, longest_history(said), _logger.warning)
-        return [f"compaction: {_told(one)}" for one in done]
+            configured = [(str(model["identifier"]), model.get("compaction")) for model in models]
+            record_and_keep(context, own, done, experience, longest_history(configured), _logger.warning)
+        return [f"compaction: {_described(one)}" for one in done]
 
 
 def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, CompactionSettings]:
@@ -115,7 +117,7 @@ def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, C
     }
 
 
-def _told(done: Done) -> str:
+def _described(done: Done) -> str:
     operation = done.operation
     detail = f" ({done.detail})" if done.detail else ""
     taken = f", {done.seconds:.1f} s" if done.was_tried else ""

@@ -25,7 +25,7 @@ from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
 from dbt_arctic.keyed.names import Name, quote_all
-from dbt_arctic.planner.properties.nondeterministic_columns import Undetermined
+from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.state import load_keyed
@@ -119,38 +119,44 @@ class _Parts:
 
     keys: Columns
     exact: Columns
-    near: Columns
+    within_tolerance: Columns
     open: Sequence[str]
 
-    def left_out(self, left: Undetermined) -> str:
+    def left_out(self, left: Nondeterministic) -> str:
         if left.rows is not None:
             return "which rows there are" if left.counted else "which rows there are, and how many"
         found = [", ".join(self.open)] if self.open else []
-        found += [f"the last digits of {', '.join(name for name, _ in self.near)}"] if self.near else []
+        found += (
+            [f"the last digits of {', '.join(name for name, _ in self.within_tolerance)}"]
+            if self.within_tolerance
+            else []
+        )
         return " and ".join(found) or "nothing"
 
 
-def _parted(columns: Columns, key: Sequence[str], left: Undetermined) -> _Parts:
+def _parted(columns: Columns, key: Sequence[str], left: Nondeterministic) -> _Parts:
     open_, digits = ({name.lower() for name in names} for names in (left.columns, left.digits))
     same = [pair for pair in columns if pair[0].lower() not in open_]
-    near = [(name, type_) for name, type_ in same if name.lower() in digits and type_ in TOLERANCES]
-    exact = [pair for pair in same if pair not in near]
+    within_tolerance = [
+        (name, type_) for name, type_ in same if name.lower() in digits and type_ in TOLERANCES
+    ]
+    exact = [pair for pair in same if pair not in within_tolerance]
     keys = [pair for pair in exact if pair[0].lower() in key]
     if len(keys) < len(key):
         # Without a key, rows cannot be matched, so floats cannot be compared with a tolerance.
-        near = []
-    compared = [*exact, *near]
-    return _Parts(keys, exact, near, [pair[0] for pair in columns if pair not in compared])
+        within_tolerance = []
+    compared = [*exact, *within_tolerance]
+    return _Parts(keys, exact, within_tolerance, [pair[0] for pair in columns if pair not in compared])
 
 
-def _must_differ(query: Query, stored: str, whole: str, parts: _Parts, left: Undetermined) -> int:
+def _must_differ(query: Query, stored: str, whole: str, parts: _Parts, left: Nondeterministic) -> int:
     """The number of rows that differ in deterministic columns."""
     if left.rows is not None and not left.counted:
         return 0
     if left.rows is not None or not parts.exact:
         return abs(_count(query, stored) - _count(query, whole))
-    if parts.near:
-        return _count(query, differing_keys(stored, whole, parts.keys, parts.exact, parts.near))
+    if parts.within_tolerance:
+        return _count(query, differing_keys(stored, whole, parts.keys, parts.exact, parts.within_tolerance))
     one, other = (
         f"SELECT {quote_all([name for name, _ in parts.exact])} FROM (\n{sql}\n)" for sql in (stored, whole)
     )

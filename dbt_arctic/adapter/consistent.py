@@ -66,9 +66,9 @@ class ConsistentReads(KeyedApi):
 
     def cache_added(self, relation: BaseRelation | None) -> str:
         """Pin the new version of a model. dbt calls this when the model is complete."""
-        told: str = super().cache_added(relation)
+        result: str = super().cache_added(relation)
         current = pins.current()
         if current is not None and isinstance(relation, ArcticRelation):
             with as_dbt_errors():
                 current.pin([relation.name_parts])
-        return told
+        return result

@@ -58,20 +58,20 @@ def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
         table = _origin(tested, nodes)
         if table is None:
             continue
-        said = found.setdefault(table, Declared())
+        declared = found.setdefault(table, Declared())
         column = _plain(metadata.kwargs.get("column_name", ""))
         if metadata.name == "unique":
-            said.keys.append((column,))
+            declared.keys.append((column,))
         elif metadata.name == "unique_combination_of_columns":
-            said.keys.append(tuple(map(_plain, metadata.kwargs["combination_of_columns"])))
+            declared.keys.append(tuple(map(_plain, metadata.kwargs["combination_of_columns"])))
         elif metadata.name == "not_null":
-            said.required.add(column)
+            declared.required.add(column)
         elif metadata.name == "accepted_values":
-            said.listed.add(column)
+            declared.listed.add(column)
         elif metadata.name == "relationships":
             origin = _origin(parent, nodes)
             if origin is not None:
-                said.references.append(Reference(column, origin, _plain(metadata.kwargs["field"])))
+                declared.references.append(Reference(column, origin, _plain(metadata.kwargs["field"])))
     return found
 
 

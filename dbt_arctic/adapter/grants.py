@@ -14,10 +14,10 @@ def refuse_grants(model: Mapping[str, Any]) -> None:
     :raises ConfigError: the model has grants.
     """
     grants = model["config"].get("grants") or {}
-    asked = [str(privilege) for privilege, grantees in grants.items() if grantees]
-    if asked:
+    requested = [str(privilege) for privilege, grantees in grants.items() if grantees]
+    if requested:
         raise ConfigError(
-            f"grants contains {', '.join(asked)}, but Spark has no GRANT for Iceberg tables",
+            f"grants contains {', '.join(requested)}, but Spark has no GRANT for Iceberg tables",
             where=str(model["name"]),
             why="the catalog's server or the storage controls access, not SQL",
             fix="remove grants, at least for this target, and set privileges in the catalog or the storage",

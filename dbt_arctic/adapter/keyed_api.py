@@ -21,7 +21,7 @@ from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.second_connection import connection_beside
+from dbt_arctic.adapter.second_connection import open_second_connection
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
@@ -82,7 +82,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             self._schema,
             self._rows,
             run_id,
-            beside=partial(connection_beside, self, self._run),
+            second_connection=partial(open_second_connection, self, self._run),
             shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),

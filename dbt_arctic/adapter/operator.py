@@ -191,8 +191,8 @@ class Operator:
         A plain table that does not belong to the project is not compacted.
         """
         ours = is_keyed or name in self.models or name.identifier == OPERATIONS
-        said = self.models.get(name, {})
-        settings = parse_settings(name.identifier, said.get("compaction"), said.get("buckets"))
+        configured = self.models.get(name, {})
+        settings = parse_settings(name.identifier, configured.get("compaction"), configured.get("buckets"))
         return settings if ours else replace(settings, trigger=None)
 
     @property

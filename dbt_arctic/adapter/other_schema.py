@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OtherSchemas:
     """The schemas in which the nodes of a project are built and read during a check.
 
     :param schema: replaces the schema of the profile.
@@ -28,16 +28,16 @@ class Elsewhere:
 
 
 class _Current:
-    place: Elsewhere | None = None
+    place: OtherSchemas | None = None
 
 
-def current() -> Elsewhere | None:
+def current() -> OtherSchemas | None:
     """The schemas of the current check; ``None`` if there is none."""
     return _Current.place
 
 
 @contextmanager
-def elsewhere(place: Elsewhere) -> Iterator[None]:
+def in_other_schemas(place: OtherSchemas) -> Iterator[None]:
     """Run projects of this process in other schemas temporarily."""
     _Current.place = place
     try:

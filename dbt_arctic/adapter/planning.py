@@ -34,7 +34,7 @@ from dbt_arctic.refresh.config import parse_config
 class ModelPlan:
     """The refresh plan of one model, and information about the model itself.
 
-    :param is_asked_for: whether its config ``full_refresh`` requests a rebuild in each run.
+    :param is_requested: whether its config ``full_refresh`` requests a rebuild in each run.
     :param before: models of the same selection that this one reads and that may change first.
     :param advice: obstacles to incremental refreshes, with lines of the model's file.
     :param states: its auxiliary views, in the order of their refreshes.
@@ -43,7 +43,7 @@ class ModelPlan:
     model: str
     name: Name
     plan: RefreshPlan
-    is_asked_for: bool
+    is_requested: bool
     before: tuple[str, ...]
     path: str
     advice: tuple[Advice, ...]
@@ -104,10 +104,10 @@ def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[typ
     if select:
         arguments += ["--select", *select]
     # With a selection, dbt prints the compiled SQL, even with --quiet.
-    with redirect_stdout(io.StringIO()) as told:
+    with redirect_stdout(io.StringIO()) as output:
         outcome = dbtRunner().invoke(arguments)
     if not outcome.success:
-        sys.stderr.write(told.getvalue())
+        sys.stderr.write(output.getvalue())
         raise ConfigError(
             "the project could not be compiled",
             where=str(target.project_root),

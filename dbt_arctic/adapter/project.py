@@ -78,12 +78,12 @@ def _artifacts(root: Path, profile: Profile) -> Path:
         if chosen := os.environ.get(variable):
             return root / chosen
     try:
-        said = project.load_raw_project(str(root)).get("target-path")
+        configured = project.load_raw_project(str(root)).get("target-path")
         # dbt 1.12 has variables in a separate file, vars.yml.
         read_variables = getattr(project, "vars_data_from_root", None)
         variables = read_variables(str(root)) if read_variables is not None else {}
         renderer = DbtProjectYamlRenderer(profile, variables)
-        return root / str(renderer.render_value(said) if said else "target")
+        return root / str(renderer.render_value(configured) if configured else "target")
     except DbtRuntimeError as error:
         raise ProfileError(
             "The project's target-path cannot be read.",

@@ -76,17 +76,17 @@ def read_run_results(target_folder: Path) -> RunResults | None:
 
 
 def _refresh(result: Mapping[str, Any]) -> Refresh:
-    told: Mapping[str, Any] = result.get("adapter_response") or {}
+    response: Mapping[str, Any] = result.get("adapter_response") or {}
     failed = result["status"] not in ("success", "skipped")
     message = str(result.get("message") or "").strip().splitlines()
     return Refresh(
         model=result["unique_id"].split(".", 2)[2],
         status=result["status"],
         seconds=float(result["execution_time"]),
-        strategy=told.get("strategy") or "",
-        reason=(message[0] if message and failed else told.get("reason")) or "",
-        keys=told.get("keys"),
-        rows=told.get("rows_affected"),
-        bytes_read=told.get("bytes_read"),
-        bytes_written=told.get("bytes_written"),
+        strategy=response.get("strategy") or "",
+        reason=(message[0] if message and failed else response.get("reason")) or "",
+        keys=response.get("keys"),
+        rows=response.get("rows_affected"),
+        bytes_read=response.get("bytes_read"),
+        bytes_written=response.get("bytes_written"),
     )

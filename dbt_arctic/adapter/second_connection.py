@@ -12,12 +12,12 @@ from dbt_arctic.store.context import RunStatement
 
 
 @contextmanager
-def connection_beside(adapter: BaseAdapter, run: RunStatement) -> Iterator[RunStatement]:
+def open_second_connection(adapter: BaseAdapter, run: RunStatement) -> Iterator[RunStatement]:
     """Run statements on a connection of this thread, which is returned to dbt at the end.
 
     Raises ``StatementCancelled`` if dbt was stopped.
 
     :param run: runs a statement on the adapter's connection of the current thread.
     """
-    with as_own_errors(), adapter.connection_named("beside"):
+    with as_own_errors(), adapter.connection_named("second"):
         yield run

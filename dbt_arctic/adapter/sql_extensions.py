@@ -51,14 +51,14 @@ def rewrite_extensions(sql: str, name: str, config: Mapping[str, Any]) -> str:
 
     :raises ConfigError: the config names an unknown extension, or a clause cannot be rewritten.
     """
-    asked = config.get(SETTING)
-    if asked is None:
-        asked = list(EXTENSIONS) if is_automatic(config) else []
-    listed = [asked] if isinstance(asked, str) else asked
+    setting = config.get(SETTING)
+    if setting is None:
+        setting = list(EXTENSIONS) if is_automatic(config) else []
+    listed = [setting] if isinstance(setting, str) else setting
     known = ", ".join(EXTENSIONS)
     if not isinstance(listed, list) or not all(one in EXTENSIONS for one in listed):
         raise ConfigError(
-            f"{SETTING} is {asked!r}", where=name, why=f"known are: {known}", fix=f"{SETTING}: [{known}]"
+            f"{SETTING} is {setting!r}", where=name, why=f"known are: {known}", fix=f"{SETTING}: [{known}]"
         )
     for one in listed:
         sql = EXTENSIONS[one](sql)

@@ -106,7 +106,7 @@ def in_package(context: ConfiguredContext) -> bool:
     node = getattr(context, "model", None) or getattr(context, "node", None)
     # A YAML file has no node. dbt stores its package under another name.
     of_context = getattr(node, "package_name", None) or getattr(context, "_project_name", None)
-    asking = next(
+    package_of_caller = next(
         (package for package in (*callers, of_context) if package and package not in internal), None
     )
-    return asking is not None and asking != context.config.project_name
+    return package_of_caller is not None and package_of_caller != context.config.project_name

@@ -12,12 +12,12 @@ from dbt_arctic.auto.inputs import Reading, understood
 from dbt_arctic.planner.algebra.operators import scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.delta.plan import Guard, plan_incremental
 from dbt_arctic.planner.frontend.point_in_time import DATE, Clock
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.properties.nondeterministic_columns import Undetermined, undetermined
+from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic, nondeterministic
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.refresh.config import KeyedConfig
 
@@ -58,7 +58,7 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
 
 
-def left_open(reading: Reading, columns: Sequence[str]) -> Undetermined | None:
+def left_open(reading: Reading, columns: Sequence[str]) -> Nondeterministic | None:
     """What may differ between two runs of a query over the same rows, accepted or not.
 
     :param reading: at the time of both runs, as far as it is known.
@@ -71,7 +71,7 @@ def left_open(reading: Reading, columns: Sequence[str]) -> Undetermined | None:
     facts = _facts(reading, [])
     for names in (columns, None):
         try:
-            return undetermined(understood(reading, names), facts)
+            return nondeterministic(understood(reading, names), facts)
         except CannotPlan as error:
             if error.reason.code != "not-resolved":
                 return None
@@ -86,9 +86,9 @@ def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
     """Whether the query is refreshed from an auxiliary view."""
     everything = _facts(reading, list(reading.upstreams))
     key = query.identifiers(config.unique_key)
-    check_determined(query.node, query.types, everything, config.accept, key)
+    require_determinism(query.node, query.types, everything, config.accept, key)
     keys = {name: one.key for name, one in reading.upstreams.items()}
-    return split(query, config.unique_key, keys) is not None
+    return find_auxiliary_view(query, config.unique_key, keys) is not None
 
 
 def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:

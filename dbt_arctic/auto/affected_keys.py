@@ -52,11 +52,11 @@ def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
     """
     named = [quote(one) for one in columns]
     # As strings: Python has no year 0 or 10000, which a table may use for "always".
-    asked = (
+    bounds = (
         f"CAST(min({one}) AS STRING), CAST(max({one}) AS STRING), count({one}), typeof(min({one}))"
         for one in named
     )
-    found = context.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
+    found = context.query(f"SELECT {', '.join(['count(*)', *bounds])} FROM {relation}")[0]
     count = int(found[0])
     ranges = {}
     for place, column in enumerate(columns):

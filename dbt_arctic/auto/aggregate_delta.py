@@ -15,7 +15,14 @@ from dbt_arctic.auto.group_counts import MANY
 from dbt_arctic.auto.plan import BySums
 from dbt_arctic.auto.stages import LOST_EXTREMES, Found, Stage
 from dbt_arctic.keyed.names import quote_all
-from dbt_arctic.keyed.sums import SumColumns, Touched, added, groups_with_changes, left_groups, net
+from dbt_arctic.keyed.sums import (
+    AffectedGroups,
+    SumColumns,
+    added,
+    groups_to_recompute,
+    groups_with_changes,
+    net,
+)
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
 from dbt_arctic.store.change_log import logged_at
@@ -23,7 +30,7 @@ from dbt_arctic.store.computed_write import Attempt
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import columns_of, consistent_pair, stored_rows, version_of
 
-_FEW = 2_000_000
+_MAX_BROADCAST_GROUPS = 2_000_000
 """The most groups that are broadcast."""
 
 
@@ -40,7 +47,7 @@ class Adding:
 
 
 @contextmanager
-def groups_touched(
+def affected_groups(
     context: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
 ) -> Iterator[Adding]:
     """Compute the groups to write. Caches exist until the context ends.
@@ -61,17 +68,17 @@ def groups_touched(
     # Looking up the stored rows of these groups costs less than joining all stored rows.
     ranged = [name for name in table.key if table.types[name] in RANGED]
     with staged_values(context, table, net(changes, table, columns), ranged) as found:
-        few = "/*+ BROADCAST */ " if found.known_count <= _FEW else ""
-        keys = f"SELECT {few}{quote_all(table.key)} FROM {found.relation}"
-        touched = Touched(keys, found.between(table.types))
+        hint = "/*+ BROADCAST */ " if found.known_count <= _MAX_BROADCAST_GROUPS else ""
+        keys = f"SELECT {hint}{quote_all(table.key)} FROM {found.relation}"
+        affected = AffectedGroups(keys, found.between(table.types))
         changes = f"SELECT * FROM {found.relation}"
 
-        def of_touched(attempt: Attempt) -> str:
-            groups = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
+        def of_affected(attempt: Attempt) -> str:
+            groups = _groups(context, table, columns, changes, attempt, images=images, affected=affected)
             return added(table, columns, groups, images=images)
 
         if extremes is None:
-            yield Adding(of_touched)
+            yield Adding(of_affected)
             return
         base, change = consistent_pair(context.catalog, table)
         version = version_of(table, base, change)
@@ -80,25 +87,29 @@ def groups_touched(
             logged_at(context.catalog, table, change, version.change_snapshot),
         )
         groups = groups_with_changes(
-            table, columns, changes, version, known, images=images, logged=logged, touched=touched
+            table, columns, changes, version, known, images=images, logged=logged, affected=affected
         )
         with kept_rows(context, table, groups, "keys") as kept:
             groups = f"SELECT * FROM {quote_all([kept])}"
-            left = f"(\n{left_groups(columns, groups, [stored_name(table, one) for one in sums.key])}\n)"
-            lost = counted(context, left, [f"key_{place}" for place in range(len(sums.key))])
-            asked = ""
+            losing = (
+                f"(\n{groups_to_recompute(columns, groups, [stored_name(table, one) for one in sums.key])}\n)"
+            )
+            lost = counted(context, losing, [f"key_{place}" for place in range(len(sums.key))])
+            recomputed = ""
             if lost.known_count:
-                asked = extremes.sql(Found().also(LOST_EXTREMES, lost))
+                recomputed = extremes.sql(Found().also(LOST_EXTREMES, lost))
 
-            def of_asked(attempt: Attempt) -> str:
+            def of_recomputed(attempt: Attempt) -> str:
                 if attempt.pinned == version:
-                    return added(table, columns, groups, images=images, asked=asked)
+                    return added(table, columns, groups, images=images, recomputed=recomputed)
                 # Another commit came in between. A group that lost a MIN or MAX by it was not recomputed, so
                 # the statement fails for it.
-                anew = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
-                return added(table, columns, anew, images=images, asked=asked)
+                groups_now = _groups(
+                    context, table, columns, changes, attempt, images=images, affected=affected
+                )
+                return added(table, columns, groups_now, images=images, recomputed=recomputed)
 
-            yield Adding(of_asked, has_lost=lost.known_count > 0)
+            yield Adding(of_recomputed, has_lost=lost.known_count > 0)
 
 
 def _groups(
@@ -109,7 +120,7 @@ def _groups(
     attempt: Attempt,
     *,
     images: bool,
-    touched: Touched | None = None,
+    affected: AffectedGroups | None = None,
 ) -> str:
     return groups_with_changes(
         table,
@@ -119,7 +130,7 @@ def _groups(
         attempt.known,
         images=images,
         logged=logged_at(context.catalog, table, attempt.change, attempt.pinned.change_snapshot),
-        touched=touched,
+        affected=affected,
     )
 
 
@@ -151,4 +162,4 @@ def stored_name(table: KeyedTable, column: str) -> str:
     return next(name for name in table.column_names if name.lower() == column.lower())
 
 
-__all__ = ["groups_touched", "stored_name"]
+__all__ = ["affected_groups", "stored_name"]

@@ -47,19 +47,19 @@ from dbt_arctic.planner.algebra.columns import expressions
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
+    AuxiliaryView,
     NoState,
-    Split,
     changes_types,
+    find_auxiliary_view,
     outer_sql,
-    split,
     state_sql,
     without_spare,
 )
 from dbt_arctic.planner.frontend.point_in_time import AsCalled
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import find_keyed, load_keyed
 
@@ -96,11 +96,11 @@ class Planners:
     model: Plan
     alone: Plan
 
-    def over(self, made: Split) -> Plan:
+    def over(self, made: AuxiliaryView) -> Plan:
         """The planner for a query over an auxiliary view."""
         return self.model if made.around is not None else self.table
 
-    def without(self, made: Split) -> Plan:
+    def without(self, made: AuxiliaryView) -> Plan:
         """How a query is planned whose state cannot be kept or read."""
         return self.alone if made.around is not None else self.table
 
@@ -174,7 +174,7 @@ def _chosen(
     inside: bool | None,
     hides: bool,
     is_next: bool,
-) -> Split | None:
+) -> AuxiliaryView | None:
     """The query as an auxiliary view and a query over it; ``None`` if that would be of no use.
 
     :param there: the state that the model has. :param hides: whether its own table has hidden columns.
@@ -188,7 +188,7 @@ def _chosen(
     if inside is not False:
         made = inside_of(query, facts, reading, config, there, is_next=is_next)
     if made is None and not inside and not hides:
-        made = _split(query, facts, reading, config, hides=False)
+        made = _worthwhile_view(query, facts, reading, config, hides=False)
     if made is None or changes_types(made):
         return None
     # The loss of a MIN or MAX that nothing reads would end its refreshes late.
@@ -199,7 +199,7 @@ def _types_if_worth(
     schema: Schema,
     own_columns: list[ColumnInfo] | None,
     text: str,
-    made: Split,
+    made: AuxiliaryView,
     kept: Name,
     reading: Reading,
     config: KeyedConfig,
@@ -228,13 +228,17 @@ def _types_if_worth(
 
 
 def _config_of_state(
-    catalog: CatalogReader, reading: Reading, config: KeyedConfig, made: Split, there: KeyedTable | None
+    catalog: CatalogReader,
+    reading: Reading,
+    config: KeyedConfig,
+    made: AuxiliaryView,
+    there: KeyedTable | None,
 ) -> KeyedConfig:
     buckets = config.buckets
-    if made.is_small:
+    if made.has_few_rows:
         # An existing auxiliary view keeps its buckets.
-        begins_small = there is None and not may_be_many(catalog, reading, made.state)
-        buckets = 1 if begins_small else None
+        starts_small = there is None and not may_be_many(catalog, reading, made.state)
+        buckets = 1 if starts_small else None
     return KeyedConfig(
         model=config.model,
         unique_key=made.key,
@@ -249,7 +253,7 @@ def _config_of_state(
 
 
 def _query_over(
-    made: Split, types: Mapping[str, str] | None, upstreams: Mapping[str, Upstream]
+    made: AuxiliaryView, types: Mapping[str, str] | None, upstreams: Mapping[str, Upstream]
 ) -> str | None:
     """The text of the query over an auxiliary view, for display.
 
@@ -287,9 +291,9 @@ def plan_query_over(
     A relation that both read is read at the same version.
     """
     table = load_keyed(catalog, state.name)
-    request, plan = state.request, planners.over(state.split)
+    request, plan = state.request, planners.over(state.view)
     try:
-        sql = outer_sql(state.split, state.name.sql, table.types, state.names)
+        sql = outer_sql(state.view, state.name.sql, table.types, state.names)
     except NoState as error:
         return NotOver(str(error), drops=True)
     for _ in range(_LOOKS):
@@ -306,7 +310,9 @@ def plan_query_over(
     return NotOver()
 
 
-def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:
+def view_as_hidden_columns(
+    reading: Reading, config: KeyedConfig, columns: Sequence[str]
+) -> AuxiliaryView | None:
     """Split a model's query into an auxiliary view as hidden columns, and a query over it.
 
     ``None`` if that would be of no use.
@@ -317,10 +323,12 @@ def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) 
         query, facts = as_called(reading, columns)
     except CannotPlan:
         return None
-    return _split(query, facts, reading, config, hides=True)
+    return _worthwhile_view(query, facts, reading, config, hides=True)
 
 
-def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool) -> Split | None:
+def _worthwhile_view(
+    query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool
+) -> AuxiliaryView | None:
     """Split a query, if its auxiliary view is worthwhile.
 
     :param hides: whether the view is stored as hidden columns. Then a query that maintains itself may still
@@ -329,16 +337,18 @@ def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *,
     try:
         # A state of all rows is written by the model's key, which is then checked.
         key = query.identifiers(config.unique_key)
-        check_determined(query.node, query.types, facts, config.accept, key)
+        require_determinism(query.node, query.types, facts, config.accept, key)
         itself = plan_sums(query, config.unique_key, facts, config.accept)
         if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
             return None  # The query itself is self-maintainable.
-        made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
+        made = find_auxiliary_view(
+            query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()}
+        )
     except CannotPlan:
         return None
     if made is None or changes_types(made):
         return None
-    if any(part.find(Moment) for node in made.above for part in expressions(node)):
+    if any(part.find(TimeFunction) for node in made.above for part in expressions(node)):
         return None  # Time would change the model while its auxiliary view stays the same.
     return made
 
@@ -359,7 +369,7 @@ def _gives(
     own: list[ColumnInfo] | None,
     schema: Schema,
     text: str,
-    made: Split,
+    made: AuxiliaryView,
     types: Mapping[str, str],
     names: Mapping[str, str],
 ) -> bool:

@@ -32,7 +32,7 @@ def is_of_same_query(plan: RefreshPlan) -> bool:
     return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
 
 
-def tells_columns_apart(plan: RefreshPlan) -> bool:
+def can_match_by_name(plan: RefreshPlan) -> bool:
     """Whether the columns of a table can be matched by name to those of the plan's query.
 
     A table keeps the column order that it was created with, and the query's order may have changed.
@@ -47,4 +47,4 @@ def _spark() -> str:
     return version("pyspark")
 
 
-__all__ = ["is_of_same_query", "keeps_its_columns", "tells_columns_apart"]
+__all__ = ["can_match_by_name", "is_of_same_query", "keeps_its_columns"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.auto.execute_table import refresh_auto
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
-from dbt_arctic.auto.requested_states import record_requests, will_request
+from dbt_arctic.auto.requested_states import expected_after_build, record_requests
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import Found, stages_of
 from dbt_arctic.auto.timings import note
@@ -54,17 +54,17 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, tr
             comment=target.comment,
             column_comments=target.column_comments,
             hidden=plan.hidden.names if plan.hidden else (),
-            notes={**note("full", began_ms), **record_requests(will_request(plan.reading, config))},
+            notes={**note("full", began_ms), **record_requests(expected_after_build(plan.reading, config))},
         )
     trace.found(stage.name, outcome.rows)
-    told = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
-    return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
+    code = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
+    return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", code))
 
 
 def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int | None:
     """The most rows that a refresh's statements can read; ``None`` if unknown, or for the user's query."""
-    small_state = plan.reason is not None and plan.reason.code == "small"
-    if not (plan.action == "incremental" or small_state):
+    has_small_state = plan.reason is not None and plan.reason.code == "small"
+    if not (plan.action == "incremental" or has_small_state):
         return None
     return total([plan.stored_rows, stored_rows(context.catalog, table)])
 

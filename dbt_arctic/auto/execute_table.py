@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
-from dbt_arctic.auto.aggregate_delta import groups_touched, stored_name
+from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
 from dbt_arctic.auto.common_values import literal_of, note_values
 from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
-from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in, will_request
+from dbt_arctic.auto.requested_states import expected_after_build, record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.shared_reads import with_shared_rows
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of
@@ -118,8 +118,8 @@ def refresh_auto(
             ended = _incrementally(target, plan)
         return ended if isinstance(ended, Outcome) else _full(target, ended)
     assert isinstance(plan, Full)
-    is_small = plan.reason is not None and plan.reason.code == "small"
-    with fast_path.over(context, rows) if is_small else nullcontext():
+    has_few_rows = plan.reason is not None and plan.reason.code == "small"
+    with fast_path.over(context, rows) if has_few_rows else nullcontext():
         return _full(target, plan)
 
 
@@ -217,9 +217,9 @@ def _added(
     """Add the delta to the stored sums, by one statement over both."""
     images = target.keeps_images
     adding = kept.enter_context(
-        groups_touched(target.context, target.table, plan, changes, extremes, images=images)
+        affected_groups(target.context, target.table, plan, changes, extremes, images=images)
     )
-    plan = plan if adding.has_lost else replace(plan, extremes_asked="")
+    plan = plan if adding.has_lost else replace(plan, recompute_reason="")
     inside = extremes.name if extremes is not None and adding.has_lost else ""
     choice = Choice("incremental", how="sums")
     return _Computed(plan, adding.difference, choice, images=images, stage=stage.name, inside=inside)
@@ -313,7 +313,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     plan, choice, images = computed.plan, computed.choice, computed.images
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
-    reason = choice.reason or (plan.extremes_asked if isinstance(plan, IncrementalPlan) else "")
+    reason = choice.reason or (plan.recompute_reason if isinstance(plan, IncrementalPlan) else "")
     timed = note(strategy, target.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties(), **timed}
     if isinstance(plan, IncrementalPlan):
@@ -322,7 +322,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         properties[PROPERTY_IMAGES] = "true"
 
     def statement(attempt: Attempt) -> str:
-        asked = _asked(name, plan, config, attempt.change.history())
+        requested = _requests(name, plan, config, attempt.change.history())
         batch = write.Batch(
             model=config.model,
             sql=computed.difference(attempt),
@@ -333,7 +333,9 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
             images=images,
             counted=True,
         )
-        return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
+        return write.insert_into_change(
+            table, batch, attempt.txn, {**properties, **requested}, attempt.branch
+        )
 
     with target.trace.timed(computed.stage) if computed.stage else nullcontext():
         written = write_unless(
@@ -352,14 +354,16 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     rows = changes_among(context, table, written.rows, written.attempt.txn) if images else written.rows
     if computed.stage:
         target.trace.found(computed.stage, rows)
-    told = f", {rows} rows" if rows is not None else ""
-    return Outcome(f"{choice}{told}", rows, written.sql, choice)
+    rows_text = f", {rows} rows" if rows is not None else ""
+    return Outcome(f"{choice}{rows_text}", rows, written.sql, choice)
 
 
-def _asked(name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]) -> dict[str, str]:
+def _requests(
+    name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]
+) -> dict[str, str]:
     """The property of a commit that records the requested states of upstreams."""
     if isinstance(plan, IncrementalPlan):
         return record_requests(recorded_by(plan.nodes, plan.reading), recorded_in(history, name.catalog))
     if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:
         return {}
-    return record_requests(will_request(plan.reading, config))
+    return record_requests(expected_after_build(plan.reading, config))

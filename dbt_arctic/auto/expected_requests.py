@@ -27,7 +27,7 @@ WORTH_BYTES = 64 << 20
 _READERS = 64
 """The most models that are looked up."""
 
-Foresight = tuple[list[str], list[tuple[Upstream, str]]]
+ExpectedRequests = tuple[list[str], list[tuple[Upstream, str]]]
 """Columns, and key columns of upstreams whose changed keys look up rows."""
 
 
@@ -38,7 +38,7 @@ def expected_requests(
     upstream: Upstream,
     last: Consumed | None,
     known: Mapping[str, tuple[Consumed | None, Upstream]],
-) -> Foresight | None:
+) -> ExpectedRequests | None:
     """The rows that other models will request from an upstream; ``None`` if no request is expected.
 
     :param target: the table that is refreshed, which is not one of the other models.
@@ -50,37 +50,44 @@ def expected_requests(
         return None
     columns: dict[str, None] = {}
     lookup_keys: dict[tuple[Name, str], tuple[Upstream, str]] = {}
-    looked = dict(known)
+    facts_by_name = dict(known)
     is_read = False
     for reader in alongside.readers(upstream.name)[:_READERS]:
         for name in (reader, *(state.name for state in find_states(catalog, reader))):
             if name == target:
                 continue
-            consumed, told = _said_by(catalog, name)
-            asked = told.get(upstream.name)
-            if asked is None or consumed.get(upstream.name.dotted) != last:
+            consumed, recorded = _recorded_by(catalog, name)
+            requested = recorded.get(upstream.name)
+            if requested is None or consumed.get(upstream.name.dotted) != last:
                 continue
             is_read = True
-            columns.update(dict.fromkeys(asked.columns))
-            for other, column in asked.lookup_keys:
-                met = _looked_at(catalog, alongside.until, other, consumed.get(other.dotted), looked)
-                if met is not None and met.changed and met.logged and column in met.key:
-                    lookup_keys[other, column] = (met, column)
+            columns.update(dict.fromkeys(requested.columns))
+            for other, column in requested.lookup_keys:
+                upstream_of_key = _facts_at(
+                    catalog, alongside.until, other, consumed.get(other.dotted), facts_by_name
+                )
+                if (
+                    upstream_of_key is not None
+                    and upstream_of_key.changed
+                    and upstream_of_key.logged
+                    and column in upstream_of_key.key
+                ):
+                    lookup_keys[other, column] = (upstream_of_key, column)
     if not is_read:
         return None
-    few: list[tuple[Upstream, str]] = []
+    selective: list[tuple[Upstream, str]] = []
     for one in lookup_keys.values():
-        if _are_few(upstream, [one]) and _are_few(upstream, [*few, one]):
-            few.append(one)
+        if _match_few_rows(upstream, [one]) and _match_few_rows(upstream, [*selective, one]):
+            selective.append(one)
     there = {name for name, _ in upstream.columns}
-    return [name for name in columns if name in there], few
+    return [name for name in columns if name in there], selective
 
 
-def _are_few(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> bool:
+def _match_few_rows(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> bool:
     return have_few_rows(facts_of(upstream), [(facts_of(one), column) for one, column in keys])
 
 
-def _said_by(
+def _recorded_by(
     catalog: CatalogReader, name: Name
 ) -> tuple[Mapping[str, Consumed], Mapping[Name, RecordedRequests]]:
     table = find_keyed(catalog, name)
@@ -92,16 +99,16 @@ def _said_by(
     return consumed_versions(history), recorded_in(history, name.catalog)
 
 
-def _looked_at(
+def _facts_at(
     catalog: CatalogReader,
     until: Callable[[Name], Consumed | None],
     name: Name,
     last: Consumed | None,
-    looked: dict[str, tuple[Consumed | None, Upstream]],
+    facts_by_name: dict[str, tuple[Consumed | None, Upstream]],
 ) -> Upstream | None:
     if last is None:
         return None
-    found = looked.get(name.dotted)
+    found = facts_by_name.get(name.dotted)
     if found is None or found[0] != last:
         try:
             upstream = look_at(catalog, name, last, until(name))
@@ -109,5 +116,5 @@ def _looked_at(
             return None  # The refresh that reads it reports the error.
         if not isinstance(upstream, Upstream):
             return None
-        found = looked[name.dotted] = (last, upstream)
+        found = facts_by_name[name.dotted] = (last, upstream)
     return found[1]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dbt_arctic.auto.plan import BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
-from dbt_arctic.auto.timings import ASKED
+from dbt_arctic.auto.timings import RECOMPUTED
 from dbt_arctic.errors import StatementError
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
+from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
 from dbt_arctic.planner.reasons import Reason
 
 WITHOUT_STATE = "the state cannot be kept or read"
@@ -64,15 +64,15 @@ def _failed(error: StatementError) -> Reason:
 def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
     sums = plan.sums
 
-    def instead(asked: str) -> RefreshPlan:
-        return plan.by_keys(asked) or plan.full(Reason("extreme", EXTREME_LEFT))
+    def instead(reason: str) -> RefreshPlan:
+        return plan.by_keys(reason) or plan.full(Reason("extreme", EXTREME_LOST))
 
     if sums.extremes:
-        again = sums.new_extremes is not None and not plan.extremes_asked
+        again = sums.new_extremes is not None and not plan.recompute_reason
         yield Fallback(
             "a group has lost its least or greatest value",
-            lambda error: EXTREME_LEFT in str(error),
-            lambda error: plan.asking(ASKED) if again else instead(ASKED),
+            lambda error: EXTREME_LOST in str(error),
+            lambda error: plan.recomputing(RECOMPUTED) if again else instead(RECOMPUTED),
         )
     if sums.looks_up and plan.incremental is not None:
         # A looked-up value is computed for more rows than in the query.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, split_beside
+from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, view_as_hidden_columns
 from dbt_arctic.auto.group_counts import may_be_many
 from dbt_arctic.auto.inputs import Reading, read
 from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan, Request, Schema
@@ -19,11 +19,17 @@ from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import NoState, Split, beside, state_sql, with_state_sql
+from dbt_arctic.planner.auxiliary.auxiliary_view import (
+    AuxiliaryView,
+    NoState,
+    columns_in_model_table,
+    state_sql,
+    with_state_sql,
+)
 from dbt_arctic.planner.reasons import CannotPlan
 
 
-def build_beside(
+def build_with_hidden_columns(
     catalog: CatalogReader,
     request: Request,
     schema: Schema | None,
@@ -40,8 +46,8 @@ def build_beside(
         return None
     config, sql = request.config, request.sql
     own = schema(sql)
-    made = split_beside(reading, config, [column.name for column in own])
-    stored = None if made is None else beside(made)
+    made = view_as_hidden_columns(reading, config, [column.name for column in own])
+    stored = None if made is None else columns_in_model_table(made)
     if made is None or stored is None:
         return None
     names = _names(reading)
@@ -65,12 +71,12 @@ def build_beside(
     except CannotPlan:
         return None
     found = plan(catalog, replace(request, sql=text), schema, rebuild=True, made_of=sql, of_state=of_state)
-    is_small = not may_be_many(catalog, reading, made.state)
-    columns = HiddenColumns(hidden, request, rebuild=True, of_state=of_state, is_small=is_small)
+    has_few_rows = not may_be_many(catalog, reading, made.state)
+    columns = HiddenColumns(hidden, request, rebuild=True, of_state=of_state, has_few_rows=has_few_rows)
     return replace(found, header=replace(found.header, hidden=columns))
 
 
-def plan_beside(
+def plan_with_hidden_columns(
     catalog: CatalogReader,
     request: Request,
     schema: Schema | None,
@@ -91,7 +97,7 @@ def plan_beside(
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
     reading = read(catalog, request.name, sql, {}, request.terms.until)
-    made = None if reading.reason is not None else split_beside(reading, request.config, shown)
+    made = None if reading.reason is not None else view_as_hidden_columns(reading, request.config, shown)
     if by_name and made is not None and not made.is_named:
         return None
     text = _with_hidden(table, sql, reading, made)
@@ -114,12 +120,12 @@ def _has_changed(plan: RefreshPlan) -> bool:
     return plan.reason is not None and plan.reason.code == "changed-sql"
 
 
-def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: Split | None) -> str:
+def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: AuxiliaryView | None) -> str:
     """The model's SQL with the hidden columns of its table.
 
     :param made: the SQL as an auxiliary view and a query over it.
     """
-    stored = None if made is None else beside(made)
+    stored = None if made is None else columns_in_model_table(made)
     if made is not None and stored is not None:
         # An older table may lack useful columns that are not required.
         missing = made.spare - set(table.hidden)

@@ -16,7 +16,7 @@ from dbt_arctic.auto.upstreams import Upstream, View, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import METADATA_COLUMNS
-from dbt_arctic.keyed.version import ASKED_AT, Consumed
+from dbt_arctic.keyed.version import EVALUATED_AT, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
@@ -144,7 +144,7 @@ def read(
     metadata = next((one for view, part in texts for one in _of_metadata(part, view, names)), None)
     if metadata is not None:
         return Reading(upstreams, views, trees, None, metadata)
-    known = expected.get(ASKED_AT)
+    known = expected.get(EVALUATED_AT)
     last = Clock(known.table_id, known.version) if known is not None else None
     found = Reading(upstreams, views, trees, tree, now=now, last=last)
     called = (

@@ -16,15 +16,15 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.auxiliary_view import Split
-from dbt_arctic.planner.auxiliary.nested_view import split_nested
-from dbt_arctic.planner.auxiliary.view_selection import GAIN, split_shared
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
+from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
+from dbt_arctic.planner.auxiliary.view_selection import GAIN, find_shared_view
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import load_change
 
@@ -43,7 +43,7 @@ def inside_of(
     there: KeyedTable | None,
     *,
     is_next: bool = False,
-) -> Split | None:
+) -> AuxiliaryView | None:
     """The nested auxiliary view of a query; ``None`` if it would be of no use.
 
     :param query: as it is called at any time. :param there: the state that the model has.
@@ -53,23 +53,28 @@ def inside_of(
     keys = {source: one.key for source, one in reading.upstreams.items()}
     rows = {source: one.rows for source, one in reading.upstreams.items() if one.rows is not None}
     try:
-        check_determined(query.node, query.types, facts, config.accept)
+        require_determinism(query.node, query.types, facts, config.accept)
     except CannotPlan:
         return None
     stored = None if there is None else (there.key, there.column_names)
     worth, gain = (0, 1.0) if is_next or there is not None else (WORTH_ROWS, GAIN)
-    made = split_shared(query, config.unique_key, keys, rows, worth, config.accept, stored, gain)
+    made = find_shared_view(query, config.unique_key, keys, rows, worth, config.accept, stored, gain)
     if made is None and not is_next:
-        made = split_nested(query, keys, rows, worth, None if there is None else there.key)
+        made = find_nested_view(query, keys, rows, worth, None if there is None else there.key)
     if made is None or made.around is None:
         return None
-    if any(part.find(Moment) for node in walk(made.around) for part in all_expressions(node)):
+    if any(part.find(TimeFunction) for node in walk(made.around) for part in all_expressions(node)):
         return None  # Time would change the model while its auxiliary view stays the same.
     return made
 
 
 def is_refreshed(
-    over: str, state: Name, types: Mapping[str, str], made: Split, reading: Reading, config: KeyedConfig
+    over: str,
+    state: Name,
+    types: Mapping[str, str],
+    made: AuxiliaryView,
+    reading: Reading,
+    config: KeyedConfig,
 ) -> bool:
     """Whether a query over a state is refreshed by what changes there, or would be over one more state.
 
@@ -92,7 +97,7 @@ def is_refreshed(
         plan_incremental(query, config.unique_key, Facts(facts), config.accept)
     except CannotPlan as error:
         keys = {source: one.key for source, one in facts.items()}
-        more = split_shared(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
+        more = find_shared_view(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
         return error.reason.code == "too-large" and more is not None
     return True
 

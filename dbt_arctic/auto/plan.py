@@ -19,7 +19,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import Split
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.common_values import SharedValue
 from dbt_arctic.planner.delta.plan import Guard, Incremental
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -187,7 +187,7 @@ class IncrementalPlan(RefreshPlan):
     """The common part of both kinds of incremental refresh.
 
     :param query: the model's SQL as operators.
-    :param extremes_asked: why extremes are recomputed although sums are stored; recorded in the commit.
+    :param recompute_reason: why extremes are recomputed although sums are stored; recorded in the commit.
     :param values: known values that all rows share; recorded in the commit.
     :param unknown: shared values that are to be computed.
     :param full_refresh_above: the share of the stored keys above which affected keys are not looked up.
@@ -195,7 +195,7 @@ class IncrementalPlan(RefreshPlan):
 
     query: Query
     full_refresh_above: float = field(kw_only=True)
-    extremes_asked: str = field(default="", kw_only=True)
+    recompute_reason: str = field(default="", kw_only=True)
     values: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     unknown: tuple[SharedValue, ...] = field(default=(), kw_only=True)
 
@@ -246,11 +246,11 @@ class BySums(IncrementalPlan):
     def nodes(self) -> list[Node]:
         return self._with_guards(self.sums.nodes)
 
-    def asking(self, extremes_asked: str) -> BySums:
+    def recomputing(self, recompute_reason: str) -> BySums:
         """The same plan, with extremes recomputed from the rows of groups."""
-        return replace(self, extremes_asked=extremes_asked)
+        return replace(self, recompute_reason=recompute_reason)
 
-    def by_keys(self, extremes_asked: str) -> ByKeys | None:
+    def by_keys(self, recompute_reason: str) -> ByKeys | None:
         """The refresh by keys that replaces this plan; ``None`` if there is none."""
         if self.incremental is None:
             return None
@@ -259,7 +259,7 @@ class BySums(IncrementalPlan):
             query=self.query,
             incremental=self.incremental,
             full_refresh_above=self.full_refresh_above,
-            extremes_asked=extremes_asked,
+            recompute_reason=recompute_reason,
             values=self.values,
             unknown=self.unknown,
         )
@@ -317,7 +317,7 @@ class StatePlan:
     request: Request
     name: Name
     config: KeyedConfig
-    split: Split
+    view: AuxiliaryView
     plan: RefreshPlan
     reading: Reading
     names: Mapping[str, str]
@@ -332,7 +332,7 @@ class StatePlan:
     @property
     def is_inside(self) -> bool:
         """Whether it is a nested auxiliary view, so that the query over it also reads other relations."""
-        return self.split.around is not None
+        return self.view.around is not None
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ class HiddenColumns:
     :param rebuild: whether the model is rebuilt in this case.
     :param made_of: the model's own SQL, if that request's SQL was generated from it.
     :param of_state: whether it is a query over the model's auxiliary view.
-    :param is_small: whether its groups show that the table has few rows.
+    :param has_few_rows: whether its groups show that the table has few rows.
     """
 
     names: tuple[str, ...]
@@ -362,7 +362,7 @@ class HiddenColumns:
     rebuild: bool
     made_of: str = ""
     of_state: bool = False
-    is_small: bool = True
+    has_few_rows: bool = True
 
 
 def rows_of(changed: Iterable[Upstream]) -> int | None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from dbt_arctic.auto.auxiliary_tables import find_state, is_free
 from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
-from dbt_arctic.auto.cached_columns import is_of_same_query, keeps_its_columns, tells_columns_apart
+from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
 from dbt_arctic.auto.common_values import known_values
-from dbt_arctic.auto.hidden_columns import build_beside, plan_beside
+from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
@@ -75,7 +75,7 @@ def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) ->
 
 def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
     """The plan of a model whose state cannot be kept or read: as if it had none."""
-    plan = _PLANNERS.without(state.split)
+    plan = _PLANNERS.without(state.view)
     return plan(catalog, state.request, schema, rebuild=state.rebuild, of_state=state.place > 1)
 
 
@@ -160,17 +160,19 @@ def _alone(
     if table is not None and table.hidden:
         if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
             check_unchanged_config(request.config, table)
-            beside = plan_beside(catalog, request, None, table, _plan, by_name=True, of_state=of_state)
-            if beside is not None and is_of_same_query(beside) and tells_columns_apart(beside):
-                return beside
-        beside = plan_beside(catalog, request, schema, table, _plan, of_state=of_state)
-        if beside is not None:
-            return beside
+            with_hidden = plan_with_hidden_columns(
+                catalog, request, None, table, _plan, by_name=True, of_state=of_state
+            )
+            if with_hidden is not None and is_of_same_query(with_hidden) and can_match_by_name(with_hidden):
+                return with_hidden
+        with_hidden = plan_with_hidden_columns(catalog, request, schema, table, _plan, of_state=of_state)
+        if with_hidden is not None:
+            return with_hidden
     found = _plan(catalog, request, schema, rebuild=rebuild, of_state=of_state, made_of=made_of)
     if found.action != "build":
         return found
-    beside = build_beside(catalog, request, schema, found.reading, _plan, of_state=of_state)
-    return found if beside is None else beside
+    with_hidden = build_with_hidden_columns(catalog, request, schema, found.reading, _plan, of_state=of_state)
+    return found if with_hidden is None else with_hidden
 
 
 def _plan(
@@ -203,7 +205,7 @@ def _plan(
         return as_before
     check_unchanged_config(request.config, table)
     is_known = is_of_same_query(as_before) and keeps_its_columns(catalog, table, change)
-    if is_known and tells_columns_apart(as_before):
+    if is_known and can_match_by_name(as_before):
         return as_before
     found = schema(request.sql)
     require_distinct_names(request.config, found)

@@ -28,11 +28,18 @@ from dbt_arctic.auto.plan import (
     Request,
     rows_of,
 )
-from dbt_arctic.auto.timings import ASKED_AT_ONCE, Took, computes_at_once, found_late, looks_first, slower
+from dbt_arctic.auto.timings import (
+    RECOMPUTED_AT_ONCE,
+    Took,
+    computes_at_once,
+    found_late,
+    looks_first,
+    slower,
+)
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
+from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
 from dbt_arctic.planner.auxiliary.common_values import shared_values, with_known
@@ -100,7 +107,7 @@ def plan_auto(
     if of_state and all(
         upstream.rows is not None and upstream.rows < SMALL for upstream in header.reading.upstreams.values()
     ):
-        return _over_small_state(header, request.config, columns)
+        return _over_state_with_few_rows(header, request.config, columns)
     took = () if request.config.auto == "strict" else history.took
     reason = _mostly_new(changed, request.config) or slower(took, rows_of(changed))
     if reason is not None:
@@ -128,7 +135,7 @@ def _header(
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
     if terms.now is not None and reading.calls:
-        consumed[ASKED_AT] = Consumed(terms.now.date, terms.now.instant)
+        consumed[EVALUATED_AT] = Consumed(terms.now.date, terms.now.instant)
     text = sql
     # If Spark reads the text differently, SQL that is generated from it has another meaning.
     reason = reading.reason or unsupported_setting(terms.settings)
@@ -175,7 +182,9 @@ def _unchanged(header: Header, columns: Sequence[str] | None) -> Full | Nothing:
     return Nothing(replace(header, reason=Reason("unchanged", "no upstream has a new commit")))
 
 
-def _over_small_state(header: Header, config: KeyedConfig, columns: Sequence[str] | None) -> ByKeys | Full:
+def _over_state_with_few_rows(
+    header: Header, config: KeyedConfig, columns: Sequence[str] | None
+) -> ByKeys | Full:
     """The plan of a query over a small auxiliary view, which is read in full unless its log suffices."""
     reading = header.reading
     counted = all(one.counted for one in reading.upstreams.values() if one.changed) and not reading.time_moved
@@ -219,7 +228,7 @@ def _incremental(
             header,
             query,
             incremental,
-            extremes_asked="" if sums is None else ASKED_AT_ONCE,
+            recompute_reason="" if sums is None else RECOMPUTED_AT_ONCE,
             full_refresh_above=config.full_refresh_above,
             values=known,
             unknown=unknown,
@@ -229,7 +238,7 @@ def _incremental(
         query,
         sums,
         incremental,
-        extremes_asked=ASKED_AT_ONCE if sums.new_extremes is not None and looks_first(took) else "",
+        recompute_reason=RECOMPUTED_AT_ONCE if sums.new_extremes is not None and looks_first(took) else "",
         full_refresh_above=config.full_refresh_above,
         values=known,
         unknown=unknown,

@@ -114,7 +114,7 @@ def _has_few_rows(refresh: _Refresh, state: StatePlan) -> bool:
 
     If metadata does not suffice, Spark counts.
     """
-    stage, size = size_stage(state), state.split.size
+    stage, size = size_stage(state), state.view.size
     if stage is None or size is None:
         return True
     trace = refresh.trace.of_table(state.name.identifier)
@@ -209,7 +209,7 @@ def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshP
     if hidden is None:
         return execute_plan(context, target, plan, refresh.trace.of_table(name.identifier))
     builds_first = isinstance(plan, Build) and find_keyed(context.catalog, name) is None
-    small = builds_first and config.buckets is None and hidden.is_small
+    small = builds_first and config.buckets is None and hidden.has_few_rows
     try:
         own = replace(target, config=replace(config, buckets=1)) if small else target
         return execute_plan(context, own, plan, refresh.trace.of_table(name.identifier))

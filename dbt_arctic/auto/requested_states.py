@@ -55,44 +55,44 @@ class RecordedRequests:
 
 
 def requested_by(
-    nodes: Iterable[Node], keys: Mapping[str, tuple[str, ...]], meet: Collection[str]
+    nodes: Iterable[Node], keys: Mapping[str, tuple[str, ...]], by_lookup: Collection[str]
 ) -> dict[str, RequestedStates]:
     """The states that queries request of upstreams.
 
     :param keys: the keys of these upstreams, by the names that scans give them; empty for one without a key.
-    :param meet: the upstreams that can be read by lookup keys.
+    :param by_lookup: the upstreams that can be read by lookup keys.
     """
     found: dict[str, RequestedStates] = {}
     for scan in (scan for node in nodes for scan in scans(node)):
         if scan.source not in keys:  # For example affected values.
             continue
-        lookup_keys = scan.lookup_keys if scan.source in meet else frozenset()
+        lookup_keys = scan.lookup_keys if scan.source in by_lookup else frozenset()
         reads = bool(lookup_keys) or scan.state in ("minus", "changed", "weighted")
         reads |= scan.state == "plus" and not keys[scan.source]
         if reads or scan.state == "plus":
-            asked = found.setdefault(scan.source, RequestedStates())
+            requested = found.setdefault(scan.source, RequestedStates())
             stored = (column for _, column in scan.columns if column != SIGN_OF_ROW)
-            asked.columns.update(dict.fromkeys(stored))
-            asked.lookup_keys |= lookup_keys
-            asked.reads |= reads
+            requested.columns.update(dict.fromkeys(stored))
+            requested.lookup_keys |= lookup_keys
+            requested.reads |= reads
     return found
 
 
 def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedRequests]:
     """The requests of queries as a commit records them."""
     upstreams = reading.upstreams
-    asked = requested_by(nodes, {source: one.key for source, one in upstreams.items()}, upstreams)
+    requested = requested_by(nodes, {source: one.key for source, one in upstreams.items()}, upstreams)
     return {
         upstreams[source].name: RecordedRequests(
             tuple(sorted(one.columns)),
             tuple(sorted((upstreams[other].name, column) for other, column in one.lookup_keys)),
         )
-        for source, one in asked.items()
+        for source, one in requested.items()
         if one.reads
     }
 
 
-def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRequests]:
+def expected_after_build(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRequests]:
     """The requests that refreshes of a model will make after its build, if all upstreams change a little.
 
     Empty if there is no plan for that. The commits of later refreshes record the actual requests.
@@ -135,18 +135,18 @@ def recorded_in(history: Iterable[SnapshotLike], catalog: str) -> dict[Name, Rec
 
 
 def record_requests(
-    told: Mapping[Name, RecordedRequests], before: Mapping[Name, RecordedRequests] | None = None
+    requests: Mapping[Name, RecordedRequests], before: Mapping[Name, RecordedRequests] | None = None
 ) -> dict[str, str]:
     """The property of a commit: all requests so far, unless they are already recorded.
 
     :param before: the recorded requests; ``None`` if they are of another query.
     """
-    every = dict(told) if before is None else {**before}
-    for name, one in told.items() if before is not None else ():
+    every = dict(requests) if before is None else {**before}
+    for name, one in requests.items() if before is not None else ():
         every[name] = every[name].joined(one) if name in every else one
     if every == (before or {}):
         return {}
-    said = [
+    listed = [
         {
             "table": [name.schema, name.identifier],
             "columns": one.columns,
@@ -154,4 +154,4 @@ def record_requests(
         }
         for name, one in sorted(every.items())
     ]
-    return {PROPERTY_REQUESTED: json.dumps(said, separators=(",", ":"))}
+    return {PROPERTY_REQUESTED: json.dumps(listed, separators=(",", ":"))}

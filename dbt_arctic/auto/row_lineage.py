@@ -13,7 +13,7 @@ _WRITERS = ("spark.app.id", "flink.job-id", "trino_query_id", "kafka.connect.")
 """Properties of commits whose engines write rows that get the commit's sequence number."""
 
 
-def tells_rows(state: TableState, before: int, now: int) -> bool:
+def shows_added_rows(state: TableState, before: int, now: int) -> bool:
     """Whether rows were only added since a version, and their sequence numbers show which ones."""
     if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
         return False

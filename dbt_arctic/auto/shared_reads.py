@@ -22,12 +22,12 @@ from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.key_ranges import hull
-from dbt_arctic.store.row_cache import Foreseen, SharedRows
+from dbt_arctic.store.row_cache import ExpectedRows, SharedRows
 
 SIDE = quote("_arctic_side")
 """-1: a row of the old state; 1: a row of the new state; 0: an unchanged row."""
 
-_KEY = quote("_arctic_met")
+_KEY = quote("_arctic_lookup")
 _OF_SIDE: Mapping[State, str] = {
     "minus": f"{SIDE} = -1",
     "plus": f"{SIDE} = 1",
@@ -36,7 +36,7 @@ _OF_SIDE: Mapping[State, str] = {
     "lookup_new": f"{SIDE} >= 0",
 }
 _COMPARED: tuple[State, ...] = ("minus", "plus")
-_NARROW, _SMALL = 32, 256
+_MAX_COLUMNS, _MAX_ROW_BYTES = 32, 256
 """The most columns, and bytes per row, for which all columns are cached, so that the next model finds its
 columns."""
 
@@ -49,17 +49,17 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
     if context.shared is None:
         return plan
     upstreams = dict(plan.reading.upstreams)
-    read = {source: one for source, one in upstreams.items() if _is_found_by_reading(one)}
+    read = {source: one for source, one in upstreams.items() if _requires_old_state(one)}
     keys = {source: one.key for source, one in read.items()}
-    meet = [source for source, one in read.items() if one.was is not None]
-    for source, asked in sorted(requested_by(plan.nodes, keys, meet).items()):
-        if asked.reads:
+    by_lookup = [source for source, one in read.items() if one.was is not None]
+    for source, requested in sorted(requested_by(plan.nodes, keys, by_lookup).items()):
+        if requested.reads:
             one = read[source]
-            foresee = partial(_foreseen, context, target, plan, one)
+            expect = partial(_expected, context, target, plan, one)
             states = (
-                _of_keyed(context, context.shared, one, asked, upstreams, foresee)
+                _of_keyed(context, context.shared, one, requested, upstreams, expect)
                 if one.key
-                else _of_compared(context, context.shared, one, asked, foresee)
+                else _of_compared(context, context.shared, one, requested, expect)
             )
             upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
@@ -69,7 +69,7 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
     return replace(plan, header=header)
 
 
-def _foreseen(context: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
+def _expected(context: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> ExpectedRows | None:
     if context.alongside is None:
         return None
     known = {
@@ -80,10 +80,10 @@ def _foreseen(context: Context, target: Name, plan: RefreshPlan, upstream: Upstr
     if found is None:
         return None
     columns, keys = found
-    return Foreseen(columns, _queries(upstream, keys) if upstream.was is not None else {})
+    return ExpectedRows(columns, _queries(upstream, keys) if upstream.was is not None else {})
 
 
-def _is_found_by_reading(upstream: Upstream) -> bool:
+def _requires_old_state(upstream: Upstream) -> bool:
     """Whether the old rows of changed keys require a read of the table at its old state."""
     return "minus" in upstream.states and not upstream.images
 
@@ -92,16 +92,18 @@ def _of_keyed(
     context: Context,
     shared: SharedRows,
     upstream: Upstream,
-    asked: RequestedStates,
+    requested: RequestedStates,
     upstreams: Mapping[str, Upstream],
-    foresee: Callable[[], Foreseen | None],
+    expect: Callable[[], ExpectedRows | None],
 ) -> dict[State, str]:
-    narrow = (
-        len(upstream.columns) <= _NARROW and upstream.row_bytes is not None and upstream.row_bytes <= _SMALL
+    caches_all_columns = (
+        len(upstream.columns) <= _MAX_COLUMNS
+        and upstream.row_bytes is not None
+        and upstream.row_bytes <= _MAX_ROW_BYTES
     )
-    columns = [name for name, _ in upstream.columns] if narrow else [*asked.columns]
+    columns = [name for name, _ in upstream.columns] if caches_all_columns else [*requested.columns]
     lookup_keys = _queries(
-        upstream, [(upstreams[source], name) for source, name in sorted(asked.lookup_keys)]
+        upstream, [(upstreams[source], name) for source, name in sorted(requested.lookup_keys)]
     )
 
     def rows(columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
@@ -109,14 +111,14 @@ def _of_keyed(
         return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, lookup_keys)}\n)"
 
     relation = shared.kept(
-        upstream.states["minus"], columns, lookup_keys, rows, partial(make_view, context), foresee
+        upstream.states["minus"], columns, lookup_keys, rows, partial(make_view, context), expect
     )
     if relation is None:
         return {}
-    listed = quote_all(asked.columns) if asked.columns else "1"
-    states = [state for state in _OF_SIDE if asked.lookup_keys or not state.startswith("met")]
+    listed = quote_all(requested.columns) if requested.columns else "1"
+    states = [state for state in _OF_SIDE if requested.lookup_keys or not state.startswith("lookup")]
     found = {state: f"SELECT {listed} FROM {relation}\nWHERE {_OF_SIDE[state]}" for state in states}
-    shown = "".join(f"{quote(column)}, " for column in asked.columns)
+    shown = "".join(f"{quote(column)}, " for column in requested.columns)
     sign = f"{SIDE} AS {quote(SIGN_OF_ROW)}"
     return {**found, "weighted": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
 
@@ -132,7 +134,7 @@ def _rows(upstream: Upstream, columns: Sequence[str], lookup_keys: Mapping[str, 
     """Changed rows of both states, and unchanged rows that match keys. Columns: these, and ``SIDE``."""
     shown = "".join(f"{quote(column)}, " for column in columns)
     if lookup_keys:
-        old = f"SELECT {shown}{SIDE}\nFROM (\n{_as_it_was(upstream, lookup_keys)}\n)"
+        old = f"SELECT {shown}{SIDE}\nFROM (\n{_old_rows(upstream, lookup_keys)}\n)"
     else:
         old = f"SELECT {shown}-1 AS {SIDE}\nFROM (\n{upstream.states['minus']}\n)"
     return f"{old}\nUNION ALL\nSELECT {shown}1 AS {SIDE}\nFROM (\n{upstream.states['plus']}\n)"
@@ -142,12 +144,14 @@ def _keys(upstream: Upstream, column: str) -> str:
     return f"SELECT {quote(column)} AS {_KEY}\nFROM (\n{upstream.states['keys']}\n)"
 
 
-def _as_it_was(upstream: Upstream, lookup_keys: Mapping[str, ValueRange | None]) -> str:
+def _old_rows(upstream: Upstream, lookup_keys: Mapping[str, ValueRange | None]) -> str:
     """The old rows of changed keys and of the keys that look up rows."""
     assert upstream.was is not None
     first, keys = upstream.key[0], upstream.states["keys"]
-    met = "\nUNION ALL\n".join(lookup_keys)
-    old = upstream.was.rows(f"SELECT /*+ BROADCAST */ {_KEY} AS {quote(first)}\nFROM (\n{met}\n)", [first])
+    lookups = "\nUNION ALL\n".join(lookup_keys)
+    old = upstream.was.rows(
+        f"SELECT /*+ BROADCAST */ {_KEY} AS {quote(first)}\nFROM (\n{lookups}\n)", [first]
+    )
     range_ = hull(list(lookup_keys.values()))
     between = f"\nWHERE {range_.holds(f'm.{quote(first)}')}" if range_ else ""
     return f"""\
@@ -168,11 +172,11 @@ def _of_compared(
     context: Context,
     shared: SharedRows,
     upstream: Upstream,
-    asked: RequestedStates,
-    foresee: Callable[[], Foreseen | None],
+    requested: RequestedStates,
+    expect: Callable[[], ExpectedRows | None],
 ) -> dict[State, str]:
     """For a table without a key, both states are compared to find the rows that it lost and gained."""
-    columns = [*asked.columns] or [name for name, _ in upstream.columns]
+    columns = [*requested.columns] or [name for name, _ in upstream.columns]
     listed = quote_all(columns)
     found: dict[State, str] = {}
     for state in _COMPARED:
@@ -183,7 +187,7 @@ def _of_compared(
         ) -> str:
             return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
 
-        relation = shared.kept(rows, columns, {}, selected, partial(make_view, context), foresee)
+        relation = shared.kept(rows, columns, {}, selected, partial(make_view, context), expect)
         found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
     minus, plus = found["minus"], found["plus"]
     return {

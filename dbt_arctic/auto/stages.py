@@ -198,7 +198,7 @@ def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
 
 def size_stage(state: StatePlan) -> Stage | None:
     """The query for the row count of an auxiliary view; ``None`` if metadata shows that it is small."""
-    size = state.split.size
+    size = state.view.size
     if size is None:
         return None
     purpose = "how many rows the state would have"
@@ -239,10 +239,10 @@ def _by_keys(plan: ByKeys) -> list[Stage]:
 def _share(plan: ByKeys) -> float:
     """The share of the stored keys above which the whole query is run."""
     rows = plan.stored_rows
-    is_small = rows is not None and rows <= FEW_ROWS
+    has_few_rows = rows is not None and rows <= FEW_ROWS
     # A configured share also applies to few rows.
     is_default = plan.full_refresh_above == KeyedConfig.full_refresh_above
-    return math.inf if is_small and is_default else plan.full_refresh_above
+    return math.inf if has_few_rows and is_default else plan.full_refresh_above
 
 
 def _too_many(full_above: float) -> Decide:
@@ -315,7 +315,7 @@ def _by_sums(plan: BySums) -> list[Stage]:
                 lambda found: changes_sql(sums, plan.sources, relations(found), ranges(found)),
             )
         )
-        if sums.new_extremes is not None and plan.extremes_asked:
+        if sums.new_extremes is not None and plan.recompute_reason:
             found.append(_extremes(plan))
     return [*found, *_values(plan)]
 

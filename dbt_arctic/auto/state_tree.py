@@ -35,7 +35,7 @@ def shown_states(catalog: CatalogReader, name: Name, plan: RefreshPlan) -> list[
     while isinstance(plan, OverState):
         state = plan.state
         reads = tuple(one.name.dotted for one in state.plan.reading.upstreams.values())
-        shown.append(ShownState(state.name, state.split.key, reads, state.plan.action))
+        shown.append(ShownState(state.name, state.view.key, reads, state.plan.action))
         plan = plan.first
     # A build may make others, which depend on the columns of the first one.
     for table in find_states(catalog, name)[len(shown) :] if shown and shown[0].action != "build" else ():

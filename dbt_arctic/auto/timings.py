@@ -25,28 +25,28 @@ Strategy = Literal["incremental", "full"]
 _UNKNOWN = -1
 """The value of an unknown number in the property."""
 
-_WORTH_S = 5.0
+_MIN_SECONDS = 5.0
 """A faster refresh runs as planned: there is little to gain, and timings vary more than they differ."""
 _SLOWER = 1.3
-_ALIKE = 2
+_COMPARABLE = 2
 """The factor of changed rows up to which an earlier duration is still comparable."""
-_LITTLE = 0.1
+_MAX_LOSS = 0.1
 """The share of the time of full refreshes that an attempt may lose."""
 _RECENT = 5
 """The number of refreshes of each strategy that are considered."""
 
-_LATE = ("guard", "many-keys", "extreme", "failed")
+_LATE_REASONS = ("guard", "many-keys", "extreme", "failed")
 """Codes of full refreshes that began as incremental ones, and may do so again for the same cause."""
-_OTHERWISE = ("", "changed-sql", "first-plan", "without-state")
+_NEW_START = ("", "changed-sql", "first-plan", "without-state")
 """Codes of full refreshes that began something new. A build has none."""
-_TRIES = 16
+_MAX_INTERVAL = 16
 """At least one of this many refreshes tries to be incremental, or to continue from stored sums."""
 
-ASKED = "extreme"
+RECOMPUTED = "extreme"
 """Of an incremental refresh: a group had lost its MIN or MAX value and had to be recomputed."""
-ASKED_AT_ONCE = "extreme-before"
+RECOMPUTED_AT_ONCE = "extreme-before"
 """Of an incremental refresh: this was expected, so the group was recomputed at once."""
-_SUFFICED = 4
+_MIN_SUFFICIENT = 4
 """After this many refreshes in a row for which stored extremes sufficed, the next one assumes that they do.
 """
 
@@ -64,7 +64,7 @@ class Took:
     """One refresh.
 
     :param changed: the number of changed rows of upstreams; ``None`` if unknown.
-    :param reason: the code of a full refresh, or one of ``ASKED``; empty if none was recorded.
+    :param reason: the code of a full refresh, or one of ``RECOMPUTED``; empty if none was recorded.
     """
 
     strategy: Strategy
@@ -75,8 +75,8 @@ class Took:
 
 def note(strategy: Strategy, began_ms: int, changed: int | None = None, reason: str = "") -> dict[str, str]:
     """The property of a refresh's commit."""
-    said = {"strategy": strategy, "began": began_ms, "changed": _UNKNOWN if changed is None else changed}
-    return {PROPERTY_REFRESH: json.dumps({**said, "reason": reason} if reason else said)}
+    recorded = {"strategy": strategy, "began": began_ms, "changed": _UNKNOWN if changed is None else changed}
+    return {PROPERTY_REFRESH: json.dumps({**recorded, "reason": reason} if reason else recorded)}
 
 
 def timings(history: Iterable[Timed]) -> list[Took]:
@@ -86,13 +86,13 @@ def timings(history: Iterable[Timed]) -> list[Took]:
     """
     found = []
     for commit in history:
-        told = commit.summary.get(PROPERTY_REFRESH)
-        if told is not None:
-            said = json.loads(told)
-            seconds = max(0, commit.timestamp_ms - int(said["began"])) / 1000
+        text = commit.summary.get(PROPERTY_REFRESH)
+        if text is not None:
+            recorded = json.loads(text)
+            seconds = max(0, commit.timestamp_ms - int(recorded["began"])) / 1000
             # A commit of an older version has no reason.
-            changed = None if said["changed"] == _UNKNOWN else int(said["changed"])
-            found.append(Took(said["strategy"], seconds, changed, said.get("reason", "")))
+            changed = None if recorded["changed"] == _UNKNOWN else int(recorded["changed"])
+            found.append(Took(recorded["strategy"], seconds, changed, recorded.get("reason", "")))
     return found
 
 
@@ -109,17 +109,17 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
     late: list[Took] = []
     at_once: list[Took] = []
     for one in took:
-        if one.strategy != "full" or one.reason in _OTHERWISE:
+        if one.strategy != "full" or one.reason in _NEW_START:
             break
-        if one.reason in _LATE:
+        if one.reason in _LATE_REASONS:
             late.append(one)
         elif one.reason == "found-late" and not late:
             at_once.append(one)
     if not late or not _may_be_late_again(late[0], changed, guarded):
         return None
-    if min(one.seconds for one in [*at_once, *late][:_RECENT]) < _WORTH_S:
+    if min(one.seconds for one in [*at_once, *late][:_RECENT]) < _MIN_SECONDS:
         return None
-    if len(at_once) >= min(2 ** (len(late) - 1), _TRIES) - 1:
+    if len(at_once) >= min(2 ** (len(late) - 1), _MAX_INTERVAL) - 1:
         return None
     return Reason(
         "found-late",
@@ -137,8 +137,8 @@ def looks_first(took: Sequence[Took]) -> bool:
 
     :param took: earlier refreshes, newest first.
     """
-    last = [one for one in took if one.strategy == "incremental"][:_SUFFICED]
-    return len(last) < _SUFFICED or any(one.reason in (ASKED, ASKED_AT_ONCE) for one in last)
+    last = [one for one in took if one.strategy == "incremental"][:_MIN_SUFFICIENT]
+    return len(last) < _MIN_SUFFICIENT or any(one.reason in (RECOMPUTED, RECOMPUTED_AT_ONCE) for one in last)
 
 
 def computes_at_once(took: Sequence[Took]) -> bool:
@@ -151,13 +151,13 @@ def computes_at_once(took: Sequence[Took]) -> bool:
     """
     late = at_once = 0
     for one in took:
-        if one.strategy != "incremental" or one.reason not in (ASKED, ASKED_AT_ONCE):
+        if one.strategy != "incremental" or one.reason not in (RECOMPUTED, RECOMPUTED_AT_ONCE):
             break
-        if one.reason == ASKED:
+        if one.reason == RECOMPUTED:
             late += 1
         elif not late:
             at_once += 1
-    return at_once < min(1 << late, _TRIES) - 1
+    return at_once < min(1 << late, _MAX_INTERVAL) - 1
 
 
 def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
@@ -184,24 +184,24 @@ def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
     :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     """
     # A late full refresh includes the time of the failed attempt.
-    in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE]
+    in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE_REASONS]
     in_full = in_full or [one for one in took if one.strategy == "full"]
     incremental = [one for one in took if one.strategy == "incremental"]
-    alike = [
+    comparable = [
         one
         for one in incremental
-        if one.changed is None or changed is None or changed <= _ALIKE * one.changed
+        if one.changed is None or changed is None or changed <= _COMPARABLE * one.changed
     ]
     full = min((one.seconds for one in in_full[:_RECENT]), default=0.0)
     expected = min(
-        [_scaled(one, changed) for one in alike[:_RECENT]]
+        [_scaled(one, changed) for one in comparable[:_RECENT]]
         or [one.seconds for one in incremental[:_RECENT]]
         or [0.0]
     )
-    if full < _WORTH_S or expected <= _SLOWER * full:
+    if full < _MIN_SECONDS or expected <= _SLOWER * full:
         return None
     since = len(list(takewhile(lambda one: one.reason == "slower", took)))
-    if expected - full <= since * full * _LITTLE:
+    if expected - full <= since * full * _MAX_LOSS:
         return None
     return Reason(
         "slower",

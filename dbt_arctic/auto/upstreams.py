@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from dbt_arctic.auto.row_lineage import tells_rows
+from dbt_arctic.auto.row_lineage import shows_added_rows
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
@@ -215,14 +215,14 @@ def _keyed(
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
     # The rows of expired commits are still in the table, but their number is unknown.
-    told = len(commits) == len(log.transactions)
+    is_complete = len(commits) == len(log.transactions)
     return replace(
-        made(True, rows=rows - (of_images or 0) if told else None),
+        made(True, rows=rows - (of_images or 0) if is_complete else None),
         ranges=ranges,
         images=imaged,
         logged=True,
         was=None if imaged else Was(table, before, known, then),
-        counted=told and single and of_images is not None,
+        counted=is_complete and single and of_images is not None,
     )
 
 
@@ -267,8 +267,14 @@ def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]
     """The states if only the two states themselves are known, and are compared."""
     minus, plus = _without(old, new, types), _without(new, old, types)
     changed = f"({minus})\nUNION ALL\n({plus})"
-    told = weighted_changes_sql(minus, plus, quote_all(types))
-    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed, "weighted": told}
+    weighted = weighted_changes_sql(minus, plus, quote_all(types))
+    found: dict[State, str] = {
+        "old": old,
+        "minus": minus,
+        "plus": plus,
+        "changed": changed,
+        "weighted": weighted,
+    }
     if key:
         found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
     return found
@@ -360,12 +366,12 @@ def _plain(
         return made(True, f"its snapshot {before} was expired")
     present = catalog.columns_at(name.schema, name.identifier, before)
     old = plain_at(name, today, present, before)
-    if now is not None and types.keys() <= present.keys() and tells_rows(state, before, now):
+    if now is not None and types.keys() <= present.keys() and shows_added_rows(state, before, now):
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
         plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
         nothing = f"{new}\nWHERE false"
-        told = weighted_changes_sql(nothing, plus, quote_all(types))
-        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "weighted": told})
+        weighted = weighted_changes_sql(nothing, plus, quote_all(types))
+        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "weighted": weighted})
         return made(True)
     states.update(_compared(old, new, types, ()))
     return made(True)

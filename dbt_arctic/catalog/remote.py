@@ -79,7 +79,7 @@ class RemoteCatalog:
         return self._by_sql.has_views()
 
     def list_schemas(self) -> list[str]:
-        with self._asking() as catalog:
+        with self._opened_catalog() as catalog:
             return sorted(".".join(namespace) for namespace in catalog.list_namespaces())
 
     def list_names(self, schema: str) -> list[RelationEntry]:
@@ -99,7 +99,7 @@ class RemoteCatalog:
         exist."""
         from pyiceberg.exceptions import NoSuchNamespaceError
 
-        with self._asking() as catalog:
+        with self._opened_catalog() as catalog:
             try:
                 tables = [name[-1] for name in catalog.list_tables((schema,))]
                 views = [] if self._views_by_sql else [name[-1] for name in catalog.list_views((schema,))]
@@ -134,7 +134,7 @@ class RemoteCatalog:
         from pydantic import ValidationError as UnknownToPydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
 
-        with self._asking() as catalog:
+        with self._opened_catalog() as catalog:
             try:
                 view = catalog.load_view((schema, name))
             except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
@@ -195,7 +195,7 @@ class RemoteCatalog:
         return table_rows(self._name, schema, name, table, columns, snapshot_id)
 
     def list_files(self, folder: str) -> list[ListedFile]:
-        with self._asking() as catalog:
+        with self._opened_catalog() as catalog:
             properties = dict(catalog.properties)
         return list_files(folder, properties)
 
@@ -203,7 +203,7 @@ class RemoteCatalog:
         from pydantic import ValidationError as UnknownToPydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 
-        with self._asking() as catalog:
+        with self._opened_catalog() as catalog:
             try:
                 return catalog.load_table((schema, name))
             except (NoSuchTableError, NoSuchNamespaceError):
@@ -219,7 +219,7 @@ class RemoteCatalog:
         return self._tables.get((schema, name, table.metadata_location), read)
 
     @contextmanager
-    def _asking(self) -> Iterator[Catalog]:
+    def _opened_catalog(self) -> Iterator[Catalog]:
         """Open the catalog, and convert all failures (network, login, client) to one kind of error."""
         try:
             with self._alone:

@@ -114,7 +114,7 @@ def requoted(described: str) -> str:
     read = _read(described, 0)
     if read is None or read[1] != len(described):
         raise StatementError(
-            "The type of a column cannot be told from what Spark says of it.",
+            "The type of a column cannot be determined from Spark's description of it.",
             where=described,
             why="the name of a field inside it has characters that have a meaning in a type",
             fix="rename the field: ALTER TABLE ... RENAME COLUMN",

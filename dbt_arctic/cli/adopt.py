@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import asking_options, json_option, project_options
+from dbt_arctic.cli.options import confirmation_options, json_option, project_options
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.keyed.names import Name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--key", "keys", multiple=True, metavar="COLUMN", help="A key column. Repeatable, in the key's order."
 )
 @click.option("--undo", is_flag=True, help="Convert a keyed table back to a plain table.")
-@asking_options
+@confirmation_options
 @json_option
 @project_options
 @click.pass_context
@@ -55,20 +55,20 @@ def adopt(
             if not yes and not click.confirm(question, err=as_json):
                 context.exit(1)
             release(operator.context, name)
-            _tell(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
+            _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
         begun = adopting.find_unfinished(operator.catalog, name) if dry_run else None
         if begun is not None:
-            told = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
-            _tell(
+            result = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
+            _print_result(
                 as_json,
-                told,
+                result,
                 f"The adoption of {name} was interrupted; run without --dry-run to complete it.",
             )
             return
         shown = adopting.finish_adoption(operator.context, name)
         if shown is not None:
-            _tell(
+            _print_result(
                 as_json,
                 {"table": name.dotted, "keyed": True, "key": list(shown.key)},
                 f"The interrupted adoption of {name} is complete; it is a keyed table now.",
@@ -100,7 +100,7 @@ def _adopt(
         context.exit(1)
     with progress(f"adopt {name}", quiet=as_json) as bar:
         adopting.adopt(watched(operator.context, bar), plan)
-    _tell(
+    _print_result(
         as_json,
         _as_json(plan, True),
         f"{name} is a keyed table with the key {', '.join(plan.table.key)}.\nIts model: {_config(plan)}",
@@ -118,7 +118,7 @@ def _config(plan: Adoption) -> str:
     return "config(" + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ")"
 
 
-def _tell(as_json: bool, value: dict[str, Any], text: str) -> None:
+def _print_result(as_json: bool, value: dict[str, Any], text: str) -> None:
     if as_json:
         print_json(value)
     else:

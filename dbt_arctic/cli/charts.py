@@ -1,6 +1,6 @@
 """Draws the charts of a report with Vega-Lite: static SVG without scripts, in the page's colours.
 
-A chart is a value with a title, a description and its SVG. This module does not know the source of the data.
+A chart is a value with a title, a caption and its SVG. This module does not know the source of the data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Chart:
     """
 
     title: str
-    told: str
+    caption: str
     svg: str
     legend: Sequence[tuple[str, str]] = ()
 
@@ -49,30 +49,34 @@ class Artist:
     until_ms: int
     _colours: dict[str, str] = field(default_factory=dict)
 
-    def lines(self, title: str, told: str, rows: Sequence[Row], *, format: str, steps: bool = True) -> Chart:
+    def lines(
+        self, title: str, caption: str, rows: Sequence[Row], *, format: str, steps: bool = True
+    ) -> Chart:
         """Add a line chart.
 
         :param steps: draw steps; otherwise interpolate linearly. ``None`` is a gap.
         """
         interpolate = "step-after" if steps else "linear"
         mark = {"type": "line", "interpolate": interpolate, "strokeWidth": 2, "clip": True}
-        return self._chart(title, told, rows, mark, x=self._time(), y=_number(format))
+        return self._chart(title, caption, rows, mark, x=self._time(), y=_number(format))
 
-    def columns(self, title: str, told: str, rows: Sequence[Row], *, unit: Mapping[str, Any]) -> Chart:
+    def columns(self, title: str, caption: str, rows: Sequence[Row], *, unit: Mapping[str, Any]) -> Chart:
         """Add stacked columns per unit of time (Vega-Lite's ``timeUnit``)."""
         mark = {"type": "bar", "stroke": "var(--card)", "strokeWidth": 1, "clip": True}
         at = {**self._time(), "timeUnit": unit}
-        return self._chart(title, told, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
+        return self._chart(title, caption, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
 
-    def dots(self, title: str, told: str, rows: Sequence[Row]) -> Chart:
-        """Add one dot per row. Its size shows ``value``, and its tooltip is ``told``."""
+    def dots(self, title: str, caption: str, rows: Sequence[Row]) -> Chart:
+        """Add one dot per row. Its size shows ``value``, and its tooltip is ``description``."""
         mark = {"type": "circle", "opacity": 0.85}
         scale = {"rangeMin": 50, "rangeMax": 400}
         size = {"field": "value", "type": "quantitative", "scale": scale, "legend": None}
         place = _named_rows(grid=True)
-        return self._chart(title, told, rows, mark, x=self._time(), y=place, size=size, description=_TOLD)
+        return self._chart(
+            title, caption, rows, mark, x=self._time(), y=place, size=size, description=_DESCRIPTION
+        )
 
-    def spans(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
+    def spans(self, title: str, caption: str, rows: Sequence[Row], *, format: str) -> Chart:
         """Add a line from ``before`` to a dot at ``value`` for each row."""
         x = _number(format)
         rule = {
@@ -81,20 +85,20 @@ class Artist:
         }
         dot = {
             "mark": {"type": "circle", "size": 110, "opacity": 1},
-            "encoding": {"x": x, "description": _TOLD},
+            "encoding": {"x": x, "description": _DESCRIPTION},
         }
-        return self._chart(title, told, rows, layer=[rule, dot], y={**_named_rows(), "sort": None})
+        return self._chart(title, caption, rows, layer=[rule, dot], y={**_named_rows(), "sort": None})
 
-    def bars(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
+    def bars(self, title: str, caption: str, rows: Sequence[Row], *, format: str) -> Chart:
         """Add one horizontal bar per row."""
         mark = {"type": "bar", "cornerRadiusEnd": 3}
         place = {**_named_rows(), "sort": "-x"}
-        return self._chart(title, told, rows, mark, x=_number(format), y=place, description=_TOLD)
+        return self._chart(title, caption, rows, mark, x=_number(format), y=place, description=_DESCRIPTION)
 
     def _chart(
         self,
         title: str,
-        told: str,
+        caption: str,
         rows: Sequence[Row],
         mark: Mapping[str, Any] | None = None,
         layer: Sequence[Any] = (),
@@ -112,7 +116,7 @@ class Artist:
             height = max(HEIGHT, 50 + 22 * len({row["row"] for row in rows}))
         drawn: dict[str, Any] = {"mark": mark} if mark else {"layer": layer}
         svg = _draw({"data": {"values": list(rows)}, "encoding": encoding, "height": height, **drawn})
-        return Chart(title, told, svg, list(colours.items()))
+        return Chart(title, caption, svg, list(colours.items()))
 
     def _colours_of(self, names: Iterable[str]) -> dict[str, str]:
         """Keep each name's colour, unless another name of this chart has it; then use the next free one."""
@@ -138,7 +142,7 @@ class Artist:
         }
 
 
-_TOLD = {"field": "told", "type": "nominal"}
+_DESCRIPTION = {"field": "description", "type": "nominal"}
 
 
 def _number(format: str) -> dict[str, Any]:

@@ -48,16 +48,18 @@ def check(
     click.echo(f"seed {chosen}", err=True)
     with operating(target, "check") as operator, progress("check on a copy") as bar:
 
-        def tell(text: str) -> None:
+        def report_progress(text: str) -> None:
             bar.echo(text, err=True)
             bar.now(text)
 
-        found = check_project(operator, target, Checks(select, automatic, rounds, chosen, keep), tell)
+        found = check_project(
+            operator, target, Checks(select, automatic, rounds, chosen, keep), report_progress
+        )
     for model, ways in sorted(found.refreshes.items()):
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
         click.echo(f"round {number}: {model} differs in {count} rows")
-    for model, (count, why) in sorted(found.undetermined.items()):
+    for model, (count, why) in sorted(found.nondeterministic.items()):
         click.echo(f"{model} differs in {count} rows, because its query is not deterministic ({why})")
     for model, why in sorted(found.not_compared.items()):
         click.echo(f"{model} was not compared: {why}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import (
-    asking_options,
     chosen_schemas,
+    confirmation_options,
     duration_ms,
     json_option,
     project_options,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--files-older-than", default="3d", callback=duration_ms, help="Keep younger files; at least 24h [3d]."
 )
-@asking_options
+@confirmation_options
 @json_option
 @project_options
 @click.pass_context
@@ -84,18 +84,18 @@ def clean(
             context.exit(1)
         with progress("clean", found.count, as_json) as bar:
 
-            def told(removal: Removal, done: bool) -> None:
+            def report(removal: Removal, done: bool) -> None:
                 bar.echo(f"{'removed' if done else 'kept   '}  {removal.what}", err=as_json)
                 bar.advance()
 
-            gone = remove(operator.context, target.credentials.database, found.removals, retention, told)
+            count = remove(operator.context, target.credentials.database, found.removals, retention, report)
             for one in found.orphans:
                 bar.now(one.table.dotted, counted(len(one.files), "file"))
                 remove_orphans(operator.context, one, files_older_than)
                 bar.echo(f"removed  {_described(one)}", err=as_json)
                 bar.advance()
-                gone += 1
-    click.echo(f"{counted(gone, 'item')} removed.", err=as_json)
+                count += 1
+    click.echo(f"{counted(count, 'item')} removed.", err=as_json)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,13 @@ from dbt_arctic.cli.options import (
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.cli.status import look_at
-from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
+from dbt_arctic.compaction.plan import (
+    Kind,
+    Operation,
+    most_valuable_first,
+    requested_operation,
+    shown_seconds,
+)
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, run_operations
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.maintenance.overview import Seen
@@ -82,7 +88,7 @@ def compact(
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
             bar.now(*next(coming))
 
-            def told(one: Done) -> None:
+            def report(one: Done) -> None:
                 bar.echo(described(one), err=as_json)
                 bar.advance(one.operation.cost_s)
                 bar.now(*next(coming))
@@ -92,7 +98,7 @@ def compact(
                 operations,
                 None if budget is None else budget / 1000,
                 trim_grace / 1000,
-                told,
+                report,
             )
             bar.now("recording the operations")
             own, kept_s = operator.name("any"), operator.operations_kept_s
@@ -126,7 +132,9 @@ def _planned(operator: Operator, found: list[Seen], kind: Kind | None) -> list[O
     if broken:
         raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify")
     return [
-        asked_for(kind, seen.status, operator.compaction_of(seen.name, seen.status.table is not None))
+        requested_operation(
+            kind, seen.status, operator.compaction_of(seen.name, seen.status.table is not None)
+        )
         for seen in found
         if seen.status
     ]
@@ -170,8 +178,8 @@ def described(done: Done) -> str:
     if done.outcome == OVER_BUDGET:
         return f"{what}: {OVER_BUDGET}, still due"
     detail = f" ({done.detail})" if done.detail and done.outcome != FAILED else ""
-    told = f"{what}: {done.outcome}{detail}, {done.seconds:.1f} s"
-    return f"{told}\n{done.detail}" if done.outcome == FAILED else told
+    text = f"{what}: {done.outcome}{detail}, {done.seconds:.1f} s"
+    return f"{text}\n{done.detail}" if done.outcome == FAILED else text
 
 
 def _as_dict(done: Done) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import asking_options, json_option, project_options
+from dbt_arctic.cli.options import confirmation_options, json_option, project_options
 from dbt_arctic.cli.output import Kind, counted, print_json, print_table
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.maintenance import erase as erasing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="The value of one key column.")
 @click.option("--where", metavar="SQL", help="Erase the keys of all rows that match, in any version.")
 @click.option("--force", is_flag=True, help="Also remove savepoints, branches and leftovers with copies.")
-@asking_options
+@confirmation_options
 @json_option
 @project_options
 @click.pass_context
@@ -110,10 +110,10 @@ def _show_done(done: Erased) -> None:
             for side in done.sides
         ],
     )
-    for thing in done.removed:
-        click.echo(f"removed  {thing}")
-    for thing in done.left:
-        click.echo(f"!! not removed: {thing}")
+    for item in done.removed:
+        click.echo(f"removed  {item}")
+    for item in done.left:
+        click.echo(f"!! not removed: {item}")
     for consumer in done.going_on:
         click.echo(f"erase there too: {_described(consumer)}")
     for consumer in done.to_rebuild:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import (
-    asking_options,
     chosen_schemas,
+    confirmation_options,
     duration_ms,
     json_option,
     project_options,
@@ -22,7 +22,7 @@ from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire as let_go
 from dbt_arctic.maintenance.expire import plan_expiry
-from dbt_arctic.maintenance.expire_plan import LEAST_AGE_MS, ExpirePlan, shown_hold
+from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     metavar="TABLE",
     help="Keep no versions for this consumer; its next run reads all rows. Repeatable.",
 )
-@asking_options
+@confirmation_options
 @json_option
 @project_options
 @click.pass_context
@@ -66,7 +66,7 @@ def expire(
     """
     from dbt_arctic.adapter.operator import operating
 
-    if older_than < LEAST_AGE_MS:
+    if older_than < MIN_AGE_MS:
         raise click.BadParameter("at least 1h: an active run or reader may have pinned a younger version")
     with operating(target, "expire") as operator:
         names = _chosen(operator, tables, schemas, everything)
@@ -155,6 +155,6 @@ def _as_dict(plan: ExpirePlan) -> dict[str, Any]:
             {"table": side.name.dotted, "going": side.going, "staying": side.left} for side in plan.sides
         ],
         "held_back_by": [
-            {"who": hold.who, "why": hold.why, "since_ms": hold.since_ms} for hold in plan.holds
+            {"who": hold.holder, "why": hold.why, "since_ms": hold.since_ms} for hold in plan.holds
         ],
     }

@@ -62,11 +62,11 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("tables", nargs=-1, metavar="[TABLE]...")(schema_options(command))
 
 
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def confirmation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a command that shows what it will do and asks for confirmation."""
-    only_shown = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-    unasked = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-    return only_shown(unasked(command))
+    dry_run = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+    assume_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+    return dry_run(assume_yes(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

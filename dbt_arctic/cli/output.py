@@ -73,8 +73,8 @@ def operation_as_dict(operation: Operation) -> dict[str, Any]:
 
 def record_as_dict(record: Record) -> dict[str, Any]:
     """A finished operation, which is one row of the operations table, as JSON."""
-    told = asdict(record)
-    return {"at": shown_time(told.pop("at_ms")), **told}
+    entry = asdict(record)
+    return {"at": shown_time(entry.pop("at_ms")), **entry}
 
 
 def counted(number: int, what: str) -> str:

@@ -66,7 +66,7 @@ def reasons(entry: ModelPlan) -> list[str]:
     plan = entry.plan
     advised = {advice.reason.code for advice in entry.advice}
     if plan.action == "build" and not has_other_columns(plan):
-        found.append("full_refresh in its config" if entry.is_asked_for else "the table does not exist yet")
+        found.append("full_refresh in its config" if entry.is_requested else "the table does not exist yet")
     elif plan.reason is not None and plan.reason.code not in advised:
         found.append(f"{plan.reason.what} ({plan.reason.code})")
         if plan.reason.place:

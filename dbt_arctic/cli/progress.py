@@ -23,16 +23,16 @@ class Bar:
     _progress: Progress
     _task: TaskID
 
-    def now(self, what: str, told: str = "") -> None:
+    def now(self, what: str, detail: str = "") -> None:
         """Show the current step.
 
-        :param told: its size in a few words: rows, bytes, files.
+        :param detail: its size in a few words: rows, bytes, files.
         """
-        self._progress.update(self._task, description=what, told=told)
+        self._progress.update(self._task, description=what, detail=detail)
 
-    def tell(self, what: str, count: int) -> None:
+    def show_count(self, what: str, count: int) -> None:
         """Show how many items are done."""
-        self._progress.update(self._task, told=counted(count, what))
+        self._progress.update(self._task, detail=counted(count, what))
 
     def advance(self, by: float = 1.0) -> None:
         """Advance the bar."""
@@ -56,7 +56,7 @@ def progress(what: str, total: float | None = None, quiet: bool = False) -> Iter
     :param quiet: show no bar, because a program reads the output.
     """
     with _progress(Console(stderr=True), quiet or "CI" in os.environ) as shown:
-        yield Bar(shown, shown.add_task(what, total=total, told=""))
+        yield Bar(shown, shown.add_task(what, total=total, detail=""))
 
 
 def _progress(console: Console, off: bool) -> Progress:
@@ -64,7 +64,7 @@ def _progress(console: Console, off: bool) -> Progress:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[detail]}", markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -90,16 +90,18 @@ def watched(context: Context, bar: Bar) -> Context:
     return replace(context, run=run)
 
 
-def counting(count: Callable[[int], None], ask: Callable[[str], int | None]) -> Callable[[str], int | None]:
+def counting(
+    count: Callable[[int], None], function: Callable[[str], int | None]
+) -> Callable[[str], int | None]:
     """Wrap a function of a file path, such as the size lookup of ``verify``, to report the number of
     calls."""
-    asked = 0
+    calls = 0
 
     def counting_one(path: str) -> int | None:
-        nonlocal asked
-        asked += 1
-        if asked % 50 == 0:
-            count(asked)
-        return ask(path)
+        nonlocal calls
+        calls += 1
+        if calls % 50 == 0:
+            count(calls)
+        return function(path)
 
     return counting_one

@@ -22,7 +22,7 @@ from dbt_arctic.cli.status import as_dict
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.maintenance.expire_plan import shown_hold
-from dbt_arctic.maintenance.report import Report, gather
+from dbt_arctic.maintenance.report import Report, collect_report
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -64,7 +64,7 @@ def report(
     from dbt_arctic.cli.report_page import Page
 
     with operating(target, "report") as operator:
-        found = gather(
+        found = collect_report(
             replace(operator.context, catalog=Once(operator.catalog)),
             target.credentials.database,
             chosen_schemas(operator, schemas, everything),
@@ -122,15 +122,15 @@ def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
 
 def _table(found: Report, at: int) -> dict[str, Any]:
     seen = found.tables[at]
-    told = as_dict(seen, found.now_ms)
+    entry = as_dict(seen, found.now_ms)
     past = next((one for one in found.past if one.name == seen.name), None)
     if past is not None:
-        told["series"] = [{**asdict(point), "at_ms": shown_time(point.at_ms)} for point in past.points]
-        told["lag"] = [{"at": shown_time(lag.at_ms), "seconds": lag.seconds} for lag in past.lags]
-    return told
+        entry["series"] = [{**asdict(point), "at_ms": shown_time(point.at_ms)} for point in past.points]
+        entry["lag"] = [{"at": shown_time(lag.at_ms), "seconds": lag.seconds} for lag in past.lags]
+    return entry
 
 
 def _results(results: RunResults) -> dict[str, Any]:
-    told = asdict(results)
-    told["refreshes"] = [{**asdict(one), "reason": shareable(one.reason)} for one in results.refreshes]
-    return told
+    entry = asdict(results)
+    entry["refreshes"] = [{**asdict(one), "reason": shareable(one.reason)} for one in results.refreshes]
+    return entry

@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
     """The charts of a report, without those that have no data."""
-    artist = Artist(_first_moment(report), report.now_ms)
+    artist = Artist(_first_time(report), report.now_ms)
     found = []
     pending = _over_time(report, lambda point: point.pending_rows)
     if any(row["value"] for row in pending):
@@ -36,17 +36,17 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
         scaled = [
             {**row, "value": row["value"] if row["value"] is None else row["value"] / size} for row in behind
         ]
-        told = f"Age of the oldest upstream commit that was not yet read, in {unit}."
-        found.append(artist.lines("Lag", told, scaled, format="~s", steps=False))
+        description = f"Age of the oldest upstream commit that was not yet read, in {unit}."
+        found.append(artist.lines("Lag", description, scaled, format="~s", steps=False))
     if cost := _over_time(report, lambda point: point.read_cost):
-        told = "The cost of a read, relative to a read of freshly compacted files."
-        found.append(artist.lines("Read amplification", told, cost, format=".1~f"))
+        description = "The cost of a read, relative to a read of freshly compacted files."
+        found.append(artist.lines("Read amplification", description, cost, format=".1~f"))
     if report.operations:
-        told = "Compaction operations over time. A larger dot took longer."
-        found.append(artist.dots("Operations", told, _operations(report)))
+        description = "Compaction operations over time. A larger dot took longer."
+        found.append(artist.dots("Operations", description, _operations(report)))
     if gains := _gains(report):
-        told = "Read amplification before the newest operations, and after them (dot)."
-        found.append(artist.spans("Gain", told, gains, format=".1~f"))
+        description = "Read amplification before the newest operations, and after them (dot)."
+        found.append(artist.spans("Gain", description, gains, format=".1~f"))
     if files := _over_time(report, lambda point: point.files):
         found.append(artist.lines("Files", "Data files in base and change table.", files, format="~s"))
         size_of = _over_time(report, lambda point: point.size_bytes / MIB)
@@ -56,15 +56,17 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
         counts = [{"at": one.at_ms, "value": one.count, "name": one.kind} for one in report.writes]
         found.append(artist.columns("Commits", f"To all tables, {every}.", counts, unit=unit_of_time))
     if strategies := _strategies(report):
-        told = "Refreshes of automatic models. A larger dot took longer; skipped refreshes have no dot."
-        found.append(artist.dots("Strategies", told, strategies))
+        description = (
+            "Refreshes of automatic models. A larger dot took longer; skipped refreshes have no dot."
+        )
+        found.append(artist.dots("Strategies", description, strategies))
     if results is not None and results.refreshes:
-        told = f"Refresh strategy and seconds of each model in the last dbt {results.command}."
-        found.append(artist.bars("Refreshes", told, _refreshes(results), format="~s"))
+        description = f"Refresh strategy and seconds of each model in the last dbt {results.command}."
+        found.append(artist.bars("Refreshes", description, _refreshes(results), format="~s"))
     return found
 
 
-def _first_moment(report: Report) -> int:
+def _first_time(report: Report) -> int:
     """The time of the first data point, so that charts do not start with an empty period."""
     known = [point.at_ms for past in report.past for point in past.points]
     known += [one.at_ms for one in report.operations]
@@ -107,7 +109,7 @@ def _operations(report: Report) -> Rows:
             "row": _identifier(one.table_name),
             "name": FAILED if one.outcome == FAILED else one.kind,
             "value": one.seconds,
-            "told": f"{one.kind} of {one.table_name}: {one.outcome}, {one.seconds:.1f} s, {one.why}",
+            "description": f"{one.kind} of {one.table_name}: {one.outcome}, {one.seconds:.1f} s, {one.why}",
         }
         for one in report.operations
     ]
@@ -121,7 +123,7 @@ def _gains(report: Report) -> Rows:
             "name": one.kind,
             "before": one.read_cost_before,
             "value": one.read_cost_after,
-            "told": f"{one.read_cost_before:.1f} to {one.read_cost_after:.1f} in {one.seconds:.1f} s",
+            "description": f"{one.read_cost_before:.1f} to {one.read_cost_after:.1f} in {one.seconds:.1f} s",
         }
         for one in newest
     ]
@@ -137,7 +139,7 @@ def _strategies(report: Report) -> Rows:
             "row": one.name.identifier,
             "name": one.strategy,
             "value": one.seconds,
-            "told": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
+            "description": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
             + (f", {one.changed:,} changed rows" if one.changed is not None else ""),
         }
         for one in report.refreshes
@@ -152,7 +154,7 @@ def _refreshes(results: RunResults) -> Rows:
             "row": one.model,
             "value": one.seconds,
             "name": one.strategy or (one.status if one.status != "success" else "not automatic"),
-            "told": f"{one.model}: {one.strategy or one.status}, {one.seconds:.1f} s",
+            "description": f"{one.model}: {one.strategy or one.status}, {one.seconds:.1f} s",
         }
         for one in slowest
     ]

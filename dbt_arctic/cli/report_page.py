@@ -30,10 +30,10 @@ MOST_DUE = 10
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell; ``mood`` selects its colour."""
+    """A table cell. ``colour`` is a class of the style sheet."""
 
     text: str
-    mood: str = ""
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Card:
 
     label: str
     value: str
-    told: str = ""
-    mood: str = ""
+    detail: str = ""
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Page:
         since = self.report.since_ms
         return template.render(
             title=f"Keyed tables of {self.of}",
-            subtitle=f"{moment(since)} to {moment(self.report.now_ms)}, UTC",
+            subtitle=f"{minute_text(since)} to {minute_text(self.report.now_ms)}, UTC",
             cards=self.cards,
             first=[grid for grid in (self.due, self.held, self.unreadable) if grid is not None],
             charts=charts_of(self.report, self.results),
@@ -97,14 +97,14 @@ class Page:
         )
 
     @cached_property
-    def told(self) -> list[Seen]:
+    def readable(self) -> list[Seen]:
         """The tables that could be read."""
         return [seen for seen in self.report.tables if seen.status is not None]
 
     @property
     def cards(self) -> list[Card]:
         """The figures at the top of the page."""
-        statuses = [seen.status for seen in self.told if seen.status is not None]
+        statuses = [seen.status for seen in self.readable if seen.status is not None]
         pending = [one for one in statuses if one.pending.rows]
         slowest = max(statuses, key=lambda one: one.read_amplification, default=None)
         behind = self._furthest_behind()
@@ -115,7 +115,7 @@ class Page:
         return [
             Card(
                 "Tables",
-                f"{len(self.told):,}",
+                f"{len(self.readable):,}",
                 f"{sum(one.base.live_rows for one in statuses):,} rows, {size}",
             ),
             Card(
@@ -147,7 +147,7 @@ class Page:
     def _furthest_behind(self) -> tuple[str, str, str]:
         since = {
             seen.name: min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
-            for seen in self.told
+            for seen in self.readable
         }
         waiting = {name: at for name, at in since.items() if at is not None}
         if not waiting:
@@ -221,7 +221,7 @@ class Page:
                 Column("behind", "short"),
                 Column("due"),
             ),
-            [self._table_row(seen) for seen in self.told],
+            [self._table_row(seen) for seen in self.readable],
             "There are no tables yet.",
         )
 
@@ -262,7 +262,7 @@ class Page:
             ),
             [
                 [
-                    Cell(moment(one.at_ms)),
+                    Cell(minute_text(one.at_ms)),
                     Cell(one.kind),
                     Cell(_short(one.table_name)),
                     Cell(one.why),
@@ -328,10 +328,10 @@ def _before_and_after(one: Any) -> tuple[str, str]:
     )
 
 
-def moment(time_ms: int) -> str:
+def minute_text(time_ms: int) -> str:
     """A time in UTC, to the minute.
 
-    >>> moment(90_000)
+    >>> minute_text(90_000)
     '1970-01-01 00:01'
     """
     return f"{dt.datetime.fromtimestamp(time_ms / 1000, dt.timezone.utc):%Y-%m-%d %H:%M}"

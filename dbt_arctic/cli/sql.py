@@ -82,7 +82,7 @@ def _modify(
     if as_json:
         print_json(asdict(done))
     else:
-        click.echo(f"{done.table}: {told(done)}.")
+        click.echo(f"{done.table}: {counts_text(done)}.")
 
 
 def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bool) -> None:
@@ -98,10 +98,10 @@ def _use(target: Target, operator: Operator) -> None:
     operator.query(f"USE {quote(target.credentials.database)}.{quote(target.credentials.schema)}")
 
 
-def told(done: Modified) -> str:
+def counts_text(done: Modified) -> str:
     """The result of a statement in a few words.
 
-    >>> told(Modified("t", updated=1, inserted=0, deleted=2))
+    >>> counts_text(Modified("t", updated=1, inserted=0, deleted=2))
     '1 row updated, 2 rows deleted'
     """
     counts = {"updated": done.updated, "inserted": done.inserted, "deleted": done.deleted}

@@ -68,7 +68,7 @@ def verify(
                     operator.catalog,
                     inventory,
                     operator.context.now_ms(),
-                    counting(partial(bar.tell, "file"), size_of),
+                    counting(partial(bar.show_count, "file"), size_of),
                     operator.query if data else None,
                     only,
                 )

@@ -10,7 +10,7 @@ from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, MAX_BUCKETS
 
-LEAST_BUCKET_BYTES = 32 * MIB
+MIN_BUCKET_BYTES = 32 * MIB
 """Buckets are not made smaller to gain parallelism: starting a task would take longer than reading."""
 GROW_BY = 4
 SHRINK_BY = 8
@@ -33,7 +33,7 @@ def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
         return layout.buckets  # the size of a partition limits a read there, and it varies from day to day
     size = round(status.base.size_bytes * (1 - status.base.delete_ratio))
     by_size = _power_above(-(-size // settings.target_bucket_bytes))
-    by_tasks = min(_power_above(settings.parallelism), _power_above(size // LEAST_BUCKET_BYTES + 1) // 2)
+    by_tasks = min(_power_above(settings.parallelism), _power_above(size // MIN_BUCKET_BYTES + 1) // 2)
     wanted = min(MAX_BUCKETS, max(by_size, by_tasks))
     if wanted >= GROW_BY * layout.buckets:
         return wanted

@@ -19,7 +19,7 @@ OF_THE_TABLE = 5
 replaced.
 """
 OF_THE_KIND = 10
-LEAST_OF_THE_KIND = 3
+MIN_SAMPLES = 3
 """Minimum number of operations of other tables: a single one may have been the first statement of a cold
 Spark.
 """
@@ -46,7 +46,7 @@ class Experience:
         if own:
             return median(own)
         others = [ratio for _, ratio in ratios][:OF_THE_KIND]
-        return median(others) if len(others) >= LEAST_OF_THE_KIND else 1.0
+        return median(others) if len(others) >= MIN_SAMPLES else 1.0
 
     def applied(self, operations: Sequence[Operation]) -> list[Operation]:
         """The operations with corrected durations."""

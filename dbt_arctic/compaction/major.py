@@ -80,8 +80,8 @@ def plan_major(context: Context, name: Name, trim_grace_seconds: float) -> Compa
     before_ms = context.now_ms() - int(trim_grace_seconds * 1000)
     merge = _unmerged(change, history, pending)
     # Transactions that are merged again stay until that merge is older than the grace period.
-    settled = _settled(table, change, history, pending, before_ms) - merge
-    trim, forget = _plan_trim(context, table, change, history, settled)
+    trimmable = _trimmable(table, change, history, pending, before_ms) - merge
+    trim, forget = _plan_trim(context, table, change, history, trimmable)
     return CompactionPlan(
         table=table,
         base_snapshot=head(base),
@@ -125,7 +125,7 @@ def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozense
     return pending if may_be_merged else unmerged
 
 
-def _settled(
+def _trimmable(
     table: KeyedTable,
     change: TableState,
     history: Sequence[Snapshot],
@@ -137,14 +137,14 @@ def _settled(
     Transactions are trimmed in the order of arrival. Otherwise an older change of a key would become visible
     again.
     """
-    settled = pending & merged_transactions(history, before_ms)
+    trimmable = pending & merged_transactions(history, before_ms)
     if table.sequence_by:
-        return settled
+        return trimmable
     # Newest first. A commit that is missing in the log is older than all others.
     places = {transaction: place for place, transaction in enumerate(_commits(change))}
     oldest = len(places)
-    stays = max((places.get(txn, oldest) for txn in pending - settled), default=-1)
-    return frozenset(txn for txn in settled if places.get(txn, oldest) > stays)
+    stays = max((places.get(txn, oldest) for txn in pending - trimmable), default=-1)
+    return frozenset(txn for txn in trimmable if places.get(txn, oldest) > stays)
 
 
 def _to_note(
@@ -178,20 +178,20 @@ def _plan_trim(
     table: KeyedTable,
     change: TableState,
     history: Sequence[Snapshot],
-    settled: frozenset[int],
+    trimmable: frozenset[int],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The transactions to trim, and those whose deletes can be removed as well."""
-    if not table.sequence_by or not settled:
-        return _oldest_first(change, settled), ()
+    if not table.sequence_by or not trimmable:
+        return _oldest_first(change, trimmable), ()
     rows = context.query(compact.list_kept_rows(table, head(change)))
     with_upserts = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes} - {MARKER_TXN}
     # A row that arrived early enough to lose against a delete needs the delete for as long as the row is
     # stored.
     now_ms = context.now_ms()
-    longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - settled), default=0)
+    longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - trimmable), default=0)
     expired_ms = now_ms - longest_here_ms - table.tombstone_retention_s * 1000
-    forget = settled & merged_transactions(history, before_ms=expired_ms)
-    trim = (settled & with_upserts) - forget
+    forget = trimmable & merged_transactions(history, before_ms=expired_ms)
+    trim = (trimmable & with_upserts) - forget
     return _oldest_first(change, trim), _oldest_first(change, forget)
 
 
@@ -199,9 +199,9 @@ def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int
     """Transactions in the order of their commits. Those that are missing in the log are older than all
     others.
     """
-    told = [*_commits(change), *(txn for _, txn in carried_log(change.history()) if txn)]
-    places = {transaction: -place for place, transaction in enumerate(told)}
-    return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(told)), txn)))
+    newest_first = [*_commits(change), *(txn for _, txn in carried_log(change.history()) if txn)]
+    places = {transaction: -place for place, transaction in enumerate(newest_first)}
+    return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(newest_first)), txn)))
 
 
 def pending_transactions(context: Context, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
@@ -242,7 +242,7 @@ def compact_major(
     return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, len(plan.pending) - trimmed, outcome)
 
 
-def trim_settled(
+def trim_merged(
     context: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
     """Only trim: remove what earlier compactions merged longer ago than the grace period."""
@@ -309,7 +309,7 @@ def _plan_trim_again(context: Context, plan: CompactionPlan) -> CompactionPlan:
     """Plan the trim after a merge. Without a grace period, the merged transactions are trimmed at once."""
     history = load_base(context.catalog, plan.table).history()
     change = load_change(context.catalog, plan.table)
-    settled = _settled(plan.table, change, history, plan.pending, None)
-    trim, forget = _plan_trim(context, plan.table, change, history, settled)
+    trimmable = _trimmable(plan.table, change, history, plan.pending, None)
+    trim, forget = _plan_trim(context, plan.table, change, history, trimmable)
     note = None if trim or forget else _to_note(context, plan.table, change, history, None)
     return replace(plan, trim=trim, forget=forget, note=note)

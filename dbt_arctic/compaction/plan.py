@@ -115,15 +115,15 @@ def plan_table(
     now = _plan_changes(status, buckets, trigger, settings)
     if now is not None:
         operations.append(now)
-    anew = _plan_rebucket(status, buckets, settings)
-    if anew is not None:
-        operations.append(anew)
+    rebucketing = _plan_rebucket(status, buckets, settings)
+    if rebucketing is not None:
+        operations.append(rebucketing)
     elif buckets:
         operations += _plan_full(status, status.table, buckets, trigger, settings)
     return operations
 
 
-def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> Operation:
+def requested_operation(kind: Kind, status: TableStatus, settings: CompactionSettings) -> Operation:
     """An operation that the user requests explicitly, due or not.
 
     :raises ConfigError: the table does not support this kind.
@@ -134,9 +134,9 @@ def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> 
             where=status.name.dotted,
             fix="minor, major, full and trim are for keyed tables, merge is for others",
         )
-    anew = _plan_rebucket(status, None, settings) if kind == "full" else None
-    if anew is not None:
-        return anew
+    rebucketing = _plan_rebucket(status, None, settings) if kind == "full" else None
+    if rebucketing is not None:
+        return rebucketing
     changes = status.change.size_bytes
     seconds = {
         "trim": 0.0,
@@ -177,11 +177,11 @@ def _plan_changes(
     assert table is not None, "a table without a key has no changes"
     if not status.change.files:
         return None
-    touched = status.base.size_bytes
+    read_bytes = status.base.size_bytes
     if buckets is not None:
-        touched = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
+        read_bytes = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
     changes = status.pending_side.size_bytes
-    seconds = (touched + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
+    seconds = (read_bytes + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
     # A trim removes what is already merged.
     saved = _of_changes(status, status.pending_side)
     major = _made("major", status, "", seconds, saved, settings)

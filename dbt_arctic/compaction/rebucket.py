@@ -60,7 +60,7 @@ def rebucket(
     of_changes = _changes(context, made_as, buckets, target_bytes)
     if of_changes.outcome == OVERTAKEN:
         return replace(of_base, outcome=OVERTAKEN)
-    told = f"{before} buckets into {buckets}" if before != buckets else f"all in {buckets} buckets"
+    what = f"{before} buckets into {buckets}" if before != buckets else f"all in {buckets} buckets"
     return RewriteResult(
         table=name.dotted,
         outcome=REWRITTEN,
@@ -68,7 +68,7 @@ def rebucket(
         files_after=of_base.files_after + of_changes.files_after,
         bytes_before=of_base.bytes_before + of_changes.bytes_before,
         bytes_after=of_base.bytes_after + of_changes.bytes_after,
-        note=f"{told}, joins in place again after {clock() - began:.1f} s",
+        note=f"{what}, joins in place again after {clock() - began:.1f} s",
     )
 
 
@@ -110,7 +110,7 @@ def _partition(context: Context, made_as: KeyedTable, side: Name, load: _Load, b
     if table.layout.buckets == buckets:
         return
     try:
-        context.run("partition_anew", compact.partition_anew(side, table.layout, buckets), table)
+        context.run("change_bucket_count", compact.change_bucket_count(side, table.layout, buckets), table)
     except (StatementError, CommitStateUnknown):
         # Another process has done this, or the commit succeeded without a response.
         if laid_out(made_as, load(context.catalog, made_as)).layout.buckets != buckets:
@@ -144,8 +144,8 @@ def _mark(context: Context, table: KeyedTable) -> None:
     """
     context.run("leave_statistics_out", create.leave_statistics_out(table), table)
     _drop_markers(context, table)
-    said = {PROPERTY_MARKERS: str(table.layout.buckets)}
-    context.run("mark_buckets", write.mark_buckets(table, said), table)
+    properties = {PROPERTY_MARKERS: str(table.layout.buckets)}
+    context.run("mark_buckets", write.mark_buckets(table, properties), table)
     context.run("keep_statistics", create.keep_statistics(table), table)
 
 

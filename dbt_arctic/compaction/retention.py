@@ -20,9 +20,9 @@ def longest_history(settings: Iterable[tuple[str, object]]) -> int:
     :param settings: the name of each model and its ``compaction`` setting.
     :raises ConfigError: a history is not a duration.
     """
-    asked = [
+    retentions = [
         parse_duration(model, "history", value["history"], DEFAULT_S)
         for model, value in settings
         if isinstance(value, Mapping) and value.get("history") is not None
     ]
-    return max(asked, default=DEFAULT_S)
+    return max(retentions, default=DEFAULT_S)

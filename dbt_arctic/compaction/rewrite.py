@@ -75,7 +75,7 @@ def compact_full(
     made_as = load_keyed(context.catalog, name)
     before = load_base(context.catalog, made_as)
     table = laid_out(made_as, before)
-    places = _untidy(context, table, before, buckets, target_bytes)
+    places = _places_to_rewrite(context, table, before, buckets, target_bytes)
     if places == []:
         return RewriteResult(name.dotted, NOTHING)
     found: list[RewriteResult] = []
@@ -90,7 +90,7 @@ def compact_full(
     return _summed(found)
 
 
-def _untidy(
+def _places_to_rewrite(
     context: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
 ) -> list[compact.Place] | None:
     """The partitions with hidden rows or more files than they need, and which of their buckets; ``None`` for
@@ -107,8 +107,8 @@ def _untidy(
         *values, number = one.partition if layout.buckets else (*one.partition, "0")
         if one.is_old or len(values) != len(layout.partition_by) or not number.isdigit():
             return None
-        untidy = one.base.delete_files or one.small_files or one.base.files > one.ideal_files
-        if untidy and (not buckets or int(number) in buckets):
+        needs_rewrite = one.base.delete_files or one.small_files or one.base.files > one.ideal_files
+        if needs_rewrite and (not buckets or int(number) in buckets):
             found.setdefault(tuple(values), set()).add(int(number))
     return [compact.Place(values, tuple(sorted(numbers))) for values, numbers in sorted(found.items())]
 
@@ -162,14 +162,14 @@ def rewrite_files(
     commit = None if state is None else _since(state, before)
     if commit is None:
         return RewriteResult(of.dotted, NOTHING)
-    told = commit.summary
+    summary = commit.summary
     return RewriteResult(
         table=of.dotted,
         outcome=REWRITTEN,
-        files_before=int(told.get("deleted-data-files", "0")),
-        files_after=int(told.get("added-data-files", "0")),
-        bytes_before=int(told.get("removed-files-size", "0")),
-        bytes_after=int(told.get("added-files-size", "0")),
+        files_before=int(summary.get("deleted-data-files", "0")),
+        files_after=int(summary.get("added-data-files", "0")),
+        bytes_before=int(summary.get("removed-files-size", "0")),
+        bytes_after=int(summary.get("added-files-size", "0")),
     )
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_settled
+from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_merged
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_minor, merge_small_files
@@ -54,7 +54,7 @@ def run_operations(
     operations: Sequence[Operation],
     budget_s: float | None = None,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
-    told: Callable[[Done], None] = lambda done: None,
+    report: Callable[[Done], None] = lambda done: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Done]:
     """Execute as many operations as the budget allows, in the given order.
@@ -62,7 +62,7 @@ def run_operations(
     The durations of finished operations correct the estimates of the remaining ones. On a slow machine, fewer
     operations are executed, and the budget is kept.
 
-    :param told: called after each operation.
+    :param report: called after each operation.
     """
     began, spent, estimated = clock(), 0.0, 0.0
     found = []
@@ -75,7 +75,7 @@ def run_operations(
             done = run_operation(context, operation, grace_s, clock)
             spent += done.seconds
             estimated += operation.cost_s
-        told(done)
+        report(done)
         found.append(done)
     return found
 
@@ -123,7 +123,7 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[st
         if operation.kind == "major":
             merged = compact_major(context, name, grace_s)
         else:
-            merged = trim_settled(context, name, grace_s)
+            merged = trim_merged(context, name, grace_s)
         rows = f", {merged.merged_rows} rows" if merged.merged_rows is not None and merged.merged else ""
         return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
     if operation.kind == "minor":
@@ -138,8 +138,8 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[st
 
 
 def _files(result: RewriteResult) -> str:
-    told = f"{result.files_before} files into {result.files_after}"
-    return f"{told}; {result.note}" if result.note else told
+    report = f"{result.files_before} files into {result.files_after}"
+    return f"{report}; {result.note}" if result.note else report
 
 
 def _measure(context: Context, name: Name) -> TableStatus | None:

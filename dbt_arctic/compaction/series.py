@@ -84,8 +84,8 @@ def lag_series(
 
     Of several upstreams, the oldest commit that was not consumed counts.
     """
-    told = [one for one in state.history() if PROPERTY_CONSUMED in one.summary]
-    times = sorted(one.timestamp_ms for one in told if one.timestamp_ms > since_ms)
+    consuming = [one for one in state.history() if PROPERTY_CONSUMED in one.summary]
+    times = sorted(one.timestamp_ms for one in consuming if one.timestamp_ms > since_ms)
     moments = [since_ms]
     for at_ms in _some(times, most // 3):
         moments += [at_ms - 1, at_ms]
@@ -120,10 +120,10 @@ class _LogsOnly:
     """A catalog without manifests for the measures. It records whether manifests were requested."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
-        self.asked.append(column)
+        self.requested.append(column)
         return []
 
 
@@ -138,9 +138,9 @@ def _point(
         status = measure_keyed(
             catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes, unmarked=False
         )
-    if "" in logs.asked:
+    if "" in logs.requested:
         return None  # the summary lacks the totals, so the measures are unknown
-    known = not logs.asked
+    known = not logs.requested
     return Point(
         at_ms=at_ms,
         pending_rows=status.pending.rows if known else None,

@@ -110,10 +110,10 @@ def _trigger(model: str, value: object) -> Trigger | None:
     )
 
 
-def _number(model: str, name: str, value: Mapping[str, Any], default: float, least: float) -> float:
+def _number(model: str, name: str, value: Mapping[str, Any], default: float, minimum: float) -> float:
     given = value.get(name, default)
-    if isinstance(given, bool) or not isinstance(given, int | float) or given < least:
-        raise ConfigError(f"{name} is {given!r}", where=model, fix=f"a number, {least} or greater")
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < minimum:
+        raise ConfigError(f"{name} is {given!r}", where=model, fix=f"a number, {minimum} or greater")
     return float(given)
 
 

@@ -235,7 +235,7 @@ def _pending(
         return Pending()
     merges, commits = base.history(), change.history()
     merged = merged_transactions(merges)
-    if _logs_tell(merges, commits, merged, max(1, table.layout.buckets)):
+    if _logs_are_complete(merges, commits, merged, max(1, table.layout.buckets)):
         counts = {
             int(commit.summary[PROPERTY_TXN]): int(commit.summary.get("added-records", "0"))
             for commit in commits
@@ -255,7 +255,7 @@ def _pending(
     )
 
 
-def _logs_tell(
+def _logs_are_complete(
     merges: Sequence[Snapshot], commits: Sequence[Snapshot], merged: frozenset[int], markers: int
 ) -> bool:
     """Whether both logs contain everything that may be pending, and nothing relevant has expired."""
@@ -291,18 +291,16 @@ def _trim_due(
 
     With a sequence, deletes stay in the change table, and a trim that has left them is complete.
     """
-    settled_ms = newest_merge_ms(merges, now_ms - grace_ms)
-    if settled_ms is None:
+    merged_ms = newest_merge_ms(merges, now_ms - grace_ms)
+    if merged_ms is None:
         return False
     nothing = compact.NothingToTrim.of(change.properties)
-    if nothing is not None and nothing.holds(table, settled_ms, now_ms):
+    if nothing is not None and nothing.holds(table, merged_ms, now_ms):
         return False
     commits = change.history()
     made = {one.parent_id for one in commits if PROPERTY_MARKERS in one.summary}
     return not any(
         # Exclude the commits that replaced bucket markers.
-        one.operation == "delete"
-        and one.snapshot_id not in made
-        and one.timestamp_ms >= settled_ms + grace_ms
+        one.operation == "delete" and one.snapshot_id not in made and one.timestamp_ms >= merged_ms + grace_ms
         for one in commits
     )

@@ -131,13 +131,13 @@ class _Options:
         return value
 
     def wrong(self, key: str, why: str, known: Sequence[str] = ()) -> ProfileError:
-        near = get_close_matches(key, known, 1)
+        similar = get_close_matches(key, known, 1)
         listed = f"The settings are: {', '.join(sorted(known))}." if known else "Remove it."
         return ProfileError(
             f"catalog has the setting {key!r}.",
             where=f"profiles.yml, catalog: {key}",
             why=why,
-            fix=f"Did you mean {near[0]}? {listed}" if near else listed,
+            fix=f"Did you mean {similar[0]}? {listed}" if similar else listed,
         )
 
 

@@ -94,7 +94,7 @@ def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: boo
             why=_first_line(error),
             fix="Run again; nothing was changed.",
         )
-        return Fault(lost, Reaction.RETRY_ANEW if repeatable else Reaction.RAISE)
+        return Fault(lost, Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE)
     return Fault(
         ConnectionLost(
             "The connection to Spark was lost; it is unknown whether the statement has finished.",
@@ -117,8 +117,8 @@ def _causes(error: Exception) -> Iterator[Cause]:
 
 
 def _grpc_code(error: Exception) -> str:
-    told = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
-    code = told() if callable(told) else None
+    read_code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    code = read_code() if callable(read_code) else None
     return str(getattr(code, "name", ""))
 
 
@@ -126,5 +126,5 @@ def _first_line(error: Exception) -> str:
     details = getattr(error, "details", None)
     text = str(details()) if callable(details) else getattr(error, "_message", None) or str(error)
     line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    told = re.search(r'details = "([^"]*)"', text)
-    return told.group(1) if told else line
+    match = re.search(r'details = "([^"]*)"', text)
+    return match.group(1) if match else line

@@ -72,21 +72,21 @@ def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
         of_catalog = cause.java_class.startswith(_SQLITE)
         if not of_catalog and not cause.java_class.startswith(_CLASSES):
             continue
-        told = f"{cause.name}: {cause.message.strip() or 'no more is said'}".splitlines()[0]
-        trouble = next((one for one in _TROUBLES if one.words.search(told)), None)
+        detail = f"{cause.name}: {cause.message.strip() or 'no more is said'}".splitlines()[0]
+        trouble = next((one for one in _TROUBLES if one.words.search(detail)), None)
         if trouble is None:
             continue
         if of_catalog:
             return CatalogUnavailable(
                 "The catalog's file could not be written.",
                 where=where,
-                why=f"{trouble.why}: {told}",
+                why=f"{trouble.why}: {detail}",
                 fix=f"The file is `catalog.db` in the warehouse: {trouble.fix}, then run again.",
             )
         return DiskError(
             "A file could not be written or read.",
             where=where,
-            why=f"{trouble.why}: {told}",
+            why=f"{trouble.why}: {detail}",
             fix="Of the warehouse, and of Spark's temporary files (`spark.local.dir`, or else /tmp): "
             f"{trouble.fix}, then run again.",
         )

@@ -35,7 +35,7 @@ class Reaction(Enum):
     """A commit conflict: the statement had no effect and may succeed on the next attempt."""
     RETRY_BRIEFLY = "retry briefly"
     """The catalog file was locked for the full timeout of a call: one or two more attempts are allowed."""
-    RETRY_ANEW = "retry anew"
+    RETRY_ON_NEW_CONNECTION = "retry on a new connection"
     """The connection was lost during a query, which may be repeated on a new one."""
 
 
@@ -92,12 +92,12 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     marked = _raised_in_sql(causes)
     if marked is not None:
         return Fault(marked)
-    told = statement_message(causes)
+    message = statement_message(causes)
     unknown = Fault(
         CommitStateUnknown(
             "It is unknown whether the commit succeeded.",
             where=where,
-            why=told,
+            why=message,
             fix="Check the table's newest snapshot before you run the model again.",
         )
     )
@@ -110,7 +110,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             CommitConflict(
                 "Other writers changed the table first, each time this statement tried to commit.",
                 where=where,
-                why=told,
+                why=message,
                 fix="Run it again when fewer writers are active; nothing was committed.",
             ),
             Reaction.RETRY,
@@ -153,7 +153,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             CatalogUnavailable(
                 "The catalog cannot be reached.",
                 where=where,
-                why=told,
+                why=message,
                 fix="Check the catalog in the profile (uri, credentials), and that its server runs.",
             )
         )
@@ -161,7 +161,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
         StatementError(
             "Spark rejected the statement, or the statement failed.",
             where=where,
-            why=told,
+            why=message,
             fix=_advice(causes),
         )
     )
@@ -178,11 +178,11 @@ def statement_message(causes: Sequence[Cause]) -> str:
     if not spoken:
         return " <- ".join(cause.name for cause in causes)
     outer_cause, outer = spoken[0]
-    told = outer if outer.startswith("[") else f"{outer_cause.name}: {outer}"
+    message = outer if outer.startswith("[") else f"{outer_cause.name}: {outer}"
     inner_cause, inner = spoken[-1]
-    if inner not in told:
-        told += f"\n{inner_cause.name}: {inner}"
-    return told
+    if inner not in message:
+        message += f"\n{inner_cause.name}: {inner}"
+    return message
 
 
 def clean_message(message: str) -> str:
@@ -211,15 +211,15 @@ def _raised_in_sql(causes: Sequence[Cause]) -> ArcticError | None:
 
 def _malformed_file(causes: Sequence[Cause]) -> MalformedFile | None:
     """The error for a row that a reader in strict mode could not parse; it names the file."""
-    told = _first(causes, _MALFORMED)
-    if told is None:
+    message = _first(causes, _MALFORMED)
+    if message is None:
         return None
     read = next((found for cause in causes if (found := _FILE_READ.search(cause.message))), None)
     file = "" if read is None else re.sub("^file:/+", "/", unquote(read[1]))
     return MalformedFile(
         f"{file or 'a file'} does not fit the columns of its source",
         where=file,
-        why=told,
+        why=message,
         fix="correct the file, or the columns of the source; nothing was written",
     )
 

@@ -85,8 +85,13 @@ class _Detached(subprocess.Popen[bytes]):
 def fingerprint(settings: SparkSettings) -> str:
     """A hash that distinguishes servers with different settings or versions."""
     conf = {key: value for key, value in session_conf(settings).items() if key != "spark.app.name"}
-    told = [sorted(conf.items()), settings.java_home, importlib.metadata.version("pyspark"), sys.executable]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    identity = [
+        sorted(conf.items()),
+        settings.java_home,
+        importlib.metadata.version("pyspark"),
+        sys.executable,
+    ]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
 def read(project: Path) -> Server | None:

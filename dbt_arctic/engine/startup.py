@@ -28,10 +28,10 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
     tail = log_tail(log)
     if _UNRESOLVED.search(log):
         missing = sorted({":".join(found) for found in _NOT_FOUND.findall(log)})
-        asked = ", ".join(settings.repositories) or "Maven Central"
+        searched = ", ".join(settings.repositories) or "Maven Central"
         return DependencyError(
             f"Jars could not be downloaded: {', '.join(missing) or ', '.join(settings.packages or ())}.",
-            where=f"repositories: {asked}; full log: {log_path}",
+            where=f"repositories: {searched}; full log: {log_path}",
             why="The Maven repository does not have them or cannot be reached.\n" + tail,
             fix="Check the coordinates in `packages` and the network. To use a mirror, list it in "
             "`repositories`; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
@@ -53,5 +53,5 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
 
 def log_tail(log: str, lines: int = 15) -> str:
     """The last significant lines of a log, without stack frames and known noise."""
-    telling = [line.rstrip() for line in log.splitlines() if line.strip() and not _NOISE.search(line)]
-    return "\n".join(telling[-lines:])
+    significant = [line.rstrip() for line in log.splitlines() if line.strip() and not _NOISE.search(line)]
+    return "\n".join(significant[-lines:])

@@ -57,7 +57,7 @@ class Statement:
             Reaction.RAISE: 1,
             Reaction.RETRY: CONFLICT_ATTEMPTS,
             Reaction.RETRY_BRIEFLY: LOCKED_ATTEMPTS,
-            Reaction.RETRY_ANEW: LOST_ATTEMPTS,
+            Reaction.RETRY_ON_NEW_CONNECTION: LOST_ATTEMPTS,
         }[reaction]
 
 

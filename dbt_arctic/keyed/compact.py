@@ -24,7 +24,7 @@ _JOINS = "spark.sql.sources.v2.bucketing"
 _NOT_FOR_A_SESSION = (f"{_JOINS}.pushPartValues.enabled", f"{_JOINS}.allowCompatibleTransforms.enabled")
 """Join bucket by bucket even if one side lacks buckets or has twice as many. ``engine.settings`` explains why
 a session must not set these. A merge may, because its join has only its own two scans."""
-_TOUCHED_ONLY = f"{_JOINS}.partition.filter.enabled"
+_AFFECTED_BUCKETS_ONLY = f"{_JOINS}.partition.filter.enabled"
 """Skip buckets of the base without changes; otherwise all of them are read. This is safe for a merge, because
 base rows without a match do not change."""
 _IN_PLACE = f"{_JOINS}.allowJoinKeysSubsetOfPartitionKeys.enabled"
@@ -78,13 +78,13 @@ def settings_for_merge(table: KeyedTable, transactions: Iterable[int]) -> list[s
     ``MERGE`` reads snapshot properties only from the session.
     """
     set_for = {_session_property(): encode_merged(transactions)}
-    set_for |= dict.fromkeys((*_NOT_FOR_A_SESSION, _TOUCHED_ONLY, *_of_partitions(table)), "true")
+    set_for |= dict.fromkeys((*_NOT_FOR_A_SESSION, _AFFECTED_BUCKETS_ONLY, *_of_partitions(table)), "true")
     return [f"SET {quote(name)}={value}" for name, value in set_for.items()]
 
 
 def settings_after_merge(table: KeyedTable) -> list[str]:
     """The statements that undo ``settings_for_merge``."""
-    reset = (_session_property(), _TOUCHED_ONLY, *_of_partitions(table))
+    reset = (_session_property(), _AFFECTED_BUCKETS_ONLY, *_of_partitions(table))
     # Not reset to a default, because a shared server may have them set.
     off = [f"SET {quote(name)}=false" for name in _NOT_FOR_A_SESSION]
     return [*(f"RESET {quote(name)}" for name in reset), *off]
@@ -181,7 +181,7 @@ def rewrite_changes(table: KeyedTable, target_bytes: int, every_file: bool = Fal
     return _rewrite(table.change, target_bytes, options, where)
 
 
-def partition_anew(side: Name, layout: Layout, buckets: int) -> str:
+def change_bucket_count(side: Name, layout: Layout, buckets: int) -> str:
     """Change the number of buckets for new files; existing files keep their buckets.
 
     :param layout: the layout with the old number of buckets.

@@ -99,7 +99,7 @@ def keeps_statistics(change_properties: Mapping[str, str]) -> bool:
     return _DEFAULT_METRICS not in change_properties
 
 
-def was_marked_anew(change_properties: Mapping[str, str]) -> bool:
+def has_replaced_markers(change_properties: Mapping[str, str]) -> bool:
     """Whether bucket markers were replaced, or a replacement was started."""
     return _FINISHED in change_properties
 

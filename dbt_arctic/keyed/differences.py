@@ -27,27 +27,31 @@ def differing_keys(
     other: str,
     key: Sequence[tuple[str, str]],
     exact: Sequence[tuple[str, str]],
-    near: Sequence[tuple[str, str]],
+    within_tolerance: Sequence[tuple[str, str]],
 ) -> str:
     """SQL for keys that only one of two queries returns, and rows that differ between the two.
 
-    :param near: floating-point columns, which are compared with a tolerance.
+    :param within_tolerance: floating-point columns, which are compared with a tolerance.
     """
     here = "true AS _arctic_here"
-    alike = [same_row("l", "r", dict(exact))] if exact else []
-    alike += [_near(f"l.{quote(name)}", f"r.{quote(name)}", type_) for name, type_ in near]
+    conditions = [same_row("l", "r", dict(exact))] if exact else []
+    conditions += [
+        _is_within_tolerance(f"l.{quote(name)}", f"r.{quote(name)}", type_)
+        for name, type_ in within_tolerance
+    ]
+    same = " AND ".join(conditions or ["true"])
     return (
         f"SELECT 1 AS differs\nFROM (SELECT *, {here} FROM (\n{one}\n)) AS l\n"
         f"FULL JOIN (SELECT *, {here} FROM (\n{other}\n)) AS r\nON {same_row('l', 'r', dict(key))}\n"
-        f"WHERE NOT coalesce(l._arctic_here AND r._arctic_here AND {' AND '.join(alike or ['true'])}, false)"
+        f"WHERE NOT coalesce(l._arctic_here AND r._arctic_here AND {same}, false)"
     )
 
 
-def _near(left: str, right: str, type_: str) -> str:
-    apart = f"abs({left} - {right})"
+def _is_within_tolerance(left: str, right: str, type_: str) -> str:
+    distance = f"abs({left} - {right})"
     # In Spark, NaN is greater than any number and equal to itself. NaN and infinity equal no other value
     # within a tolerance.
     return (
-        f"({left} <=> {right} OR ({apart} < double('Infinity') "
-        f"AND {apart} <= {TOLERANCES[type_]} * greatest(abs({left}), abs({right}))))"
+        f"({left} <=> {right} OR ({distance} < double('Infinity') "
+        f"AND {distance} <= {TOLERANCES[type_]} * greatest(abs({left}), abs({right}))))"
     )

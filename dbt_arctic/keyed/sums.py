@@ -14,15 +14,15 @@ from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _IS_CHANGE = quote("_arctic_is_change")
 _IS_IMAGE = quote("_arctic_is_image")
-_IS_ASKED = quote("_arctic_is_asked")
+_IS_RECOMPUTED = quote("_arctic_is_recomputed")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
-EXTREME_LEFT = "the MIN or MAX value of a group was deleted, so the group must be recomputed"
+EXTREME_LOST = "the MIN or MAX value of a group was deleted, so the group must be recomputed"
 """The error of a statement for which the stored values do not suffice."""
 BELOW_ZERO = "a row count became negative: the stored sums do not match the rows that were read"
 
 
 @dataclass(frozen=True)
-class Touched:
+class AffectedGroups:
     """The affected groups.
 
     :param keys: SQL of their keys.
@@ -60,10 +60,15 @@ class SumColumns:
         """The columns that changes are added to."""
         return [*self.counts, *self.counted]
 
-    def _ends(self, *, is_asked: bool = False) -> dict[str, _End]:
+    def _ends(self, *, is_recomputed: bool = False) -> dict[str, _End]:
         return {
             name: _End(
-                name, which, self.rows, *self.ends.get(name, ("", "")), name in self.spare, is_asked=is_asked
+                name,
+                which,
+                self.rows,
+                *self.ends.get(name, ("", "")),
+                name in self.spare,
+                is_recomputed=is_recomputed,
             )
             for name, which in self.extremes.items()
         }
@@ -78,18 +83,18 @@ def groups_with_changes(
     *,
     images: bool = False,
     logged: Logged = "several",
-    touched: Touched | None = None,
+    affected: AffectedGroups | None = None,
 ) -> str:
-    """SQL of each group with its stored values and its changes, for ``added`` and ``left_groups``.
+    """SQL of each group with its stored values and its changes, for ``added`` and ``groups_to_recompute``.
 
     :param changes: SQL of the key and the change of each other column, with any number of rows per group.
     :param images: whether ``added`` returns the stored rows, too.
     :param logged: the contents of the change table at the version.
-    :param touched: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must then
-        be a result of ``net``.
+    :param affected: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must
+        then be a result of ``net``.
     """
     ends = sums._ends()
-    if ends and not touched:
+    if ends and not affected:
         changes = net(changes, table, sums)
     kept = _Images(table) if images else None
     totals = ",\n    ".join(
@@ -100,9 +105,9 @@ def groups_with_changes(
         ]
     )
     columns = quote_all([*table.key, *sums.numbers, *ends])
-    stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
-    if touched and touched.ranges:
-        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
+    stored = merge_on_read(table, version, known, logged, affected.keys if affected else None)
+    if affected and affected.ranges:
+        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(affected.ranges)}"
     return f"""\
   SELECT {quote_all(table.key)},
     {totals}{kept.of_group if kept else ""}
@@ -118,17 +123,19 @@ def groups_with_changes(
   GROUP BY {quote_all(table.key)}"""
 
 
-def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = False, asked: str = "") -> str:
+def added(
+    table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = False, recomputed: str = ""
+) -> str:
     """SQL of the new rows. Groups without a change are excluded.
 
     Columns: those of the table, ``_action``, and ``ROWS_OF_KEY``, which is 1.
 
     :param groups: SQL of the groups with their changes, with or without ``images``.
     :param images: whether to add the stored row of each returned group as ``-U``.
-    :param asked: SQL of the groups that have lost an extreme (see ``left_groups``): the key, and their
-        current extremes.
+    :param recomputed: SQL of the groups that have lost an extreme (see ``groups_to_recompute``): the key, and
+        their current extremes.
     """
-    ends = sums._ends(is_asked=bool(asked))
+    ends = sums._ends(is_recomputed=bool(recomputed))
     types = table.types
     shown = []
     for name in table.column_names:
@@ -153,8 +160,8 @@ def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = Fa
     # A group that appeared and disappeared between two refreshes was never stored.
     gone = "" if sums.whole else f"\n  AND NOT ({rows} = 0 AND {quote('_arctic_added_' + sums.rows)} = 0)"
     kept = _Images(table) if images else None
-    if asked:
-        groups = _with_asked(table, groups, asked, list(ends))
+    if recomputed:
+        groups = _with_recomputed(table, groups, recomputed, list(ends))
     found = f"""\
 SELECT {", ".join(shown)},
   {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}{kept.names if kept else ""}
@@ -164,33 +171,33 @@ FROM (
 WHERE ({differs}){gone}"""
     if sums.derived:
         found = _with_derived(table, found, sums.derived, kept.names if kept else "")
-    return kept.beside(found) if kept else found
+    return kept.with_images(found) if kept else found
 
 
-def left_groups(sums: SumColumns, groups: str, key: Sequence[str]) -> str:
+def groups_to_recompute(sums: SumColumns, groups: str, key: Sequence[str]) -> str:
     """The remaining groups that have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
 
     :param groups: SQL of the groups with their changes.
     :param key: the key columns, in the order in which they are numbered.
     """
     listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
-    left = " OR ".join(end.has_left for end in sums._ends().values() if not end.is_spare)
+    left = " OR ".join(end.has_lost_extreme for end in sums._ends().values() if not end.is_spare)
     return f"SELECT {listed}\nFROM (\n{groups}\n)\nWHERE {left}"
 
 
-def _with_asked(table: KeyedTable, groups: str, asked: str, ends: Sequence[str]) -> str:
+def _with_recomputed(table: KeyedTable, groups: str, recomputed: str, ends: Sequence[str]) -> str:
     """Join groups with their recomputed extremes."""
-    values = "".join(f", a.{quote(name)} AS {quote('_asked_' + name)}" for name in ends)
+    values = "".join(f", a.{quote(name)} AS {quote('_recomputed_' + name)}" for name in ends)
     same = " AND ".join(f"g.{quote(name)} = a.{quote(name)}" for name in table.key)
     return f"""\
-SELECT g.*, a.{_IS_ASKED}{values}
+SELECT g.*, a.{_IS_RECOMPUTED}{values}
 FROM (
 {groups}
 ) AS g
 LEFT JOIN (
-SELECT *, true AS {_IS_ASKED}
+SELECT *, true AS {_IS_RECOMPUTED}
 FROM (
-{asked}
+{recomputed}
 )
 ) AS a
   ON {same}"""
@@ -235,7 +242,7 @@ class _Images:
         there = f"bool_or(NOT {_IS_CHANGE}) AS {quote(_IMAGE_THERE)}"
         return "".join(f",\n    {one}" for one in (there, *first))
 
-    def beside(self, rows: str) -> str:
+    def with_images(self, rows: str) -> str:
         shown = ",\n  ".join(
             f"CASE WHEN {_IS_IMAGE} THEN {quote(_IMAGE + name)} ELSE {quote(name)} END AS {quote(name)}"
             if name in self.others
@@ -276,7 +283,7 @@ class _End:
     :param rows: the column that counts rows.
     :param other: the column of the opposite extreme, and ``counter``: that of the number of values; both
         optional.
-    :param is_asked: whether the groups that have lost it were recomputed.
+    :param is_recomputed: whether the groups that have lost it were recomputed.
     """
 
     name: str
@@ -285,7 +292,7 @@ class _End:
     other: str
     counter: str
     is_spare: bool
-    is_asked: bool = False
+    is_recomputed: bool = False
 
     @property
     def totals(self) -> str:
@@ -305,20 +312,22 @@ class _End:
 
     @property
     def shown(self) -> str:
-        value, left, gone = quote(self.name), self.has_left, f"{quote(self.rows)} = 0"
-        asked = f"WHEN {_IS_ASKED} THEN {quote('_asked_' + self.name)} " if self.is_asked else ""
+        value, left, gone = quote(self.name), self.has_lost_extreme, f"{quote(self.rows)} = 0"
+        recomputed = (
+            f"WHEN {_IS_RECOMPUTED} THEN {quote('_recomputed_' + self.name)} " if self.is_recomputed else ""
+        )
         if self.is_spare:
             left = f"{left} OR {self._is_unknown}"
         # A group that was not recomputed has lost its extreme since.
-        found = "NULL" if self.is_spare else f"raise_error({literal(EXTREME_LEFT)})"
-        return f"CASE WHEN {gone} THEN NULL {asked}WHEN {left} THEN {found} ELSE {value} END"
+        found = "NULL" if self.is_spare else f"raise_error({literal(EXTREME_LOST)})"
+        return f"CASE WHEN {gone} THEN NULL {recomputed}WHEN {left} THEN {found} ELSE {value} END"
 
     @property
     def differs(self) -> str:
         stored = quote("_arctic_stored_" + self.name)
-        if self.is_asked:
+        if self.is_recomputed:
             return f"NOT ({self.shown} <=> {stored})"
-        found = f"NOT ({quote(self.name)} <=> {stored}) OR {self.has_left}"
+        found = f"NOT ({quote(self.name)} <=> {stored}) OR {self.has_lost_extreme}"
         return f"NOT ({self._is_unknown}) AND ({found})" if self.is_spare else found
 
     @property
@@ -329,7 +338,7 @@ class _End:
         )
 
     @property
-    def has_left(self) -> str:
+    def has_lost_extreme(self) -> str:
         """SQL condition: a remaining group has lost its stored value and gained no better one.
 
         If all values were equal, this requires that none of them is left.

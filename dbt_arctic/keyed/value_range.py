@@ -9,8 +9,8 @@ from typing import NamedTuple
 class ValueRange(NamedTuple):
     """The minimum and maximum of a column, as SQL literals."""
 
-    least: str
-    greatest: str
+    minimum: str
+    maximum: str
 
     def holds(self, column: str) -> str:
         """SQL condition that a column is in the range.
@@ -18,7 +18,7 @@ class ValueRange(NamedTuple):
         >>> ValueRange("1", "9").holds("`id`")
         '`id` BETWEEN 1 AND 9'
         """
-        return f"{column} BETWEEN {self.least} AND {self.greatest}"
+        return f"{column} BETWEEN {self.minimum} AND {self.maximum}"
 
 
 Ranges = Mapping[str, ValueRange]

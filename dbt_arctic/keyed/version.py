@@ -15,7 +15,7 @@ PROPERTY_CONSUMED = "arctic.consumed"
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the fingerprint of the query that its rows are the result of."""
 
-ASKED_AT = "arctic.time"
+EVALUATED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
 on it."""
 
@@ -75,7 +75,7 @@ class Consumed:
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     """The versions of relations, without the entries that identify the query."""
-    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, ASKED_AT)}
+    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT)}
 
 
 def encode_consumed(consumed: Mapping[str, Consumed]) -> str:

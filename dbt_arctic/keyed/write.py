@@ -394,5 +394,8 @@ def _insert(
 
 def _properties(properties: Mapping[str, str], options: Mapping[str, str] | None = None) -> str:
     """The options of a write: snapshot properties and write options."""
-    said = {f"snapshot-property.{name}": value for name, value in properties.items()}
-    return ", ".join(f"{quote(name)}={literal(value)}" for name, value in {**(options or {}), **said}.items())
+    snapshot_properties = {f"snapshot-property.{name}": value for name, value in properties.items()}
+    return ", ".join(
+        f"{quote(name)}={literal(value)}"
+        for name, value in {**(options or {}), **snapshot_properties}.items()
+    )

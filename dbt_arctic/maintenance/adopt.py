@@ -253,11 +253,11 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
     if state.current_snapshot_id is None:
         return
     at = name.sibling(state.name)
-    told = {
+    counts = {
         str(kind): (count, example)
         for kind, count, example in context.query(sql.check_keys(at, state.current_snapshot_id, key))
     }
-    duplicates, nulls = told["duplicate"], told["null"]
+    duplicates, nulls = counts["duplicate"], counts["null"]
     if duplicates[0]:
         plural = "" if duplicates[0] == 1 else "s"
         raise DuplicateKey(

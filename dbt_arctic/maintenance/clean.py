@@ -18,16 +18,16 @@ def clean(
     catalog_name: str,
     removals: Sequence[Removal],
     retention: Retention,
-    told: Callable[[Removal, bool], None] = lambda removal, done: None,
+    report: Callable[[Removal, bool], None] = lambda removal, done: None,
 ) -> int:
     """Remove the items that the user agreed to, if they are still leftovers. Returns the number removed.
 
     Between the question and the answer, a run may have published a branch or restored a generation. The
     schema is therefore read again, and only items that would be offered again are removed.
 
-    :param told: called with each removal, and whether it was done.
+    :param report: called with each removal, and whether it was done.
     """
-    gone = 0
+    count = 0
     for schema in sorted({removal.target.schema for removal in removals}):
         inventory = take_inventory(context.catalog, catalog_name, schema)
         still = {
@@ -40,9 +40,9 @@ def clean(
             done = _identity(removal) in still
             if done:
                 done = _remove(context, catalog_name, inventory, removal, forgotten)
-                gone += done
-            told(removal, done)
-    return gone
+                count += done
+            report(removal, done)
+    return count
 
 
 def _remove(

@@ -41,7 +41,7 @@ from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, find_in_the_way, 
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept
 from dbt_arctic.store.branches import ATTEMPTS, publish, staged
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.lease import refuse_beside_build
+from dbt_arctic.store.lease import refuse_during_build
 from dbt_arctic.store.replay import settle
 from dbt_arctic.store.state import head, load_base, load_change, load_keyed
 from dbt_arctic.store.view_switch import forget_previous
@@ -104,8 +104,8 @@ def erase(
     if not plan.keys:
         return Erased(plan, (), (), (), (), ())
     _refuse(plan, force)
-    _settle(context, plan)
-    _make_way(context, plan)
+    _replay_left(context, plan)
+    _remove_copies(context, plan)
     before = {side.name: _files(context, side.name) for side in plan.sides}
     starts = {side.name: _start(context, side.generation) for side in plan.sides}
     hidden = dict.fromkeys((side.name for side in plan.sides), 0)
@@ -114,7 +114,7 @@ def erase(
             hidden[side.name] += _hide(context, plan, side)
         for side in plan.sides:
             _rewrite(context, plan, side)
-        _settle(context, plan)
+        _replay_left(context, plan)
         fences = {side.name: _carry_on(context, side, starts[side.name]) for side in plan.sides}
         # A compaction that committed before the base's commit may have merged an erased row.
         if not any(_count(context, plan, side) for side in plan.sides):
@@ -134,7 +134,7 @@ def erase(
     return Erased(
         plan=plan,
         sides=sides,
-        removed=tuple(f"{thing.kind} {thing.what}" for thing in plan.in_the_way),
+        removed=tuple(f"{item.kind} {item.what}" for item in plan.in_the_way),
         left=(
             *(f"version {version} of {side.name.identifier}" for side in sides for version in side.left),
             *(path for side in sides for path in side.files if is_there(path)),
@@ -146,16 +146,16 @@ def erase(
 
 def _refuse(plan: ErasePlan, force: bool) -> None:
     if plan.in_the_way and not force:
-        things = [f"{thing.kind} {thing.what} ({thing.why})" for thing in plan.in_the_way]
+        items = [f"{item.kind} {item.what} ({item.why})" for item in plan.in_the_way]
         raise ConfigError(
-            f"{len(things)} items keep copies of rows of {plan.table.name}: {'; '.join(things)}",
+            f"{len(items)} items keep copies of rows of {plan.table.name}: {'; '.join(items)}",
             where=plan.table.name.dotted,
             why="erasing a key requires that they are removed too; nothing was changed",
             fix="wait for active runs to end, then use --force to remove the rest",
         )
 
 
-def _make_way(context: Context, plan: ErasePlan) -> None:
+def _remove_copies(context: Context, plan: ErasePlan) -> None:
     """Remove what the user agreed to, if it still keeps copies. In the meantime, a full refresh may have
     published a generation, and a run may have published its branch.
 
@@ -163,23 +163,23 @@ def _make_way(context: Context, plan: ErasePlan) -> None:
     """
     if not plan.in_the_way:
         return
-    refuse_beside_build(context, plan.table, "keys cannot be erased", plan.table.name.dotted)
+    refuse_during_build(context, plan.table, "keys cannot be erased", plan.table.name.dotted)
     _require_generation(context, plan.table)
     forgotten = False
-    still = {(thing.kind, thing.what) for thing in find_in_the_way(context, plan.table)}
-    for thing in plan.in_the_way:
-        if (thing.kind, thing.what) not in still:
+    still = {(item.kind, item.what) for item in find_in_the_way(context, plan.table)}
+    for item in plan.in_the_way:
+        if (item.kind, item.what) not in still:
             continue
-        for step, statement in thing.steps:
+        for step, statement in item.steps:
             context.run(step, statement, plan.table)
-        if thing.forget and not forgotten:  # before the first of its two tables is dropped
+        if item.forget and not forgotten:  # before the first of its two tables is dropped
             forget_previous(context, plan.table)
             forgotten = True
-        for side in thing.sides:
+        for side in item.sides:
             drop_side(context, plan.table.name.catalog, side, plan.table)
 
 
-def _settle(context: Context, plan: ErasePlan) -> None:
+def _replay_left(context: Context, plan: ErasePlan) -> None:
     """Replay commits to the previous generation first, because they are recorded in commits that are about to
     expire.
 

@@ -21,9 +21,9 @@ from dbt_arctic.maintenance.expire_plan import (
     Hold,
     SidePlan,
     holds_of_keyed,
+    newest_values,
     plan_keyed,
     plan_plain,
-    said_last,
 )
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, publish, staged
 from dbt_arctic.store.context import Context
@@ -89,19 +89,19 @@ def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
         return 0
     there = side.going + side.left
     if side.carry and table is not None:
-        _say_again(context, table, side.carry)
+        _carry_properties(context, table, side.carry)
         there += 1
     context.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
     state = context.catalog.load_table(side.name.schema, side.name.identifier)
     return there - (0 if state is None else len(state.snapshots))
 
 
-def _say_again(context: Context, table: KeyedTable, said: dict[str, str]) -> None:
+def _carry_properties(context: Context, table: KeyedTable, carried: dict[str, str]) -> None:
     """Copy properties to an empty commit, unless a newer commit has them by now."""
     columns = (*table.column_names, ACTION, OFFSET, TXN)
     for _ in range(ATTEMPTS):
         state = load_change(context.catalog, table)
-        newest = {**said, **said_last(state.history(), said)}
+        newest = {**carried, **newest_values(state.history(), carried)}
         branch = branch_name(context.new_txn())
         with staged(context, table.change, head(state), branch, table):
             properties = {PROPERTY_RUN: context.run_id, **newest}

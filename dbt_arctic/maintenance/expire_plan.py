@@ -28,7 +28,7 @@ from dbt_arctic.store.replay import PROPERTY_SWITCH, has_replayed_nothing
 from dbt_arctic.store.state import head, load_base, load_change, plain_id
 
 HOUR_MS = 60 * 60 * 1000
-LEAST_AGE_MS = HOUR_MS
+MIN_AGE_MS = HOUR_MS
 """Younger versions may be pinned by an active run or reader."""
 
 
@@ -36,7 +36,7 @@ LEAST_AGE_MS = HOUR_MS
 class Hold:
     """A reason to keep more than the policy requires, and the time of the oldest version that it keeps."""
 
-    who: str
+    holder: str
     why: str
     since_ms: int | None = None
 
@@ -184,8 +184,8 @@ def plan_plain(
         if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
             keep = wanted
             holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
-    telling = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
-    keep = None if keep is None else _older(keep, telling)
+    consuming = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
+    keep = None if keep is None else _older(keep, consuming)
     return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
 
 
@@ -193,7 +193,9 @@ def _untouchable(context: Context, table: KeyedTable, change: TableState, claims
     """The reason to keep all of a table, if there is one."""
     build = find_build(context, table.name, table)
     if build is not None:
-        return Hold(build.lease.told, "is building the next generation and needs all concurrent commits")
+        return Hold(
+            build.lease.description, "is building the next generation and needs all concurrent commits"
+        )
     view = context.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
@@ -224,20 +226,20 @@ def _to_carry(changes: Sequence[Snapshot], keep: Snapshot | None) -> dict[str, s
     # A late writer to the previous generation checks here which of its commits were replayed.
     if replayed(changes) - replayed(kept):
         names.append(PROPERTY_REPLAYS)
-    return said_last(changes, names)
+    return newest_values(changes, names)
 
 
-def said_last(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, str]:
+def newest_values(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, str]:
     """The newest value of each property in a history, to be copied to a new commit."""
     found = {
         name: next((one.summary[name] for one in history if name in one.summary), None) for name in names
     }
-    said = {name: value for name, value in found.items() if value is not None}
-    if PROPERTY_CONSUMED in said:
-        said[PROPERTY_CONSUMED] = encode_consumed(versions_to_carry(history))
-    if PROPERTY_REPLAYS in said:
-        said[PROPERTY_REPLAYS] = json.dumps(sorted(replayed(history)))
-    return said
+    values = {name: value for name, value in found.items() if value is not None}
+    if PROPERTY_CONSUMED in values:
+        values[PROPERTY_CONSUMED] = encode_consumed(versions_to_carry(history))
+    if PROPERTY_REPLAYS in values:
+        values[PROPERTY_REPLAYS] = json.dumps(sorted(replayed(history)))
+    return values
 
 
 def _savepoints(state: TableState) -> list[Hold]:
@@ -295,4 +297,4 @@ def shown_hold(hold: Hold) -> str:
     if hold.since_ms is not None:
         at = dt.datetime.fromtimestamp(hold.since_ms / 1000, dt.timezone.utc)
         since = f" (from {at:%Y-%m-%d %H:%M})"
-    return f"{hold.who} {hold.why}{since}"
+    return f"{hold.holder} {hold.why}{since}"

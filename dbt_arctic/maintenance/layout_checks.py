@@ -75,7 +75,7 @@ def check_properties(table: KeyedTable, base: TableState, change: TableState) ->
             "the property was set manually, or a change of the number of buckets was interrupted; a read of "
             "changes scans all of them",
             compact_full(table)
-            if create.was_marked_anew(change.properties)
+            if create.has_replaced_markers(change.properties)
             else create.keep_statistics(table),
         )
 

@@ -46,9 +46,11 @@ def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
         view = inventory.name(name)
         repair = f"{restore(view)}, which needs no backup; or: {error.fix}" if name in there else ""
         yield from_error("metadata", view, error, repair)
-    told = {side.identifier for table in inventory.keyed.values() for side in (table.base, table.change)}
+    known_sides = {
+        side.identifier for table in inventory.keyed.values() for side in (table.base, table.change)
+    }
     for name, damage in sorted(inventory.damaged_tables.items()):
-        if name not in told:
+        if name not in known_sides:
             yield from_error("metadata", inventory.name(name), damage)
     for name, strange in sorted(inventory.strange.items()):
         view = inventory.name(name)

@@ -117,7 +117,7 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
             elif savepoints(state.tags):
                 yield Kept(side, "it has a savepoint", "savepoint")
             elif number > _superseded(table) and (build := _at_work(inventory, root, number, now_ms)):
-                yield Kept(side, f"{build.lease.told} is building it", "young")
+                yield Kept(side, f"{build.lease.description} is building it", "young")
             elif table is not None and _was_cut_off(inventory, root, number):
                 yield Removal("generation", side, "the process that built it has ended", table=table)
             elif is_abandoned_generation(

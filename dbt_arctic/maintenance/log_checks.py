@@ -29,7 +29,9 @@ def check_log(
     """
     bases, changes = base.history(), change.history()
     merged = merged_transactions(bases)
-    lost = [txn for txn in _must_be_somewhere(bases, changes) if txn not in merged and not _in(files, txn)]
+    lost = [
+        txn for txn in _required_transactions(bases, changes) if txn not in merged and not _in(files, txn)
+    ]
     if lost:
         yield Finding(
             "trimmed-unmerged",
@@ -58,9 +60,9 @@ def check_log(
 def check_commits(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
     """Commits of other programs, unless the table was rolled back or adopted since then."""
     bases, changes = base.history(), change.history()
-    settled = [c for c in changes if PROPERTY_ROLLBACK in c.summary]
-    settled += [c for c in bases if PROPERTY_ADOPTED in c.summary]
-    since = max((commit.timestamp_ms for commit in settled), default=0)
+    resets = [c for c in changes if PROPERTY_ROLLBACK in c.summary]
+    resets += [c for c in bases if PROPERTY_ADOPTED in c.summary]
+    since = max((commit.timestamp_ms for commit in resets), default=0)
     # A trim drops whole files, unless a rewrite, which may have expired by now, has mixed them, or tombstones
     # must remain.
     rewritten = any(c.operation == "replace" or _was_expired(c, changes) for c in changes)
@@ -118,7 +120,7 @@ def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFil
         )
 
 
-def _must_be_somewhere(bases: Sequence[Snapshot], changes: Sequence[Snapshot]) -> list[int]:
+def _required_transactions(bases: Sequence[Snapshot], changes: Sequence[Snapshot]) -> list[int]:
     """Transactions with rows that must be either merged or pending.
 
     If the base's oldest commits have expired, the transactions that they merged are unknown and left out.

@@ -99,7 +99,7 @@ class Report:
     unreadable: Sequence[tuple[str, str]]
 
 
-def gather(
+def collect_report(
     context: Context,
     catalog_name: str,
     schemas: Sequence[str],
@@ -175,9 +175,9 @@ def _past(
 
     upstreams = Upstreams(catalog)
     tables = {one.name: one.status.table for one in seen if one.status is not None}
-    told = sorted(sides, key=lambda name: (-commits(name), name))[:MOST_SERIES]
+    chosen = sorted(sides, key=lambda name: (-commits(name), name))[:MOST_SERIES]
     found = []
-    for name in sorted(told):
+    for name in sorted(chosen):
         base, change = sides[name]
         points = table_series(name, tables[name], base, change, since_ms, now_ms)
         lags = lag_series(upstreams, base if change is None else change, since_ms, now_ms)

@@ -49,7 +49,7 @@ def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Fin
 
     :param rows: what the statement returned.
     """
-    said = {
+    problems = {
         "duplicate-key": (table.base, "keys are duplicated in the base"),
         "null-key": (table.base, "rows of the base have NULL in their key"),
         "duplicate-change": (table.change, "keys are duplicated in one commit"),
@@ -59,7 +59,7 @@ def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Fin
     }
     for kind, count, example in rows:
         if count:
-            side, what = said[str(kind)]
+            side, what = problems[str(kind)]
             yield Finding(
                 str(kind),
                 table.name.dotted,

@@ -89,13 +89,13 @@ def timeline(
             kind = "before adoption"
         if kind == "build" and adopted_ms:
             kind = "adoption"  # its only row is a marker
-        told = built if built is not None and _is_first(commit, side) else commit
+        source = built if built is not None and _is_first(commit, side) else commit
         entries.append(
             Entry(
                 version=version,
                 time_ms=commit.timestamp_ms,
                 kind=kind,
-                rows=0 if kind == "adoption" else added(told),
+                rows=0 if kind == "adoption" else added(source),
                 run=commit.summary.get(PROPERTY_RUN, ""),
                 savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
             )

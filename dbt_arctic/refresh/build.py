@@ -204,8 +204,8 @@ def _create_base(
     try:
         context.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:
-        told = str(error)
-        if "COLUMN_ALREADY_EXISTS" in told or "already exists" not in told.lower().replace("_", " "):
+        text = str(error)
+        if "COLUMN_ALREADY_EXISTS" in text or "already exists" not in text.lower().replace("_", " "):
             raise
         raise ConcurrentRun(
             f"another run is building generation {table.generation.number} of {table.name}",

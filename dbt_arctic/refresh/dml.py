@@ -67,7 +67,7 @@ def explain(context: Context, name: Name, parsed: ParsedModification) -> list[st
         return 1
 
     table = _load(context, name)
-    _write(replace(context, run=record, only_told=True), table, bind(context, table, parsed))
+    _write(replace(context, run=record, prints_only=True), table, bind(context, table, parsed))
     return ran
 
 

@@ -28,8 +28,8 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     state = catalog.load_table(name.schema, name.identifier)
     if state is not None:
         history = state.history()
-        told = next((entry.timestamp_ms for entry in history if _changed_rows(entry)), None)
-        return _before_what_is_left(history) if told is None else told
+        changed_ms = next((entry.timestamp_ms for entry in history if _changed_rows(entry)), None)
+        return _before_what_is_left(history) if changed_ms is None else changed_ms
     keyed = find_keyed(catalog, name)
     if keyed is not None:
         return _of_change_table(load_change(catalog, keyed))

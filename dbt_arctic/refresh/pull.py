@@ -288,7 +288,7 @@ def _pull_plain(
         if last is None or last.version == "0":
             return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
         if state.current_snapshot_id is None or last.table_id != table_id:
-            raise _made_anew(upstream, model)
+            raise _recreated(upstream, model)
         return Pull(upstream, sql, last, False)
     now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
@@ -297,7 +297,7 @@ def _pull_plain(
     if last is None or last.version == "0":
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
     if last.table_id != table_id:
-        raise _made_anew(upstream, model)
+        raise _recreated(upstream, model)
     before = int(last.version)
     if before == now or (pin is not None and has_read_further(state.history(), before, now)):
         return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", last, False)
@@ -329,7 +329,7 @@ def _pull_plain(
     return Pull(upstream, sql, consumed, True, images)
 
 
-def _made_anew(upstream: Name, model: str) -> VersionUnavailable:
+def _recreated(upstream: Name, model: str) -> VersionUnavailable:
     return VersionUnavailable(
         f"{upstream} is not the table that this model last read: it was dropped and created again",
         where=model,

@@ -60,7 +60,7 @@ def publish(
     """
     state = context.catalog.load_table(target.schema, target.identifier)
     is_as_made = state is not None and _begins_at(state, branch) == since and _has(state, columns)
-    if not (is_as_made or context.only_told):
+    if not (is_as_made or context.prints_only):
         return False
     for left in reversed(range(ATTEMPTS)):
         try:

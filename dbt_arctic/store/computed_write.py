@@ -19,7 +19,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.lease import find_build, refuse_beside_build
+from dbt_arctic.store.lease import find_build, refuse_during_build
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.side_columns import changing_columns, takes_rows
 from dbt_arctic.store.state import (
@@ -135,7 +135,7 @@ def write_unless(
     """
     previous: Attempt | None = None
     if not purpose.pulls:
-        refuse_beside_build(context, table, f"{purpose.step} has to wait", purpose.where)
+        refuse_during_build(context, table, f"{purpose.step} has to wait", purpose.where)
     with ExitStack() as kept:
         for count in range(ATTEMPTS):
             if count:
@@ -153,8 +153,8 @@ def write_unless(
             drop_stale_branches(context, table.change, attempt.change, table)
             kept.enter_context(staged(context, table.change, head(attempt.change), attempt.branch, table))
             sql = statement(attempt)
-            told = _run(context, table, purpose, sql)
-            rows = rows_written(context, told, table.change, txn=attempt.txn, branch=attempt.branch)
+            reported = _run(context, table, purpose, sql)
+            rows = rows_written(context, reported, table.change, txn=attempt.txn, branch=attempt.branch)
             if rows == 0 and not publish_empty:
                 return Written(rows, sql, attempt)
             with turn(table.change):
@@ -220,8 +220,8 @@ def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) ->
         raise ConcurrentRun(
             f"a full refresh is replacing {table.name} right now",
             where=purpose.where,
-            why=f"{build.lease.told} is publishing generation {build.number}, which may lack this commit; "
-            "or that run fails, and the table contains it",
+            why=f"{build.lease.description} is publishing generation {build.number}, which may lack this "
+            "commit; or that run fails, and the table contains it",
             fix=f"after that run has ended, check dbt-arctic history {table.name.identifier}; "
             f"{purpose.again} if this commit is missing",
         )

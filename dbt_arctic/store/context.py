@@ -46,8 +46,8 @@ class Context:
     :param query: returns the rows of a query.
     :param run_id: invocation and model. It is committed with the data, so that the commit can be recognised
         later.
-    :param beside: opens a separate connection for another thread, for the lifetime of the context; ``None``
-        if not available.
+    :param second_connection: opens a separate connection for another thread, for the lifetime of the
+        context; ``None`` if not available.
     """
 
     catalog: CatalogReader
@@ -56,7 +56,7 @@ class Context:
     query: Callable[[str], list[tuple[Any, ...]]]
     run_id: str = ""
     now_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
-    beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
+    second_connection: Callable[[], AbstractContextManager[RunStatement]] | None = None
     shared: SharedRows | None = None
     """Rows that several refreshes read; ``None`` if each refresh computes its own."""
     alongside: Alongside | None = None
@@ -72,7 +72,7 @@ class Context:
     unknown.
     """
 
-    only_told: bool = False
+    prints_only: bool = False
     """Statements are only printed and not executed, so the objects that they would create do not exist."""
 
     def new_txn(self) -> int:
@@ -95,8 +95,8 @@ class Choice:
     how: str = ""
 
     def __str__(self) -> str:
-        told = self.how or self.reason if self.keys is None else f"{self.keys} keys"
-        return f"{self.strategy.upper()} ({told})" if told else self.strategy.upper()
+        detail = self.how or self.reason if self.keys is None else f"{self.keys} keys"
+        return f"{self.strategy.upper()} ({detail})" if detail else self.strategy.upper()
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,9 @@ def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
     """The smallest range that contains all the given ones; ``None`` if one of them is unknown.
 
     >>> hull([ValueRange("5", "9"), ValueRange("10", "12")])
-    ValueRange(least='5', greatest='12')
+    ValueRange(minimum='5', maximum='12')
     >>> days = ValueRange("DATE '2024-01-31'", "DATE '2024-02-01'")
-    >>> hull([days, ValueRange("DATE '2023-12-31'", "DATE '2024-01-02'")]).least
+    >>> hull([days, ValueRange("DATE '2023-12-31'", "DATE '2024-01-02'")]).minimum
     "DATE '2023-12-31'"
     >>> hull([ValueRange("5", "9"), None]) is None
     True
@@ -70,8 +70,8 @@ def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
         return None
     # Date literals have four-digit years, so they sort like their text.
     order = str if dated[0] else int
-    least = min((one.least for one in known), key=order)
-    return ValueRange(least, max((one.greatest for one in known), key=order))
+    minimum = min((one.minimum for one in known), key=order)
+    return ValueRange(minimum, max((one.maximum for one in known), key=order))
 
 
 def _is_beyond_dates(days: list[int], type_: str) -> bool:

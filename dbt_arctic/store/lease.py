@@ -50,11 +50,11 @@ class Lease:
         return {PROPERTY_LEASE: json.dumps(asdict(self), sort_keys=True)}
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """A description of the builder and its start for messages."""
         since = datetime.fromtimestamp(self.since_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         run = f" (run {self.run})" if self.run else ""
-        return f"{self.holder.told}{run} since {since} UTC"
+        return f"{self.holder.description}{run} since {since} UTC"
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_
     return now_ms - last <= lease.timeout_s * 1000
 
 
-def refuse_beside_build(context: Context, table: KeyedTable, what: str, where: str) -> None:
+def refuse_during_build(context: Context, table: KeyedTable, what: str, where: str) -> None:
     """Refuse an operation whose result a build in progress could not carry over to its new generation.
 
     :param what: the refused operation, as the beginning of a sentence.
@@ -181,7 +181,7 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
     return ConcurrentRun(
         what,
         where=where,
-        why=f"generation {build.number} is being built by {build.lease.told}; nothing was changed",
+        why=f"generation {build.number} is being built by {build.lease.description}; nothing was changed",
         fix="run again when that has ended; if the process hangs, end it, and the next run continues at once",
     )
 
@@ -194,7 +194,7 @@ def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
     _held.add(table.generation.base_id)
     stop = threading.Event()
     beat = None
-    if context.beside is not None:
+    if context.second_connection is not None:
         beat = threading.Thread(
             target=_renew_until, args=(context, table, lease, stop), name="arctic-lease", daemon=True
         )
@@ -210,10 +210,10 @@ def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
 
 def _renew_until(context: Context, table: KeyedTable, lease: Lease, stop: threading.Event) -> None:
     """Renew the lease on a separate connection."""
-    assert context.beside is not None
+    assert context.second_connection is not None
     while not stop.wait(max(lease.timeout_s, 1) / RENEWALS):
         try:
-            with context.beside() as run:
+            with context.second_connection() as run:
                 run("renew_lease", renew(table, context.now_ms()), table)
         except ArcticError:
             # Without a renewal the lease ends. No row is lost: another build may only overtake this one.

@@ -29,7 +29,7 @@ class Process:
     started: str
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """A description for messages."""
         return f"process {self.pid} on {self.host}"
 

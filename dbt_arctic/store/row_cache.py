@@ -23,7 +23,7 @@ from dbt_arctic.keyed.value_range import ValueRange
 Run = Callable[[str, str], int | None]
 """Runs SQL; the arguments are step and SQL."""
 
-KEPT = 64
+MAX_RELATIONS = 64
 """The maximum number of cached relations. The least recently used ones are dropped first, since a run of a
 project proceeds from layer to layer. The limit is far above what one statement reads, whose relations must
 stay until it has run.
@@ -35,7 +35,7 @@ Make = Callable[[Sequence[str], Mapping[str, ValueRange | None]], str]
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class ExpectedRows:
     """What other refreshes will request of the same rows. The parameters are those of ``SharedRows.kept``."""
 
     columns: Sequence[str]
@@ -43,7 +43,7 @@ class Foreseen:
 
 
 @dataclass
-class _Asked:
+class _CachedRows:
     """The rows of one upstream that refreshes have requested, and the part that is cached.
 
     :param columns: all requested columns, in the order of their requests; ``lookup_keys`` are requested
@@ -65,7 +65,7 @@ _ENDED: deque[set[str]] = deque()
 class SharedRows:
     """The row cache of the sessions of one Spark application in this process, for one invocation."""
 
-    _asked: OrderedDict[str, _Asked] = field(default_factory=OrderedDict)
+    _requested: OrderedDict[str, _CachedRows] = field(default_factory=OrderedDict)
     _are_shared: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _names: set[str] = field(default_factory=set)
@@ -81,7 +81,7 @@ class SharedRows:
         lookup_keys: Mapping[str, ValueRange | None],
         make: Make,
         run: Run,
-        foresee: Callable[[], Foreseen | None] = lambda: None,
+        expect: Callable[[], ExpectedRows | None] = lambda: None,
     ) -> str | None:
         """The cached relation of some rows.
 
@@ -93,46 +93,46 @@ class SharedRows:
         :param lookup_keys: queries of the keys whose rows are needed, with the range of each if it is known.
         :param make: returns the SQL of the rows, with the columns and the rows of the keys that were
             requested so far.
-        :param foresee: returns what other refreshes will request, as far as it is known; ``None`` if there
+        :param expect: returns what other refreshes will request, as far as it is known; ``None`` if there
             are none.
         """
         name = f"arctic_rows_{hashlib.sha256(rows_of.encode()).hexdigest()[:16]}"
         # One at a time: the next request waits for the rows instead of computing them concurrently.
         with self._lock:
-            asked = self._asked.setdefault(name, _Asked())
-            asked.times += 1
-            self._asked.move_to_end(name)
-            asked.columns.update(dict.fromkeys(columns))
-            asked.lookup_keys.update(lookup_keys)
+            requested = self._requested.setdefault(name, _CachedRows())
+            requested.times += 1
+            self._requested.move_to_end(name)
+            requested.columns.update(dict.fromkeys(columns))
+            requested.lookup_keys.update(lookup_keys)
             # Models that share one upstream mostly share others, too.
-            self._are_shared |= asked.times > 1
-            if asked.kept is None or not asked.kept.issuperset((*columns, *lookup_keys)):
-                foreseen = foresee()
-                if foreseen is not None:
-                    asked.columns.update(dict.fromkeys(foreseen.columns))
-                    asked.lookup_keys.update(foreseen.lookup_keys)
+            self._are_shared |= requested.times > 1
+            if requested.kept is None or not requested.kept.issuperset((*columns, *lookup_keys)):
+                expected = expect()
+                if expected is not None:
+                    requested.columns.update(dict.fromkeys(expected.columns))
+                    requested.lookup_keys.update(expected.lookup_keys)
                 elif not self._are_shared:
                     return None
-                self._keep(name, asked, make([*asked.columns], asked.lookup_keys), run)
+                self._keep(name, requested, make([*requested.columns], requested.lookup_keys), run)
         return _global(name)
 
-    def _keep(self, name: str, asked: _Asked, sql: str, run: Run) -> None:
-        for old in _left_over():
+    def _keep(self, name: str, requested: _CachedRows, sql: str, run: Run) -> None:
+        for old in _unused_names():
             if old not in self._names:
                 run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
         self._names.add(name)
         # The name is reused: a statement that was generated for fewer columns or keys finds them here, too.
         run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{sql}")
         run("share_rows", f"CACHE TABLE {_global(name)}")
-        asked.kept = frozenset((*asked.columns, *asked.lookup_keys))
-        cached = [one for one, rows_of in self._asked.items() if rows_of.kept is not None]
-        for old in cached[:-KEPT]:
+        requested.kept = frozenset((*requested.columns, *requested.lookup_keys))
+        cached = [one for one, rows_of in self._requested.items() if rows_of.kept is not None]
+        for old in cached[:-MAX_RELATIONS]:
             run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
-            del self._asked[old]
+            del self._requested[old]
             self._names.discard(old)
 
 
-def _left_over() -> Iterator[str]:
+def _unused_names() -> Iterator[str]:
     while _ENDED:
         try:
             names = _ENDED.popleft()

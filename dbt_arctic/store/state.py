@@ -184,8 +184,8 @@ def bytes_of_row(side: TableState) -> float | None:
 
 
 def _total(snapshot: Snapshot, what: str) -> int | None:
-    told = snapshot.summary.get(f"total-{what}")
-    return None if told is None else int(told)
+    count = snapshot.summary.get(f"total-{what}")
+    return None if count is None else int(count)
 
 
 def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int | None:

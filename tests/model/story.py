@@ -1,7 +1,7 @@
-"""What is done to keyed tables, and what must hold after it: the same for every tier.
+"""Operations on keyed tables, and the conditions that must hold after each: the same for every tier.
 
-``Story`` runs operations in processes of their own, disturbed or not, and compares what is there with the
-oracle. It decides nothing: which operation comes next is told by a state machine, a script or a test.
+``Story`` runs operations in separate processes, with or without faults, and compares the tables with the
+oracle. It decides nothing: a state machine, a script or a test chooses the next operation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.compaction.major import compact_major, trim_settled
+from dbt_arctic.compaction.major import compact_major, trim_merged
 from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor, merge_small_files
 from dbt_arctic.errors import (
@@ -81,7 +81,7 @@ class Change:
 
 @dataclass
 class Reader:
-    """Somebody who has loaded the view and the base, and not yet the change table."""
+    """A reader that has loaded the view and the base, but not the change table yet."""
 
     table: KeyedTable
     base_snapshot: int
@@ -110,7 +110,7 @@ class Story:
     readers: list[Reader] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
     blind: set[str] = field(default_factory=set)
-    """Runs that wrote without a look at the table: no full refresh beside them may lose their rows."""
+    """Runs that wrote without reading the table: a concurrent full refresh must not lose their rows."""
     faulty: bool = False
     """Whether any operation was cut off, so that something may have been left behind."""
     by_hand: bool = False
@@ -316,7 +316,7 @@ class Story:
         kinds: dict[str, Callable[..., object]] = {
             "minor": lambda process: compact_minor(process.context, table.name),
             "full": lambda process: compact_full(process.context, table.name),
-            "trim": lambda process: trim_settled(process.context, table.name, grace_s),
+            "trim": lambda process: trim_merged(process.context, table.name, grace_s),
             **{
                 f"{count} buckets": lambda process, count=count: rebucket(process.context, table.name, count)
                 for count in (1, 2, 4)
@@ -329,7 +329,7 @@ class Story:
         return self._attempt(f"{kind} of {table.name.identifier}", run, disturbance)
 
     def merge_files(self) -> bool:
-        """Small files of a plain table, which somebody appends to, are put together."""
+        """Merges small files of a plain table that another program appends to."""
         name = self.world.name(PLAIN)
 
         def run(process: Process) -> None:
@@ -339,7 +339,7 @@ class Story:
         return self._attempt("merge files", run, None)
 
     def let_go(self, table: TableLog, age_ms: int, disturbance: Disturbance | None = None) -> bool:
-        """``dbt-arctic expire``: what goes is nothing that anybody still has to read."""
+        """``dbt-arctic expire``: it removes nothing that a reader still needs."""
 
         def run(process: Process) -> None:
             claims = find_claims(process.context.catalog, "lake")
@@ -513,7 +513,7 @@ class Story:
     # What others do
 
     def expire(self, table: TableLog, role: str, older_than_ms: int) -> None:
-        """Somebody's maintenance: every snapshot that no branch or tag needs."""
+        """Another program's maintenance: expires every snapshot that no branch or tag needs."""
         shown = table.observe()
         if shown is None:
             return
@@ -529,7 +529,7 @@ class Story:
         self.check()
 
     def rewrite(self, table: TableLog, role: str) -> None:
-        """Somebody's maintenance: files of a side table are put together."""
+        """Another program's maintenance: merges files of a side table."""
         shown = table.observe()
         if shown is None:
             return
@@ -573,7 +573,7 @@ class Story:
         log = self.orders.generations[table.generation.change_id]
         change = self.world.catalog.load_table(table.change.schema, table.change.identifier)
         if change is None or change.current_snapshot_id not in log.states:
-            return  # dropped, or written by nobody that is told of
+            return  # dropped, or written by an unknown program
         if not set(table.column_names) <= {column.name for column in change.columns}:
             return  # the reader's view names a column that is gone: an error, not a wrong row
         version = Version(table.generation.number, change.current_snapshot_id, reader.base_snapshot)
@@ -721,12 +721,12 @@ class Story:
         may_end: tuple[type[ArcticError], ...] = (),
         begun: Callable[[], None] | None = None,
     ) -> bool:
-        """Run an operation to its end, or to where it is cut off, and check.
+        """Run an operation to its end, or to its interruption, and check the tables.
 
-        An operation that was told that it is done, is; one that was refused has written nothing.
+        A successful operation has written everything; a refused one has written nothing.
 
-        :param intend: tells the oracle what the run with an id is to do.
-        :param may_end: with which errors it may end, undisturbed.
+        :param intend: records in the oracle what the run with an id is to do.
+        :param may_end: the errors with which it may end without a fault.
         :param begun: called once, before the first statement.
         """
         self.runs += 1
@@ -779,13 +779,13 @@ class Story:
         ):
             self.faulty = True
         elif disturbed.kind == "meet" and "UNRESOLVED_COLUMN" in str(error):
-            self.faulty = True  # somebody dropped a column meanwhile: Spark refuses, and nothing is written
+            self.faulty = True  # a column was dropped in the meantime: Spark refuses, and nothing is written
         elif disturbed.kind == "meet" and "savepoint" in str(error) and " already" in str(error):
-            pass  # two of one name at once: the second is told
+            pass  # two of one name at once: the second one fails
         elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
             self.faulty = True  # of a generation that two full refreshes since have retired
         elif self._depth and isinstance(error, (ConcurrentRun, VersionUnavailable)):
-            pass  # it is somebody else's turn
+            pass  # another run holds the lease
         elif not isinstance(error, may_end):
             raise error
 

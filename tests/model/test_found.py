@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.auto.upstreams import Upstream, look_at
-from dbt_arctic.compaction.plan import asked_for
+from dbt_arctic.compaction.plan import requested_operation
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import measure_keyed
 from dbt_arctic.maintenance.leftovers import Retention
@@ -33,7 +33,7 @@ def test_a_delete_is_kept_for_as_long_as_a_row_is_here_that_lost_to_it(ordered: 
     ordered.upsert([Change(1, None, sequence=5)])
     ordered.compact(ordered.orders, 0)
     ordered.advance(23 * HOUR_MS)
-    ordered.upsert([Change(1, 20, sequence=3)])  # late, and in time to be told so
+    ordered.upsert([Change(1, 20, sequence=3)])  # late, and the refusal is reported
     ordered.advance(2 * HOUR_MS)
     ordered.compact(ordered.orders, GRACE_S)  # merged now, and trimmed only when the grace is over
     ordered.advance(HOUR_MS)
@@ -239,6 +239,6 @@ def test_bucket_markers_that_could_not_be_made_are_missed_by_the_next_compaction
     table = load_keyed(story.world.catalog, story.orders.name)
     sides = load_base(story.world.catalog, table), load_change(story.world.catalog, table)
     status = measure_keyed(story.world.catalog, table, *sides, story.world.now_ms())
-    assert asked_for("full", status, CompactionSettings()).to_buckets == 4
+    assert requested_operation("full", status, CompactionSettings()).to_buckets == 4
     assert story.put_together("4 buckets", story.orders)
     assert not story.findings()

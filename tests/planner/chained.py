@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.auxiliary_view import Split, outer_sql
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql
 from dbt_arctic.planner.auxiliary.view_selection import possible_views
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -65,7 +65,7 @@ def judge_chain(database: Database, case: Case) -> Verdict:
 def _over(
     database: Database,
     ready: Prepared,
-    made: Split,
+    made: AuxiliaryView,
     state: str,
     below: dict[str, list[tuple[str, str]]],
 ) -> Query | Verdict:

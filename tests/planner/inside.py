@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from dbt_arctic.planner.auxiliary.auxiliary_view import Split, outer_sql, without_spare
-from dbt_arctic.planner.auxiliary.nested_view import split_nested
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql, without_spare
+from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -27,9 +27,9 @@ from tests.planner.states import (
 OPERATORS = ("state further inside",)
 
 
-def inside(ready: Prepared) -> Split | None:
+def inside(ready: Prepared) -> AuxiliaryView | None:
     """What could be kept of a case, were its tables large."""
-    made = split_nested(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
+    made = find_nested_view(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
     return None if made is None else without_spare(made)
 
 
@@ -51,7 +51,7 @@ def judge_with_state(database: Database, case: Case) -> Verdict:
     return compare(database, ready, InDuckDB()) if made is None else _judge(database, ready, made)
 
 
-def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
+def _judge(database: Database, ready: Prepared, made: AuxiliaryView) -> Verdict:
     own = judge_state(database, ready, made)
     if has_nulls(database, made):
         return Verdict("full", "a key that is NULL", ready.changed)

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from dbt_arctic.planner.auxiliary.auxiliary_view import outer_sql, split, without_spare
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, outer_sql, without_spare
 from tests.planner.oracle import Database, Verdict, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS
@@ -28,7 +28,7 @@ def draw_limited(seed: int) -> Case:
 
 
 def _of_sets(seed: int, dice: random.Random) -> Case:
-    """Groups of several sets, in an order by the key: nothing else tells that it has no ties."""
+    """Groups of several sets, ordered by the key: only the key shows that there are no ties."""
     sets = dice.choice(["ROLLUP (t1.x, t2.v)", "CUBE (t1.x, t2.v)", "GROUPING SETS ((t1.x), (t2.v), ())"])
     sql = (
         "SELECT coalesce(t1.x, 9) AS o1, coalesce(t2.v, 9) AS o2, grouping(t1.x) + 2 * grouping(t2.v) AS o3, "
@@ -50,7 +50,7 @@ def judge_limited(database: Database, case: Case) -> Verdict:
     ready = prepare(database, case)
     if isinstance(ready, Verdict):
         return ready
-    made = split(ready.query, case.key, KEYS)
+    made = find_auxiliary_view(ready.query, case.key, KEYS)
     if made is None:
         return Verdict("full", "limit", ready.changed)
     made = without_spare(made)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.planner.algebra.query import Schemas
-from dbt_arctic.planner.auxiliary.auxiliary_view import Split, state_sql
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, state_sql
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, to_duckdb
@@ -21,7 +21,7 @@ _NO_STATES: Schemas = {}
 
 
 def judge_state(
-    database: Database, ready: Prepared, made: Split, state: str = STATE, below: Schemas = _NO_STATES
+    database: Database, ready: Prepared, made: AuxiliaryView, state: str = STATE, below: Schemas = _NO_STATES
 ) -> Verdict:
     """Store the state as it is and as it was, and refresh it as a model of its own: by its sums or keys.
 
@@ -59,13 +59,13 @@ def has_changed(database: Database, state: str = STATE) -> bool:
     return bool(database.rows(f"SELECT * FROM `{state}@changed` LIMIT 1"))
 
 
-def has_nulls(database: Database, made: Split, state: str = STATE) -> bool:
+def has_nulls(database: Database, made: AuxiliaryView, state: str = STATE) -> bool:
     """Whether a key is NULL, as none of a keyed table can be."""
     key = ", ".join(f"`{name}`" for name in made.key)
     return any(None in row for row in database.rows(f"SELECT {key} FROM `{state}`"))
 
 
-def has_other_averages(made: Split, types: Mapping[str, str]) -> bool:
+def has_other_averages(made: AuxiliaryView, types: Mapping[str, str]) -> bool:
     """Whether it has an average of decimals, which is a double in DuckDB."""
     averages = (part for part in made.parts.values() if part.call == "avg")
     return any(types[str(part.total)].startswith("decimal") for part in averages)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.operators import Node, Scan, map_children
 from dbt_arctic.planner.auxiliary import aggregate_maintenance
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.delta.shared_lookups import SIDE
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -36,7 +36,7 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(jud
 
 def test_sums_extremes_and_counts_of_different_values_are_met(judged: Tally) -> None:
     assert not judged.rare(OPERATORS, 0.04 * CASES)
-    # Extremes follow from what changed unless they have left their group, and then its rows are asked.
+    # Extremes follow from the changes, unless they have left their group: then its rows are read.
     kept, lost = (judged.operators[name] for name in OPERATORS[2:4])
     assert kept > 2 * lost
 
@@ -187,7 +187,7 @@ def test_a_state_has_no_column_that_no_table_of_ours_can_have(name: str) -> None
     query = understand(
         f"SELECT {name} AS k, sum(x) AS s FROM raw GROUP BY {name} HAVING count(*) > 1", schemas
     )
-    made = split(query, ["k"], {"raw": ("id",)})
+    made = find_auxiliary_view(query, ["k"], {"raw": ("id",)})
     assert made is not None
     assert name not in made.key
     assert len(set(made.state.output)) == len(made.state.output)

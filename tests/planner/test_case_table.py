@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -221,7 +221,7 @@ def refreshed(sql: str, key: str) -> str:
     try:
         plan_incremental(query, key.split(), facts)
     except CannotPlan as error:
-        made = split(query, key.split(), KEYS) if error.reason.code == "limit" else None
+        made = find_auxiliary_view(query, key.split(), KEYS) if error.reason.code == "limit" else None
         return error.reason.code if made is None else STATE
     return INCREMENTAL
 

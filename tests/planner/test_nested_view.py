@@ -11,13 +11,13 @@ import pytest
 from dbt_arctic.planner.auxiliary import nested_view, reduced_view
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
-    Split,
+    AuxiliaryView,
     outer_sql,
     rows_of_state_sql,
     state_sql,
     without_spare,
 )
-from dbt_arctic.planner.auxiliary.nested_view import split_nested
+from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.delta import eager_aggregation
 from dbt_arctic.planner.delta.plan import affected_sql, plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
@@ -37,9 +37,9 @@ ROWS = {"s": 100, "k": 10}
 ABOVE = "s.x > (SELECT avg(b.x) FROM s AS b WHERE b.c = s.c)"
 
 
-def inside(sql: str, worth: int = 50) -> Split | None:
+def inside(sql: str, worth: int = 50) -> AuxiliaryView | None:
     query = understand(named(parse(sql), lambda written: written), SALES)
-    return split_nested(query, KEYS, ROWS, worth)
+    return find_nested_view(query, KEYS, ROWS, worth)
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
@@ -47,7 +47,7 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
     query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
     tables = tpch_data.TABLE_KEYS
     rows = {table: data.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in tables}
-    made = split_nested(query, tpch_data.TABLE_KEYS, rows, 10_000)
+    made = find_nested_view(query, tpch_data.TABLE_KEYS, rows, 10_000)
     assert (made is not None) == (name in TPCH)
     if made is None:
         return
@@ -70,7 +70,9 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
 def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckDBPyConnection) -> None:
     """Of all pairs whose sum has changed, q20 is about the parts of one name."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
-    made = split_nested(understand(tpch_data.QUERIES["q20"], schemas), tables, dict.fromkeys(tables, 1), 1)
+    made = find_nested_view(
+        understand(tpch_data.QUERIES["q20"], schemas), tables, dict.fromkeys(tables, 1), 1
+    )
     assert made is not None
     names = {table: table for table in tables}
     pairs = tuple((name, "bigint") for name in made.state.output)
@@ -88,7 +90,9 @@ def test_lines_of_other_parts_touch_no_small_state(
 ) -> None:
     """Of all lines that have changed, the state of q17 is about those of the parts of one brand."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
-    made = split_nested(understand(tpch_data.QUERIES["q17"], schemas), tables, dict.fromkeys(tables, 1), 1)
+    made = find_nested_view(
+        understand(tpch_data.QUERIES["q17"], schemas), tables, dict.fromkeys(tables, 1), 1
+    )
     assert made is not None
     state = understand(state_sql(made, {table: table for table in tables}), schemas)
     facts = {table: UpstreamFacts(table == "lineitem", tables[table], changed_rows=1_000) for table in tables}
@@ -259,9 +263,9 @@ def test_what_is_wrong_on_purpose_is_caught(name: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "sql",
     [
-        # The large table is read besides.
+        # The large table is read in addition.
         "SELECT s.id FROM s JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = s.c",
-        # Groups as small as the rows of a key are computed anew.
+        # Groups as small as the rows of a key are recomputed.
         "SELECT k.id, q.t FROM k JOIN (SELECT id, sum(x) AS t FROM s GROUP BY id) AS q ON q.id = k.id",
         "SELECT k.id FROM k WHERE k.n IN (SELECT q.i FROM (SELECT id AS i FROM s WHERE x > 1) AS q)",
         # What changed would have to be looked up.
@@ -366,14 +370,14 @@ def test_a_state_that_there_is_stays_though_another_would_be_made_by_now() -> No
     visits = "SELECT n AS g, count(*) AS n FROM k GROUP BY n"
     sql = f"SELECT q.g, q.s, v.n FROM ({sums.format('c')}) AS q LEFT JOIN ({visits}) AS v ON v.g = q.g"
     query = understand(named(parse(sql), lambda written: written), SALES)
-    built = split_nested(query, KEYS, ROWS, 50)
+    built = find_nested_view(query, KEYS, ROWS, 50)
     assert built is not None
     grown = {"s": 100, "k": 1_000}
     for rows in (ROWS, grown):
-        again = split_nested(query, KEYS, rows, 0, built.key)
+        again = find_nested_view(query, KEYS, rows, 0, built.key)
         assert again is not None
         assert again.state == built.state
-    other = split_nested(query, KEYS, grown, 0)
+    other = find_nested_view(query, KEYS, grown, 0)
     assert other is not None
     assert other.key != built.key
-    assert split_nested(query, KEYS, grown, 0, ["nobody"]) is None
+    assert find_nested_view(query, KEYS, grown, 0, ["nobody"]) is None

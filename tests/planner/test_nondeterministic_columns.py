@@ -7,7 +7,7 @@ import pytest
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.properties.nondeterministic_columns import Undetermined, undetermined
+from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic, nondeterministic
 
 SCHEMAS = {
     "a": [("id", "int"), ("x", "int"), ("y", "bigint"), ("z", "double"), ("d", "decimal(10,2)")],
@@ -18,9 +18,9 @@ DEDUPLICATED = (
 )
 
 
-def found(sql: str, now: Clock | None = None) -> Undetermined:
+def found(sql: str, now: Clock | None = None) -> Nondeterministic:
     facts = Facts({name: UpstreamFacts(False, ("id",)) for name in SCHEMAS})
-    return undetermined(understand(sql, SCHEMAS, now=now, last=now), facts)
+    return nondeterministic(understand(sql, SCHEMAS, now=now, last=now), facts)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_rows_that_are_open(sql: str, code: str, counted: bool) -> None:
 )
 def test_a_time_that_is_known_leaves_nothing_open(sql: str) -> None:
     assert found(sql).reason is not None
-    assert found(sql, Clock("2026-11-22", "2026-11-22 10:00:00Z")) == Undetermined()
+    assert found(sql, Clock("2026-11-22", "2026-11-22 10:00:00Z")) == Nondeterministic()

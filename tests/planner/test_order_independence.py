@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from dbt_arctic.planner.delta.plan import understand
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.extent import extent
@@ -78,7 +78,7 @@ def is_determined(
 ) -> bool:
     query = understand(sql, schemas)
     try:
-        check_determined(query.node, query.types, facts)
+        require_determinism(query.node, query.types, facts)
     except CannotPlan as error:
         return error.reason.code != "order-dependent"
     return True

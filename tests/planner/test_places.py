@@ -1,4 +1,4 @@
-"""A cause in a query is told with its line, and with what to write instead, which can then be followed."""
+"""A reason names its line in the query and what to write instead, and the advice can be followed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.delta.plan import Incremental, plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -231,7 +231,7 @@ def followed(sql: str, now: Clock | None = None, last: Clock | None = None) -> I
 def is_followed(sql: str) -> bool:
     """By keys, or by way of a state."""
     query = understand(sql, SCHEMAS, now=NOW, last=NOW)
-    has_state = split(query, [query.columns[0][0]], KEYS) is not None
+    has_state = find_auxiliary_view(query, [query.columns[0][0]], KEYS) is not None
     return has_state or followed(sql, NOW, YESTERDAY).affected is not None
 
 

@@ -1,4 +1,4 @@
-"""Queries that ask for the time: what time alone moves is found, whatever changes besides."""
+"""Queries with functions of time: rows that move only because of the time are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbt_arctic.planner.delta.rules import condition
 from dbt_arctic.planner.frontend.parse import named_columns, parse
 from dbt_arctic.planner.frontend.point_in_time import TIMES, Clock, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
-from dbt_arctic.planner.properties.determinism import check_determined, depends_on_time
+from dbt_arctic.planner.properties.determinism import depends_on_time, require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
 from tests.planner.tally import tally
@@ -62,7 +62,7 @@ def test_calls_in_a_text_become_literals(sql: str, expected: str) -> None:
 def test_a_column_comes_before_a_function() -> None:
     query = understand("SELECT now FROM a WHERE now > 1", {"a": [("now", "int")]})
     assert [name for name, _ in query.columns] == ["now"]
-    check_determined(query.node, query.types, Facts({"a": UpstreamFacts(True)}))
+    require_determinism(query.node, query.types, Facts({"a": UpstreamFacts(True)}))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Models over rows that are kept for several of them, on DuckDB: what each reads is what it needs.
+"""Models over rows that are cached for several of them, on DuckDB: each reads the rows that it needs.
 
-Everything but the tables is the product's own: the plans, which rows are asked for, and what is kept of them.
+Only the tables are simulated: the plans, the requests and the cache are those of the product.
 """
 
 from __future__ import annotations
@@ -283,26 +283,26 @@ def test_random_models_over_kept_rows_are_those_of_their_queries(world: World) -
     assert min(seen[what] for what in ("sums", "over kept rows", "keys")) >= SEEDS // 4, seen
 
 
-def test_whatever_is_foreseen_models_are_those_of_their_queries(
+def test_whatever_is_expected_models_are_those_of_their_queries(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others are said to ask for any columns, and for the rows that any keys meet."""
     seen: Counter[str] = Counter()
 
-    def foreseen(
+    def requested_by_others(
         catalog: object, alongside: random.Random, target: Name, upstream: Upstream, *_: object
     ) -> Any:
         if alongside.random() < 0.3:
             return None
         changed = [(one, one.key[0]) for one in world.upstreams.values() if one.logged and not one.images]
         keys = alongside.sample(changed, alongside.randint(0, len(changed)))
-        seen["foreseen keys" if keys else "foreseen columns"] += 1
+        seen["expected keys" if keys else "expected columns"] += 1
         columns = [name for name, _ in upstream.columns]
         return alongside.sample(columns, alongside.randint(0, len(columns))), keys
 
-    monkeypatch.setattr(shared_reads, "expected_requests", foreseen)
+    monkeypatch.setattr(shared_reads, "expected_requests", requested_by_others)
     for seed in range(SEEDS):
-        dice = random.Random(f"foreseen {seed}")
+        dice = random.Random(f"expected {seed}")
         world.load(*drawn_tables(dice), ranged=dice.random() < 0.5, images=dice.choice(("", "", "", "p")))
         monkeypatch.setattr(world, "alongside", dice)
         for _ in range(4):
@@ -315,7 +315,7 @@ def test_whatever_is_foreseen_models_are_those_of_their_queries(
             assert summed is None or summed[0] == expected, f"seed {seed}, sums: {sql}"
             assert keyed is None or keyed == expected, f"seed {seed}, keys: {sql}"
             seen["compared"] += summed is not None or keyed is not None
-    assert min(seen[what] for what in ("foreseen keys", "foreseen columns", "compared")) >= SEEDS // 4, seen
+    assert min(seen[what] for what in ("expected keys", "expected columns", "compared")) >= SEEDS // 4, seen
 
 
 def test_what_only_the_plan_over_kept_rows_reads_is_asked_for_too(world: World) -> None:

@@ -1,6 +1,6 @@
 """The stages of a plan: what the command line prints is what a run sends, for each query of TPC-H.
 
-No Spark: statements are recorded, and answers to what is asked on the way are made up.
+No Spark: statements are recorded, and the results of intermediate queries are simulated.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dbt_arctic.auto.stages import printed, stages_of
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
+from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
 from dbt_arctic.planner.algebra.operators import State
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import split, state_sql
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, state_sql
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.computed_write import Attempt, Written
@@ -100,7 +100,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def reading(data: duckdb.DuckDBPyConnection) -> Reading:
-    """The tables as a catalog would tell of them."""
+    """The tables as a catalog would describe them."""
     upstreams = {}
     for table, columns in tpch_data.schemas(data).items():
         states: list[State] = ["new", "old", "minus", "plus", "changed", "keys", "weighted"]
@@ -130,7 +130,9 @@ def by_keys(name: str, data: duckdb.DuckDBPyConnection) -> ByKeys:
 
 def by_sums(name: str, data: duckdb.DuckDBPyConnection) -> BySums:
     schemas = tpch_data.schemas(data)
-    made = split(understand(tpch_data.QUERIES[name], schemas), tpch_data.KEYS[name], tpch_data.TABLE_KEYS)
+    made = find_auxiliary_view(
+        understand(tpch_data.QUERIES[name], schemas), tpch_data.KEYS[name], tpch_data.TABLE_KEYS
+    )
     assert made is not None
     query = understand(state_sql(made, {one: one for one in tpch_data.TABLE_KEYS}), schemas)
     sums = plan_sums(query, made.key, tpch_data.FACTS, TIES)
@@ -250,7 +252,7 @@ def test_a_guard_that_differs_ends_it_before_anything_else(
 
 
 ENDED = StatementError("it failed", why="division by zero")
-LOST = StatementError("it failed", why=EXTREME_LEFT)
+LOST = StatementError("it failed", why=EXTREME_LOST)
 
 
 def test_errors_lead_to_the_plans_that_are_declared(
@@ -272,11 +274,11 @@ def test_errors_lead_to_the_plans_that_are_declared(
     asks = replace(with_extremes, sums=replace(with_extremes.sums, new_extremes=keys.incremental.affected))
     again = following(asks, LOST)
     assert isinstance(again, BySums)
-    assert again.extremes_asked == "extreme"
+    assert again.recompute_reason == "extreme"
     assert [stage.name for stage in stages_of(again)][-1] == "extremes"
     last = following(again, LOST)
     assert isinstance(last, ByKeys)
-    assert last.extremes_asked == "extreme"
+    assert last.recompute_reason == "extreme"
     assert isinstance(following(replace(with_extremes, incremental=None), LOST), Full)
     looks_up = replace(sums, sums=replace(sums.sums, looks_up=True))
     assert isinstance(following(looks_up, ENDED), ByKeys)

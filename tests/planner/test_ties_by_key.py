@@ -6,7 +6,7 @@ import pytest
 
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 SCHEMAS = {
@@ -80,7 +80,7 @@ def test_a_key_is_added_where_rows_are_equal(marked: str) -> None:
     assert made == marked.replace("«", "").replace("»", "")
     assert by_key(made, key) == made
     query = understand(made, SCHEMAS)
-    check_determined(query.node, query.types, FACTS, key=query.identifiers(key.split()))
+    require_determinism(query.node, query.types, FACTS, key=query.identifiers(key.split()))
 
 
 @pytest.mark.parametrize("sql", AS_IT_IS)

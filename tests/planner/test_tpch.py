@@ -13,10 +13,10 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import equalities
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
-    Split,
-    beside,
+    AuxiliaryView,
+    columns_in_model_table,
+    find_auxiliary_view,
     outer_sql,
-    split,
     state_sql,
     with_state_sql,
 )
@@ -89,9 +89,9 @@ def test_a_refresh_equals_the_full_query(name: str, data: duckdb.DuckDBPyConnect
     assert fresh + Counter(kept) == expected
 
 
-def split_of(name: str, data: duckdb.DuckDBPyConnection) -> tuple[Query, Split] | None:
+def split_of(name: str, data: duckdb.DuckDBPyConnection) -> tuple[Query, AuxiliaryView] | None:
     query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
-    made = split(query, tpch_data.KEYS[name], tpch_data.TABLE_KEYS)
+    made = find_auxiliary_view(query, tpch_data.KEYS[name], tpch_data.TABLE_KEYS)
     return None if made is None else (query, made)
 
 
@@ -127,7 +127,7 @@ def test_a_query_that_shows_its_state_shows_what_the_query_gives(
     found = split_of(name, data)
     assert found is not None
     query, made = found
-    stored = beside(made)
+    stored = columns_in_model_table(made)
     if stored is None:
         assert name in NOT_BESIDE
         return

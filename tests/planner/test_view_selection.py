@@ -11,8 +11,8 @@ import pytest
 from dbt_arctic.planner.algebra import canonical_form
 from dbt_arctic.planner.algebra.operators import Aggregate, walk
 from dbt_arctic.planner.auxiliary import view_selection
-from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split
-from dbt_arctic.planner.auxiliary.view_selection import possible_views, split_shared, views_of
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView
+from dbt_arctic.planner.auxiliary.view_selection import find_shared_view, possible_views, views_of
 from dbt_arctic.planner.delta.plan import understand
 from tests.extent import extent
 from tests.planner import tpch_data
@@ -42,8 +42,8 @@ ABOVE = (
 SMALL = "SELECT a.shop, a.v FROM (SELECT shop, sum(x) AS v FROM s GROUP BY shop) AS a WHERE a.v > 5"
 
 
-def chosen(sql: str, key: str) -> list[Split]:
-    return [one.split for one in views_of(understand(sql, SCHEMAS), key.split(), KEYS)]
+def chosen(sql: str, key: str) -> list[AuxiliaryView]:
+    return [one.view for one in views_of(understand(sql, SCHEMAS), key.split(), KEYS)]
 
 
 def test_a_query_over_a_chain_of_states_is_refreshed_as_the_query_is() -> None:
@@ -71,18 +71,18 @@ def test_upstreams_that_are_read_in_no_time_are_worth_none() -> None:
     query = understand(ABOVE, SCHEMAS)
     rows = {"s": 10, "w": 20, "i": 1}
     read = 2 * (10 + 1) + 2 * (20 + 1)
-    assert split_shared(query, ["brand", "kind"], KEYS, rows, read) is not None
-    assert split_shared(query, ["brand", "kind"], KEYS, rows, read + 1) is None
+    assert find_shared_view(query, ["brand", "kind"], KEYS, rows, read) is not None
+    assert find_shared_view(query, ["brand", "kind"], KEYS, rows, read + 1) is None
 
 
 def test_the_view_that_there_is_is_found_again() -> None:
     query, key = understand(ABOVE, SCHEMAS), ["brand", "kind"]
     for made in possible_views(query, key, KEYS):
         stored = (made.key, tuple(made.state.output))
-        again = split_shared(query, key, KEYS, {}, 0, stored=stored)
+        again = find_shared_view(query, key, KEYS, {}, 0, stored=stored)
         assert again is not None
         assert again.state == made.state
-    assert split_shared(query, key, KEYS, {}, 0, stored=(("nobody",), ("nobody",))) is None
+    assert find_shared_view(query, key, KEYS, {}, 0, stored=(("nobody",), ("nobody",))) is None
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)

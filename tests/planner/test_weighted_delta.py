@@ -85,7 +85,7 @@ LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck =
         (LINES, {"l": 10**9, "o": 10**8, "c": 1_000}, {"l": 10**6}, [{"l"}]),
         (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": None}, []),
         (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": 10**7}, []),
-        # One part has ten thousand lines, which a query below says as well as one beside.
+        # One part has ten thousand lines, whether the query is below it or joined with it.
         (
             "SELECT s.x, c.city FROM (SELECT l.x, o.ck FROM l JOIN p ON l.pk = p.pk "
             "JOIN o ON l.ok = o.ok) AS s "
@@ -128,9 +128,9 @@ def test_what_has_not_changed_is_joined_once() -> None:
     read = [one.source for one in scans(part)]
     assert (read.count("p"), read.count("c")) == (1, 1)
     # Without a condition between them, each changed relation is joined by itself.
-    beside = parts(sql, rows, {"p": 10, "c": 10})
-    assert len(beside) == 2
-    assert all({one.source for one in scans(one)} == set(STAR) for one in beside)
+    columns_in_model_table = parts(sql, rows, {"p": 10, "c": 10})
+    assert len(columns_in_model_table) == 2
+    assert all({one.source for one in scans(one)} == set(STAR) for one in columns_in_model_table)
 
 
 def test_scans_read_what_is_used_and_no_more() -> None:

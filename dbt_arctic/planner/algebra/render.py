@@ -35,7 +35,7 @@ from dbt_arctic.planner.algebra.scalars import substitute
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.spark.identifiers import Identifiers
 
-_MET: dict[State, State] = {"new": "lookup_new", "old": "lookup_old"}
+_LOOKUP_STATES: dict[State, State] = {"new": "lookup_new", "old": "lookup_old"}
 
 
 class Sources(Protocol):
@@ -146,7 +146,7 @@ class Renderer:
     def _scan(self, node: Scan) -> Select:
         alias = self._alias(node.alias)
         items: dict[str, exp.Expression] = {name: _of(alias, stored) for name, stored in node.columns}
-        state = _MET[node.state] if node.lookup_keys else node.state
+        state = _LOOKUP_STATES[node.state] if node.lookup_keys else node.state
         return Select(items, f"{self.sources.relation(node.source, state)} AS {quoted(alias)}")
 
     def _project(self, node: Project) -> Select:

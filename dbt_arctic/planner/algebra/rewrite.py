@@ -18,7 +18,7 @@ from dbt_arctic.planner.algebra.operators import (
     map_children,
 )
 from dbt_arctic.planner.algebra.scalars import columns_of
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 
 
 def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
@@ -96,7 +96,7 @@ def _pushed(node: Filter) -> Node:
             to_left.append(part)
         elif used <= right and join.kind in ("inner", "right"):
             to_right.append(part)
-        elif join.kind == "inner" and used <= left | right and part.find(Moment) is None:
+        elif join.kind == "inner" and used <= left | right and part.find(TimeFunction) is None:
             to_join.append(part)
         else:
             stays.append(part)

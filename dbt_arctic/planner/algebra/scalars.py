@@ -40,10 +40,12 @@ def linked(
     names: dict[str, None] = {}
     for condition in conditions:
         pairs = list(equalities([condition]))
-        met = [a for a, b in pairs if a in inside and (b not in inside if outside is None else b in outside)]
-        if not met:
+        linked_columns = [
+            a for a, b in pairs if a in inside and (b not in inside if outside is None else b in outside)
+        ]
+        if not linked_columns:
             return None
-        names.update(dict.fromkeys(met))
+        names.update(dict.fromkeys(linked_columns))
     return tuple(names) or None
 
 

@@ -32,7 +32,7 @@ from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.shared_lookups import SharedLookup, share_lookups
 from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged
 from dbt_arctic.planner.delta.weighted_delta import SIGN, NoDelta, weighted_rows
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.reasons import CannotPlan
@@ -140,7 +140,7 @@ def plan_sums(
     found = roles(query, key)
     if found is None:
         return None
-    check_determined(query.node, query.types, facts, accept)
+    require_determinism(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found
     if not _is_repeatable(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
         return None
@@ -272,7 +272,7 @@ def _is_repeatable(node: Node, query: Query, facts: Facts) -> bool:
     With accepted nondeterminism, a row might be subtracted from a group that it was never added to.
     """
     try:
-        check_determined(node, query.types, facts)
+        require_determinism(node, query.types, facts)
     except CannotPlan:
         return False
     return True

@@ -61,7 +61,7 @@ class RowsOfState:
 
 
 @dataclass(frozen=True)
-class Split:
+class AuxiliaryView:
     """A query as an auxiliary view and a query over it.
 
     :param state: the query of the auxiliary view; its columns are named as its output.
@@ -70,7 +70,7 @@ class Split:
     :param parts: for a view of aggregates: the columns from which each aggregate is computed.
     :param spare: for a view of aggregates: columns that no operator above reads: the opposite of an extreme,
         and the number of values.
-    :param is_small: whether its groups show that it has few rows.
+    :param has_few_rows: whether its groups show that it has few rows.
     :param around: for a nested view, instead of ``above``: the query with scans of ``STATE``, whose columns
         are those of the view, and aggregates by the names in ``parts``.
     :param size: what is queried before the view is built.
@@ -83,7 +83,7 @@ class Split:
     columns: tuple[tuple[str, str], ...]
     parts: Mapping[str, Part] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
-    is_small: bool = False
+    has_few_rows: bool = False
     around: Node | None = None
     size: RowsOfState | None = None
     is_named: bool = True
@@ -93,7 +93,9 @@ class NoState(Exception):
     """Raised if a query over an auxiliary view would not return the same as the query itself."""
 
 
-def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]) -> Split | None:
+def find_auxiliary_view(
+    query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
+) -> AuxiliaryView | None:
     """Split a query into an auxiliary view and a query over it.
 
     :param key: the model's key.
@@ -111,12 +113,12 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
         fine = has_small_groups(node, keys_of)
         made = state_of_sums(query, node, above) if limited or not fine else None
         if made is not None:
-            return replace(made, is_small=not fine, is_named=query.is_named)
+            return replace(made, has_few_rows=not fine, is_named=query.is_named)
     return _unlimited(query, key, above) if limited else None
 
 
-def without_spare(made: Split) -> Split:
-    """The same split without columns that nothing reads."""
+def without_spare(made: AuxiliaryView) -> AuxiliaryView:
+    """The same view without columns that nothing reads."""
     if not made.spare:
         return made
     node = _aggregate(made)
@@ -128,7 +130,7 @@ def without_spare(made: Split) -> Split:
     return replace(made, state=state, spare=frozenset())
 
 
-def state_sql(made: Split, names: Mapping[str, str]) -> str:
+def state_sql(made: AuxiliaryView, names: Mapping[str, str]) -> str:
     """The SQL of the auxiliary view.
 
     :param names: the quoted name of each upstream.
@@ -144,7 +146,9 @@ def rows_of_state_sql(size: RowsOfState, names: Mapping[str, str]) -> str:
     return Renderer(_Named(names)).query(trimmed(size.rows))
 
 
-def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
+def outer_sql(
+    made: AuxiliaryView, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING
+) -> str:
     """The SQL of the query over the auxiliary view.
 
     :param name: the quoted name of the auxiliary view.
@@ -204,7 +208,7 @@ def _as_tiny(name: str) -> exp.Expression:
     return exp.cast(column(name), "TINYINT", dialect="spark")
 
 
-def changes_types(made: Split) -> bool:
+def changes_types(made: AuxiliaryView) -> bool:
     """Whether a state has columns in another type than the query does, and none that it is cast back to."""
     if made.parts or made.around is not None:
         return may_change_types(made.state)
@@ -216,7 +220,7 @@ def sql_of(node: Node) -> str:
     return Renderer(_Named({scan.source: scan.source for scan in scans(node)})).query(node)
 
 
-def beside(made: Split) -> dict[str, str] | None:
+def columns_in_model_table(made: AuxiliaryView) -> dict[str, str] | None:
     """The columns of an auxiliary view that can be stored in the model's own table.
 
     For each non-key column of the view: the model's column with its value, or its own name if it must be
@@ -241,12 +245,12 @@ def beside(made: Split) -> dict[str, str] | None:
 
 
 def with_state_sql(
-    made: Split, names: Mapping[str, str], stored: Mapping[str, str], types: Mapping[str, str]
+    made: AuxiliaryView, names: Mapping[str, str], stored: Mapping[str, str], types: Mapping[str, str]
 ) -> str:
     """The SQL of the query with additional columns of its auxiliary view that it does not select.
 
     :param names: the quoted name of each upstream.
-    :param stored: see ``beside``.
+    :param stored: see ``columns_in_model_table``.
     :param types: the types of the columns of the auxiliary view.
 
     :raises NoState: it would not return the same.
@@ -267,14 +271,14 @@ def with_state_sql(
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
 
 
-def _aggregate(made: Split) -> Aggregate:
+def _aggregate(made: AuxiliaryView) -> Aggregate:
     """The aggregate of an auxiliary view, without the constant key of a view with one row."""
     node = made.state.child if isinstance(made.state, Project) else made.state
     assert isinstance(node, Aggregate)
     return node
 
 
-def _items(made: Split, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
+def _items(made: AuxiliaryView, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
     """The groups and aggregates of the query, computed from the columns of its auxiliary view."""
     groups = [(name, column(name)) for name in made.key if name != ONE]
     values = [(name, _value(part, types)) for name, part in made.parts.items()]
@@ -291,7 +295,7 @@ class _Named:
 
 def state_of_sums(
     query: Query, node: Aggregate, above: Sequence[Project | Filter | Limit] = ()
-) -> Split | None:
+) -> AuxiliaryView | None:
     """Split an aggregate into sums, counts and extremes that can be maintained from a delta.
 
     :param above: the operators over it.
@@ -314,10 +318,12 @@ def state_of_sums(
         state, key = Project(state, shown), (ONE,)
     read = {name for part in parts.values() for name in (part.total, part.count)}
     spare = frozenset(name for name in columns.inferred if name not in read)
-    return Split(state, key, tuple(above), query.columns, parts, spare)
+    return AuxiliaryView(state, key, tuple(above), query.columns, parts, spare)
 
 
-def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | Limit]) -> Split | None:
+def _unlimited(
+    query: Query, key: Sequence[str], above: list[Project | Filter | Limit]
+) -> AuxiliaryView | None:
     """Store all rows below the outermost LIMIT, by the model's key."""
     place = next(place for place, part in enumerate(above) if isinstance(part, Limit))
     shown = {name.lower(): identifier for name, identifier in query.columns}
@@ -329,7 +335,7 @@ def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | 
     state = above[place].child
     if any(name is None or name not in state.output for name in names):
         return None
-    return Split(state, tuple(str(name) for name in names), tuple(above[: place + 1]), query.columns)
+    return AuxiliaryView(state, tuple(str(name) for name in names), tuple(above[: place + 1]), query.columns)
 
 
 def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
@@ -354,8 +360,8 @@ def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
     average = f"decimal({min(38, precision - 6)},{scale + 4})"
     divided = f"CAST({quoted(total)} / CAST({quoted(count)} AS decimal(20,0)) AS {average})"
     many = 10**_ROWS_OF_AN_AVERAGE
-    told = "'an average of so many rows is not computed from their sum'"
+    message = "'an average of so many rows is not computed from their sum'"
     return expression(
-        f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({told}) "
+        f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({message}) "
         f"WHEN {quoted(count)} > 0 THEN {divided} END"
     )

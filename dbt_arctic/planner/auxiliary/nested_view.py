@@ -1,10 +1,11 @@
 """Nested auxiliary views: aggregates of a large table inside a query, over which the rest is cheap.
 
-``split`` stores what a query ends in. The relations that a query joins, filters or groups again may be
-aggregates of a large table as well: the revenue of each supplier, of which the largest is selected; the
-number of orders of each customer, by which customers are counted; whether any order exists. A change affects
-few of these groups, but their rows are spread over the table. As an auxiliary view, they are maintained by
-adding the delta. The query reads this view instead of the table, which it must read nowhere else.
+``find_auxiliary_view`` stores what a query ends in. The relations that a query joins, filters or groups
+again may be aggregates of a large table as well: the revenue of each supplier, of which the largest is
+selected; the number of orders of each customer, by which customers are counted; whether any order exists. A
+change affects few of these groups, but their rows are spread over the table. As an auxiliary view, they are
+maintained by adding the delta. The query reads this view instead of the table, which it must read nowhere
+else.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, linked, or_zero, present
-from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split, sql_of, state_of_sums
-from dbt_arctic.planner.auxiliary.reduced_view import split_reduced
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, sql_of, state_of_sums
+from dbt_arctic.planner.auxiliary.reduced_view import find_reduced_view
 from dbt_arctic.planner.auxiliary.regrouping import regrouped
 from dbt_arctic.planner.auxiliary.state_columns import ROWS
 from dbt_arctic.planner.delta.eager_aggregation import below_joins
@@ -43,7 +44,7 @@ _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _StoredPart:
     """A candidate for an auxiliary view at one place of a query.
 
     :param rows: an aggregate with the names of its place; without aggregates, the values of a subquery.
@@ -66,13 +67,13 @@ class _Kept:
         return sql_of(numbered)
 
 
-def split_nested(
+def find_nested_view(
     query: Query,
     keys_of: Mapping[str, Sequence[str]],
     rows: Mapping[str, int],
     worth: int,
     key: Sequence[str] | None = None,
-) -> Split | None:
+) -> AuxiliaryView | None:
     """Split a query at an aggregate inside it, which becomes an auxiliary view.
 
     :param keys_of: the keys of upstreams, by stored names.
@@ -83,14 +84,14 @@ def split_nested(
 
     :returns: ``None`` if no aggregate inside the query is worthwhile.
     """
-    found = _splits_inside(query, keys_of, rows, worth)
+    found = _nested_views(query, keys_of, rows, worth)
     return next((one for one in found if key is None or one.key == tuple(key)), None)
 
 
-def _splits_inside(
+def _nested_views(
     query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
-) -> Iterator[Split]:
-    """The possible splits, the best one first."""
+) -> Iterator[AuxiliaryView]:
+    """The possible views, the best one first."""
     node = below_joins(query.node, keys_of)
     ends_in = _ends_in(node)
     places = [
@@ -100,16 +101,20 @@ def _splits_inside(
         made = _around(replace(query, node=node), place, rows)
         if made is not None:
             yield made
-    narrowed = split_reduced(query, keys_of, rows, worth)
-    if narrowed is not None:
-        yield narrowed
+    reduced = find_reduced_view(query, keys_of, rows, worth)
+    if reduced is not None:
+        yield reduced
     again = regrouped(query.node, keys_of, rows, worth)
-    made = None if again is None else _around(replace(query, node=again.node), _Kept(again.inner), rows)
+    made = (
+        None
+        if again is None
+        else _around(replace(query, node=again.node), _StoredPart(again.stored_part), rows)
+    )
     if again is not None and made is not None:
         yield replace(made, size=again.size)
 
 
-def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:
+def _around(query: Query, place: _StoredPart, rows: Mapping[str, int]) -> AuxiliaryView | None:
     """The query over a state in one of its places; ``None`` if it also reads the table elsewhere."""
     made = view_of_groups(query, place.rows)
     if made is None:
@@ -120,7 +125,7 @@ def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None
 
 
 def _ends_in(node: Node) -> Node:
-    """The operator that a query ends in, which ``split`` handles."""
+    """The operator that a query ends in, which ``find_auxiliary_view`` handles."""
     while isinstance(node, Project | Filter | Limit):
         node = node.child
     return node
@@ -147,34 +152,34 @@ def _is_worth(
 # Places
 
 
-def _places(node: Node) -> Iterator[_Kept]:
+def _places(node: Node) -> Iterator[_StoredPart]:
     for part in walk(node):
         if isinstance(part, Aggregate):
-            yield _Kept(part)
+            yield _StoredPart(part)
         for subquery in getattr(part, "subqueries", ()):
             found = _of_subquery(subquery)
             if found is not None:
                 yield found
 
 
-def _of_subquery(subquery: Subquery) -> _Kept | None:
+def _of_subquery(subquery: Subquery) -> _StoredPart | None:
     """A subquery grouped by the columns that link it to the outer row."""
     links = subquery.links
-    inner = set(subquery.plan.output)
-    names = linked(links, inner)
-    if names is None or columns_of(*links) & inner != set(names):
+    stored_part = set(subquery.plan.output)
+    names = linked(links, stored_part)
+    if names is None or columns_of(*links) & stored_part != set(names):
         return None
     # NULL matches no outer row.
     child = Filter(subquery.plan, tuple(present(name) for name in names))
     groups = tuple((name, column(name)) for name in names)
     if subquery.kind != "scalar":
-        return None if subquery.nulls_count else _Kept(Aggregate(child, groups), subquery)
+        return None if subquery.nulls_count else _StoredPart(Aggregate(child, groups), subquery)
     return _of_value(subquery, child, groups)
 
 
 def _of_value(
     subquery: Subquery, child: Node, groups: tuple[tuple[str, exp.Expression], ...]
-) -> _Kept | None:
+) -> _StoredPart | None:
     calls: dict[str, exp.Expression] = {}
 
     def swap(part: exp.Expr) -> exp.Expr:
@@ -192,7 +197,7 @@ def _of_value(
         return None
     if not _is_made_of(value, calls):
         return None
-    return _Kept(Aggregate(child, groups, tuple(calls.items())), subquery, value)
+    return _StoredPart(Aggregate(child, groups, tuple(calls.items())), subquery, value)
 
 
 def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> bool:
@@ -204,7 +209,7 @@ def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> b
 # The auxiliary view, and the scans that replace it
 
 
-def view_of_groups(query: Query, rows: Aggregate) -> Split | None:
+def view_of_groups(query: Query, rows: Aggregate) -> AuxiliaryView | None:
     """An aggregate inside a query as an auxiliary view of sums; ``None`` where it cannot be one."""
     names = [name.lower() for name, _ in (*rows.groups, *rows.aggregates)]
     if len(set(names)) < len(names) or any(name.startswith("_") for name, _ in rows.groups):
@@ -215,24 +220,24 @@ def view_of_groups(query: Query, rows: Aggregate) -> Split | None:
             for _, call in rows.aggregates
         )
         made = state_of_sums(query, rows) if simple else None
-        return None if made is None else replace(made, is_small=True)
+        return None if made is None else replace(made, has_few_rows=True)
     if rows.grouping_sets is not None or not rows.groups:
         return None
     counted = replace(rows, aggregates=((ROWS, exp.Count(this=exp.Star())),))
     key = tuple(name for name, _ in rows.groups)
-    return Split(counted, key, (), query.columns, is_small=True)
+    return AuxiliaryView(counted, key, (), query.columns, has_few_rows=True)
 
 
 @dataclass(frozen=True)
 class _Swap:
     """Replaces a place by a scan of the auxiliary view, with keys as columns and aggregates by name."""
 
-    kept: _Kept
+    kept: _StoredPart
     text: str
 
     def node(self, node: Node) -> Node:
         if isinstance(node, Aggregate):
-            found = self._scan(_Kept(node))
+            found = self._scan(_StoredPart(node))
             if found is not None:
                 return found
         node = map_children(node, self.node)
@@ -247,7 +252,7 @@ class _Swap:
             return subquery
         return replace(subquery, plan=found, value=place.value or subquery.value)
 
-    def _scan(self, place: _Kept) -> Scan | None:
+    def _scan(self, place: _StoredPart) -> Scan | None:
         mine = (*self.kept.rows.groups, *self.kept.rows.aggregates)
         theirs = (*place.rows.groups, *place.rows.aggregates)
         if len(mine) != len(theirs) or place.text != self.text:
@@ -256,4 +261,4 @@ class _Swap:
         return Scan(STATE, "_state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
 
 
-__all__ = ["split_nested", "view_of_groups"]
+__all__ = ["find_nested_view", "view_of_groups"]

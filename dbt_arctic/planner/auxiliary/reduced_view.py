@@ -27,12 +27,12 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, equalities, plain
-from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, RowsOfState, Split
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, RowsOfState
 from dbt_arctic.planner.auxiliary.state_columns import ROWS
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 
-FEW = 0.1
+MAX_SHARE = 0.1
 """The largest share of the table's rows. A larger view costs more than it saves."""
 
 
@@ -55,12 +55,12 @@ class _Place:
     names: frozenset[str]
 
 
-def split_reduced(
+def find_reduced_view(
     query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
-) -> Split | None:
+) -> AuxiliaryView | None:
     """Split a query at a join that selects few rows of a large table.
 
-    The parameters are those of ``split_nested``.
+    The parameters are those of ``find_nested_view``.
 
     :returns: ``None`` if a query has no such join, or reads the table elsewhere as well.
     """
@@ -89,11 +89,11 @@ def _places(node: Node, facts: Facts) -> Iterator[_Place]:
             table = side.child if isinstance(side, Filter) and own else side
             if not isinstance(table, Scan) or not _is_choice(chosen, table.source):
                 continue
-            met = [pair for pair in equalities(part.conditions, same_type=True) if pair[0] in table.output]
-            theirs = {name for _, name in met} & set(chosen.output)
-            if len(met) != 1 or not any(key <= theirs for key in unique_keys(chosen, facts)):
+            joined = [pair for pair in equalities(part.conditions, same_type=True) if pair[0] in table.output]
+            theirs = {name for _, name in joined} & set(chosen.output)
+            if len(joined) != 1 or not any(key <= theirs for key in unique_keys(chosen, facts)):
                 continue
-            mine, other = met[0]
+            mine, other = joined[0]
             source = _origin(chosen, other)
             if source is not None:
                 by = dict(table.columns)[mine]
@@ -158,7 +158,7 @@ class _Swap:
         return replace(subquery, plan=kept)
 
 
-def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Split | None:
+def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> AuxiliaryView | None:
     names = {stored: name for name, stored in place.table.columns}
     read = {name for scan in scans(around) if scan.source == STATE for _, name in scan.columns}
     keyed = tuple(names[stored] for stored in key)
@@ -173,7 +173,9 @@ def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Spli
     )
     counted = Aggregate(place.chosen, (), ((ROWS, exp.Count(this=exp.Star())),))
     state = trimmed(Project(join, tuple((name, column(name)) for name in shown)))
-    return Split(state, keyed, (), query.columns, around=around, size=RowsOfState(counted, place.source, FEW))
+    return AuxiliaryView(
+        state, keyed, (), query.columns, around=around, size=RowsOfState(counted, place.source, MAX_SHARE)
+    )
 
 
-__all__ = ["split_reduced"]
+__all__ = ["find_reduced_view"]

@@ -22,7 +22,7 @@ from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.dialect import SameType, to_sql
 from dbt_arctic.planner.spark.identifiers import Identifiers
 
-FEW = 0.5
+MAX_SHARE = 0.5
 """The largest share of the table's rows. With more groups, reading them takes as long as reading the table.
 """
 
@@ -31,12 +31,12 @@ FEW = 0.5
 class Regrouped:
     """A query over an aggregate with more group columns.
 
-    :param node: the query over ``inner``.
-    :param inner: the aggregate with more group columns.
+    :param node: the query over ``stored_part``.
+    :param stored_part: the aggregate with more group columns.
     """
 
     node: Node
-    inner: Aggregate
+    stored_part: Aggregate
     size: RowsOfState
 
 
@@ -45,7 +45,7 @@ def regrouped(
 ) -> Regrouped | None:
     """Regroup an aggregate of a query by the distinct values that it needs.
 
-    The parameters are those of ``split_nested``.
+    The parameters are those of ``find_nested_view``.
 
     :returns: ``None`` if no aggregate can be regrouped.
     """
@@ -85,7 +85,7 @@ def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]
         if text not in names:
             names[text] = fresh(stored.get(plain(value) or "") or "grouped_by")
             groups.append((names[text], value))
-    inner: list[tuple[str, exp.Expression]] = []
+    stored_part: list[tuple[str, exp.Expression]] = []
     outer: list[tuple[str, exp.Expression]] = []
     shown: list[tuple[str, exp.Expression]] = []
     for name, call in node.aggregates:
@@ -103,18 +103,18 @@ def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]
         ):
             return None
         part, total = fresh(f"{name}_of_group"), fresh(f"{name}_of_groups")
-        inner.append((part, call))
+        stored_part.append((part, call))
         outer.append((total, exp.Sum(this=column(part))))
         value = column(total)
         shown.append((name, value if isinstance(call, exp.Count) else SameType(this=value, named=part)))
-    below = Aggregate(node.child, tuple(groups), tuple(inner) or ((fresh("rows_of_group"), _COUNT),))
+    below = Aggregate(node.child, tuple(groups), tuple(stored_part) or ((fresh("rows_of_group"), _COUNT),))
     mine = tuple((fresh(name), column(names[to_sql(value)])) for name, value in node.groups)
     made = Project(
         Aggregate(below, mine, tuple(outer)),
         (*((name, column(one)) for (name, _), (one, _) in zip(node.groups, mine, strict=True)), *shown),
     )
     counted = Aggregate(node.child, (), ((ROWS, _how_many([value for _, value in groups])),))
-    return Regrouped(made, below, RowsOfState(counted, table.source, FEW))
+    return Regrouped(made, below, RowsOfState(counted, table.source, MAX_SHARE))
 
 
 _COUNT = exp.Count(this=exp.Star())
@@ -159,4 +159,4 @@ def _stored(node: Node) -> dict[str, str]:
     return {name: below[one] for name, value in node.items if (one := plain(value) or "") in below}
 
 
-__all__ = ["FEW", "Regrouped", "regrouped"]
+__all__ = ["MAX_SHARE", "Regrouped", "regrouped"]

@@ -32,7 +32,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split, without_spare
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, without_spare
 from dbt_arctic.planner.auxiliary.nested_view import view_of_groups
 from dbt_arctic.planner.delta.plan import plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -63,7 +63,7 @@ class SharedView:
         operators of this query.
     """
 
-    split: Split
+    view: AuxiliaryView
     parts: Sequence[Node]
     source: str
     over: Node
@@ -99,7 +99,7 @@ class _Terms:
         return max((_count(node) for node in (plan.affected, plan.rows) if node is not None), default=0)
 
 
-def split_shared(
+def find_shared_view(
     query: Query,
     key: Sequence[str],
     keys_of: Mapping[str, Sequence[str]],
@@ -108,7 +108,7 @@ def split_shared(
     accept: frozenset[str] = frozenset(),
     stored: Stored | None = None,
     gain: float = GAIN,
-) -> Split | None:
+) -> AuxiliaryView | None:
     """Split a query at the part of it that is its first auxiliary view.
 
     :param keys_of: the keys of upstreams, as stored. :param rows: how many rows these have.
@@ -122,7 +122,7 @@ def split_shared(
     if stored is None:
         read = sum(rows.get(scan.source, 0) for scan in scans(query.node))
         views = views_of(query, key, keys_of, accept, gain) if read >= worth else ()
-        return views[0].split if views else None
+        return views[0].view if views else None
     if _size(query, terms)[0] <= WORTH_OPERATORS:
         return None
     known = possible_views(query, key, keys_of, accept)
@@ -134,9 +134,12 @@ def possible_views(
     key: Sequence[str],
     keys_of: Mapping[str, Sequence[str]],
     accept: frozenset[str] = frozenset(),
-) -> list[Split]:
-    """Every split of a query at one view, the best first. Parameters as those of ``split_shared``."""
-    return [one.split for one in _candidates(query, _Terms(key, keys_of, accept), 1)]
+) -> list[AuxiliaryView]:
+    """Every view that could be the first one of a query, the best first.
+
+    The parameters are those of ``find_shared_view``.
+    """
+    return [one.view for one in _candidates(query, _Terms(key, keys_of, accept), 1)]
 
 
 def views_of(
@@ -160,7 +163,7 @@ def views_of(
             break
         views.append(best)
         query, size = replace(query, node=best.over), best.size
-        terms = replace(terms, keys_of={**terms.keys_of, best.source: best.split.key})
+        terms = replace(terms, keys_of={**terms.keys_of, best.source: best.view.key})
     return tuple(views) if size[0] < math.inf and size[0] <= gain * before[0] else ()
 
 
@@ -212,7 +215,7 @@ def _possible(query: Query, terms: _Terms, number: int) -> Iterator[SharedView]:
         source = f"{STATE}_{number}"
         over = trimmed(_Swap(parts, source).node(query.node))
         read = {name for scan in scans(over) if scan.source == source for _, name in scan.columns}
-        made = _split(query, parts[0], read, terms.facts)
+        made = _view_of_part(query, parts[0], read, terms.facts)
         if made is None:
             continue
         made = without_spare(made)
@@ -226,7 +229,9 @@ def _possible(query: Query, terms: _Terms, number: int) -> Iterator[SharedView]:
         yield SharedView(replace(made, around=around), parts, source, over, (largest, _count(over)))
 
 
-def _split(query: Query, part: Aggregate | Window, read: set[str], facts: Facts) -> Split | None:
+def _view_of_part(
+    query: Query, part: Aggregate | Window, read: set[str], facts: Facts
+) -> AuxiliaryView | None:
     """A part of a query as a keyed table. Unused columns are left out."""
     if isinstance(part, Aggregate):
         if part.grouping_sets is not None:
@@ -247,10 +252,10 @@ def _split(query: Query, part: Aggregate | Window, read: set[str], facts: Facts)
     names = [name.lower() for name in state.output]
     if len(set(names)) < len(names) or any(name.startswith("_") for name in names):
         return None
-    return Split(state, key, (), query.columns, is_small=True)
+    return AuxiliaryView(state, key, (), query.columns, has_few_rows=True)
 
 
-def _operators_of_view(query: Query, made: Split, terms: _Terms) -> float:
+def _operators_of_view(query: Query, made: AuxiliaryView, terms: _Terms) -> float:
     """Operators of the largest statement of a view's own refresh.
 
     :raises CannotPlan: it is not incremental.
@@ -282,4 +287,4 @@ def _renamed_source(node: Node, source: str) -> Node:
     return map_children(node, lambda child: _renamed_source(child, source))
 
 
-__all__ = ["GAIN", "MOST", "WORTH_OPERATORS", "SharedView", "possible_views", "split_shared", "views_of"]
+__all__ = ["GAIN", "MOST", "WORTH_OPERATORS", "SharedView", "find_shared_view", "possible_views", "views_of"]

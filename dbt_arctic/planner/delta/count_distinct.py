@@ -13,7 +13,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.operators import Aggregate
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.frontend.union_types import refuse_mixed
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan
 
@@ -41,7 +41,7 @@ def values_of_groups(
         # The types in the parts of a union may differ for counting, but not for a lookup.
         refuse_mixed(made, types)
         # A value that is computed differently in the lookup would not be found, and would stay in the count.
-        check_determined(made, types, facts)
+        require_determinism(made, types, facts)
     except CannotPlan:
         return None
     return made

@@ -21,10 +21,10 @@ from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
-from dbt_arctic.planner.frontend.point_in_time import Time, with_moments
+from dbt_arctic.planner.frontend.point_in_time import Time, with_time_functions
 from dbt_arctic.planner.frontend.set_operation_casts import with_common_types
 from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.union_branch_pruning import without_excluded_parts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
@@ -111,7 +111,7 @@ def understand(
         if now is None:
             return part
         columns = named_columns(part, (name for columns in schemas.values() for name, _ in columns))
-        return with_moments(part, columns, now, last)
+        return with_time_functions(part, columns, now, last)
 
     inlined = {}
     for name, view in (views or {}).items():
@@ -166,7 +166,7 @@ def plan_incremental(
         what = f"the key column {missing[0]} is not a column of the result"
         raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
     wanted = tuple(by_name[name.lower()] for name in key)
-    check_determined(query.node, query.types, facts, accept, query.identifiers(key))
+    require_determinism(query.node, query.types, facts, accept, query.identifiers(key))
     found = affected_rows(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))
     if not found:

@@ -39,8 +39,8 @@ def grouped(
     groups = []
     for part in written:
         converted = builder.plain_expression(part, scope)
-        wish = part.name if isinstance(part, exp.Column) else "group"
-        groups.append((builder.identifier(wish or "group"), converted))
+        wanted_name = part.name if isinstance(part, exp.Column) else "group"
+        groups.append((builder.identifier(wanted_name or "group"), converted))
     constants = [part for part in written if isinstance(unwrapped(part), _CONSTANTS)]
     if constants and sets is not None:
         raise refused(

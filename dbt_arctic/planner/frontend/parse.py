@@ -59,7 +59,7 @@ def parsed(sql: str) -> exp.Query:
             tokens.pop()
         statements = verbatim().parser().parse(tokens, sql)
     except SqlglotError as error:
-        what = f"the SQL could not be read: {_told(error)}"
+        what = f"the SQL could not be read: {_description(error)}"
         raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
     if len(statements) > 1:
         raise CannotPlan("not-a-query", "several statements", "write one SELECT", 0)
@@ -187,7 +187,7 @@ def _refuse_left_stars(tree: exp.Query) -> None:
         while isinstance(inside, exp.Column | exp.Dot):
             inside = inside.parent
         if isinstance(inside, exp.Select):
-            what = "*, of which the columns cannot be told: two have one name, or it is of a struct"
+            what = "*, whose columns cannot be determined: two have one name, or it belongs to a struct"
             raise CannotPlan("not-resolved", what, "list the columns", line_of(star))
 
 
@@ -275,7 +275,7 @@ def _resolved(tree: exp.Query, nested: dict[str, object], *, checked: bool = Tru
             isolate_tables=False,
         )
     except SqlglotError as error:
-        what = f"a name could not be resolved: {_told(error)}"
+        what = f"a name could not be resolved: {_description(error)}"
         fix = "qualify columns by the aliases of their relations"
         raise CannotPlan("not-resolved", what, fix, _place(error)) from error
     assert isinstance(done, exp.Query)
@@ -342,7 +342,7 @@ _PLACE = re.compile(r"\.? Line:? (\d+), Col: \d+\.?|Missing .* from (\d+):\d+")
 _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: \d+, .*?>")
 
 
-def _told(error: SqlglotError) -> str:
+def _description(error: SqlglotError) -> str:
     """The message of sqlglot without the position."""
     first = str(error.__cause__ if isinstance(error.__cause__, TokenError) else error).split("\n", 1)[0]
     return _PLACE.sub(lambda found: found[0] if found[2] else "", _TOKEN.sub(r"\1", first))

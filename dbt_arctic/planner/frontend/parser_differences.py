@@ -269,8 +269,8 @@ def _intervals(tree: exp.Query) -> None:
     for interval in tree.find_all(exp.Interval):
         operand = interval.this
         # A string with its units, such as '1 day 2 hours'.
-        is_told = isinstance(operand, exp.Literal) and any(map(str.isalpha, operand.name))
-        if interval.args.get("unit") is None and not is_told:
+        has_units = isinstance(operand, exp.Literal) and any(map(str.isalpha, operand.name))
+        if interval.args.get("unit") is None and not has_units:
             raise refused("interval, the name of a column", "qualify it by its relation", interval)
     for found in list(tree.find_all(exp.Add)):
         if _is_interval(found) and not _is_interval(found.parent) and not isinstance(found.parent, exp.Paren):

@@ -157,17 +157,17 @@ def _unpivoted(pivot: exp.Pivot, known: _Columns, names: Iterator[str]) -> str |
     fields = pivot.args.get("fields") or []
     if len(fields) != 1 or len(pivot.expressions) != 1 or isinstance(pivot.expressions[0], exp.Tuple):
         return None
-    columns, told = [], []
+    columns, labels = [], []
     for value in fields[0].expressions:
         plain = value.this if isinstance(value, exp.PivotAlias) else value
         # A column without an alias gets the spelling of the table.
         if not isinstance(plain, exp.Column) or plain.table or not known.is_spelled_so(plain.name):
             return None
         columns.append(quote(plain.name))
-        told.append(value.args["alias"].name if isinstance(value, exp.PivotAlias) else plain.name)
+        labels.append(value.args["alias"].name if isinstance(value, exp.PivotAlias) else plain.name)
     made = next(names)
     place, given = f"{made}.place", f"{made}.given"
-    cases = " ".join(f"WHEN {number} THEN {literal(name)}" for number, name in enumerate(told))
+    cases = " ".join(f"WHEN {number} THEN {literal(name)}" for number, name in enumerate(labels))
     items = [
         f"{_BELOW}.* EXCEPT ({', '.join(columns)})",
         f"CASE {place} {cases} END AS {quote(fields[0].this.name)}",

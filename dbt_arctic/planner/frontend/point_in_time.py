@@ -1,8 +1,8 @@
 """The point in time of a run: one value in the whole run, and another one at the last refresh.
 
-A call of ``current_date()`` becomes a ``Moment`` with its current value and that of the model's last refresh.
-A row may enter or leave a condition with a moment without being changed. These rows are found by evaluating
-the condition for both values.
+A call of ``current_date()`` becomes a ``TimeFunction`` with its current value and that of the model's last
+refresh. A row may enter or leave a condition with such a call without being changed. These rows are found by
+evaluating the condition for both values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra.columns import expressions
 from dbt_arctic.planner.algebra.operators import Node, walk
 from dbt_arctic.planner.reasons import at_line, line_of
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.function_types import (
     OF_DATES,
     OF_STRINGS,
@@ -36,7 +36,7 @@ TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re
 OF_TODAY = re.compile(r"T\d{1,2}|T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
 """Strings that Spark casts to a timestamp of the current day."""
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
-_MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
+_TIMESTAMPS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
@@ -146,8 +146,8 @@ def may_depend_on_time(tree: exp.Query) -> bool:
     return False
 
 
-def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
-    """The tree with calls of functions of time replaced by moments.
+def with_time_functions(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
+    """The tree with calls of functions of time replaced by ``TimeFunction``.
 
     :param last: the time of the last refresh; ``None`` if it is unknown, or if there was none.
     """
@@ -155,13 +155,13 @@ def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time
     for call, name in list(calls(made, columns)):
         if name in KNOWN:
             before_ = last.literal(name) if last is not None else ""
-            moment = Moment(this=now.literal(name), before=before_, call=f"{name}()")
-            at_line(moment, line_of(call))
-            call.replace(moment)
+            replaced = TimeFunction(this=now.literal(name), before=before_, call=f"{name}()")
+            at_line(replaced, line_of(call))
+            call.replace(replaced)
     return made
 
 
-_MAKE_MOMENTS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
+_MAKE_TIMESTAMPS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
 _OF_ONE_TYPE = frozenset(
     [
         *("any_value", "array", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
@@ -169,7 +169,7 @@ _OF_ONE_TYPE = frozenset(
     ]
 )
 
-_TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
+_TAKE_STRINGS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
     *("ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
     *("find_in_set", "get_json_object", "hash", "hour", "instr", "length", "levenshtein", "like", "locate"),
     *("md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
@@ -178,7 +178,7 @@ _TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtim
 """Functions that keep a string argument as a string, or whose value does not depend on its date."""
 
 
-_NO_MOMENTS = (
+_WITHOUT_TIMESTAMPS = (
     OF_STRINGS
     | OF_STRINGS_OR_BYTES
     | OF_DATES
@@ -207,13 +207,13 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
         here = here.parent
     parent = here.parent
     if isinstance(parent, exp.Cast):
-        return parent.to.this in _MOMENTS
+        return parent.to.this in _TIMESTAMPS
     name = None if parent is None else function_name(parent)
     if name is not None and name not in _OF_ONE_TYPE:
-        return name not in _TAKE_TEXTS
+        return name not in _TAKE_STRINGS
     others: list[exp.Expr] = []
-    beside = isinstance(parent, (*_COMPARED, exp.Add, exp.Sub)) or name in _OF_ONE_TYPE
-    if parent is not None and beside:
+    shares_type = isinstance(parent, (*_COMPARED, exp.Add, exp.Sub)) or name in _OF_ONE_TYPE
+    if parent is not None and shares_type:
         others = list(parent.iter_expressions())
     elif isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and here.arg_key == "this":
         others = [parent.parent.this]
@@ -228,47 +228,47 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
         branches = case.args["ifs"] if isinstance(case, exp.Case) else [case]
         others = [branch.args["true"] for branch in branches]
         others += [one for one in (case.args.get("default"), case.args.get("false")) if one is not None]
-    return any(one is not here and _may_be_moment(one, types) for one in others)
+    return any(one is not here and _may_be_timestamp(one, types) for one in others)
 
 
-def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
+def _may_be_timestamp(value: exp.Expr, types: Mapping[str, str]) -> bool:
     if isinstance(value, exp.Column):
         return types.get(value.name, "timestamp").lower().startswith("timestamp")
     if isinstance(value, exp.Cast):
-        return value.to.this in _MOMENTS
+        return value.to.this in _TIMESTAMPS
     name = function_name(value)
     if (
         isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub)
         or name in _OF_ONE_TYPE
     ):
-        return any(_may_be_moment(one, types) for one in value.iter_expressions())
-    return _may_hold_moments(value, types)
+        return any(_may_be_timestamp(one, types) for one in value.iter_expressions())
+    return _may_contain_timestamp(value, types)
 
 
-def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
+def _may_contain_timestamp(value: exp.Expr, types: Mapping[str, str]) -> bool:
     """Whether a value may be a timestamp, or contain one."""
     if isinstance(value, exp.Column):
         return "timestamp" in types.get(value.name, "timestamp").lower()
     if isinstance(value, exp.Cast):
         return "timestamp" in value.to.sql(dialect="spark").lower()
     name = function_name(value)
-    if name in _NO_MOMENTS or isinstance(value, exp.Predicate | exp.Connector):
+    if name in _WITHOUT_TIMESTAMPS or isinstance(value, exp.Predicate | exp.Connector):
         return False
     if isinstance(value, exp.Literal):
         # The schema of a JSON function.
         return "timestamp" in value.name.lower()
-    if isinstance(value, Moment) or name in OF_TIMES or (name and _MAKE_MOMENTS.fullmatch(name)):
+    if isinstance(value, TimeFunction) or name in OF_TIMES or (name and _MAKE_TIMESTAMPS.fullmatch(name)):
         return True
-    return any(_may_hold_moments(one, types) for one in value.iter_expressions())
+    return any(_may_contain_timestamp(one, types) for one in value.iter_expressions())
 
 
 def moves(*parts: exp.Expression | None) -> bool:
-    """Whether an expression contains a moment whose value has changed."""
+    """Whether an expression contains a function of time whose value has changed."""
     return any(
-        moment.args["before"] != moment.this
+        call.args["before"] != call.this
         for part in parts
         if part is not None
-        for moment in part.find_all(Moment)
+        for call in part.find_all(TimeFunction)
     )
 
 
@@ -287,8 +287,8 @@ def before(part: exp.Expression) -> exp.Expression:
     """A condition with the values of the last refresh."""
 
     def earlier(node: exp.Expression) -> exp.Expression:
-        if isinstance(node, Moment):
-            return Moment(this=node.args["before"], before=node.args["before"], call=node.args["call"])
+        if isinstance(node, TimeFunction):
+            return TimeFunction(this=node.args["before"], before=node.args["before"], call=node.args["call"])
         return node
 
     return part.copy().transform(earlier, copy=False) if moves(part) else part

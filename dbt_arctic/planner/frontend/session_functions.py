@@ -8,7 +8,7 @@ from dbt_arctic.planner.algebra.query import Schemas
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.spark.syntax import alias_columns, cte_of, dotted, from_of, names_given, plain_columns
 
-_WHO = frozenset(["current_user", "session_user", "user"])
+_USER_FUNCTIONS = frozenset(["current_user", "session_user", "user"])
 """Functions of the session that need no parentheses."""
 
 
@@ -18,7 +18,7 @@ def refuse_session_functions(tree: exp.Query, schemas: Schemas) -> None:
     In WHERE and in other items of the SELECT, Spark calls the function, unless a relation has such a column.
     """
     for select in tree.find_all(exp.Select):
-        given = names_given(select) & _WHO
+        given = names_given(select) & _USER_FUNCTIONS
         given = given - _columns_read(select, schemas) if given else given
         for found in plain_columns(select.args.get("where"), *select.expressions) if given else ():
             if found.name.lower() in given:

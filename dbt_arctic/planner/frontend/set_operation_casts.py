@@ -32,8 +32,8 @@ def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable
         wanted: dict[int, str] = {}
         for place in range(len(part.columns)):
             found = {of.get(one.output[place]) for of, one in zip(known, part.parts, strict=True)}
-            told = {one for one in found if one is not None}
-            made = common_type(told) if len(found) == len(told) > 1 else None
+            known_types = {one for one in found if one is not None}
+            made = common_type(known_types) if len(found) == len(known_types) > 1 else None
             if made is not None:
                 wanted[place] = made
         if not wanted:

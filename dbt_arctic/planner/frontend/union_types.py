@@ -34,8 +34,8 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.spark.dialect import verbatim
-from dbt_arctic.planner.typing.coercion import may_be_decimal, tells_types, types_of_columns
-from dbt_arctic.planner.typing.comparison_types import families_of
+from dbt_arctic.planner.typing.coercion import depends_on_types, may_be_decimal, types_of_columns
+from dbt_arctic.planner.typing.comparison_types import comparison_families
 
 _WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
 _WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.TEXT)
@@ -100,8 +100,8 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
     known = types_of_columns(node, types)
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
-    families = families_of(node, known, types)
-    by_type = wraps or tells_types(node)
+    families = comparison_families(node, known, types)
+    by_type = wraps or depends_on_types(node)
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
             made = _mixed(part.columns, part.parts, shapes)
@@ -115,7 +115,7 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
                 parts = mixed.get(found.name)
                 if parts is None:
                     continue
-                if found.name not in families and _is_told_apart(found, part):
+                if found.name not in families and _is_distinguished(found, part):
                     raise _unlike(parts, known, line_of(expression))
                 if _takes_any(found):
                     continue
@@ -124,7 +124,7 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
                     continue
                 raise CannotPlan(
                     "unsupported",
-                    f"an expression over a column of a UNION whose parts have {_told(parts, known)}",
+                    f"an expression over a column of a UNION whose parts have {_description(parts, known)}",
                     "cast the column to one type in each part",
                     line_of(expression),
                 )
@@ -148,11 +148,13 @@ def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[
 
 def _unlike(parts: Sequence[str], known: Mapping[str, str], line: int = 0) -> CannotPlan:
     """The error for columns that Spark compares in a third type, in which different values may be equal."""
-    what = f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_told(parts, known)} is compared"
+    what = (
+        f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_description(parts, known)} is compared"
+    )
     return CannotPlan("unsupported", what, "cast the column to one type in each part", line)
 
 
-def _is_told_apart(found: exp.Column, node: Node) -> bool:
+def _is_distinguished(found: exp.Column, node: Node) -> bool:
     """Whether a column is compared, grouped by, ordered by or aggregated."""
     parent = found.parent
     while isinstance(parent, exp.Paren):
@@ -164,9 +166,9 @@ def _is_told_apart(found: exp.Column, node: Node) -> bool:
     return not isinstance(parent, exp.Count)
 
 
-def _told(types: Sequence[str], known: Mapping[str, str]) -> str:
-    told = sorted({one if one in known.values() else "a computed type" for one in types})
-    return " and ".join(told) if len(told) > 1 else "types that are not known to be the same"
+def _description(types: Sequence[str], known: Mapping[str, str]) -> str:
+    shown = sorted({one if one in known.values() else "a computed type" for one in types})
+    return " and ".join(shown) if len(shown) > 1 else "types that are not known to be the same"
 
 
 def _is_of_whole(

@@ -29,8 +29,8 @@ def windows(
                 note_names(converted.args.get("order"), scope.names)
                 partition = tuple(converted.args.get("partition_by") or ())
                 key = ", ".join(to_sql(part) for part in partition)
-                wish = function_name(core(converted.this)) or "window"
-                known[text] = builder.identifier(wish)
+                wanted_name = function_name(core(converted.this)) or "window"
+                known[text] = builder.identifier(wanted_name)
                 found.setdefault(key, (partition, []))[1].append((known[text], converted))
             return lifted(known[text])
         if isinstance(node_, exp.Query | exp.Subquery):

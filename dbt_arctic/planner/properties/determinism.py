@@ -23,7 +23,7 @@ from dbt_arctic.planner.properties.functional_dependencies import is_of
 from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.spark.syntax import core
 from dbt_arctic.planner.typing.coercion import TypesOfValues, types_of_columns
@@ -69,7 +69,7 @@ _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Window functions whose value is the same for all rows that are equal in the window's order."""
 
 
-def check_determined(
+def require_determinism(
     node: Node,
     types: Mapping[str, str],
     facts: Facts,
@@ -104,7 +104,7 @@ def tied_windows(
 ) -> Iterator[tuple[Window, exp.Window]]:
     """The window functions that distinguish rows with equal sort keys, so that their result is arbitrary.
 
-    :param key: as of ``check_determined``.
+    :param key: as of ``require_determinism``.
     """
     return ((window, item) for window, item, _ in _tied(node, facts, key) if is_any_choice(item))
 
@@ -201,12 +201,14 @@ def _causes(
             yield CannotPlan("ties", what, _UNIQUE, line)
         moved = [one for one in all_expressions(part) if moves(one)]
         if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
-            call = next(moment for moment in moved[0].find_all(Moment))
+            call = next(one for one in moved[0].find_all(TimeFunction))
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
             yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
         for expression in all_expressions(part):
-            fine = None if isinstance(part, Window) else independent_of_order(expression, part, facts, same)
-            yield from causes_in(expression, fine, types, items, known)
+            independent = (
+                None if isinstance(part, Window) else independent_of_order(expression, part, facts, same)
+            )
+            yield from causes_in(expression, independent, types, items, known)
 
 
 def identical(node: Node, types: Mapping[str, str]) -> Identical:
@@ -217,15 +219,15 @@ def identical(node: Node, types: Mapping[str, str]) -> Identical:
 
 def causes_in(
     expression: exp.Expression,
-    fine: Collection[int] | None,
+    independent: Collection[int] | None,
     types: Mapping[str, str],
     items: Callable[[], set[int]],
     known: Callable[[], Mapping[str, str]],
 ) -> Iterator[CannotPlan]:
     """The nondeterministic parts of one expression.
 
-    :param fine: calls by ``id`` whose value does not depend on the row order; ``None`` for all calls: those
-        of a window, whose order is checked separately.
+    :param independent: calls by ``id`` whose value does not depend on the row order; ``None`` for all
+        calls: those of a window, whose order is checked separately.
     :param items: returns the literals that are only selected, as ``labels`` finds them.
     :param known: returns the types of all columns, not only of those of scans.
     """
@@ -240,7 +242,7 @@ def causes_in(
             yield _of_time(f"'{found.name}', which is a time of today,", found)
         if special := _special(found, name):
             yield special
-        if kind not in _CAUSES or (kind == "ordered" and (fine is None or id(found) in fine)):
+        if kind not in _CAUSES or (kind == "ordered" and (independent is None or id(found) in independent)):
             continue
         code, what, fix = _CAUSES[kind]
         yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))

@@ -1,8 +1,8 @@
 """Columns of a result that may differ between two runs over the same rows.
 
-``check_determined`` finds whether a query has a nondeterministic part. This analysis propagates each part to
-the output columns that depend on it. Sums of floats are separate: two runs only differ in the last digits, so
-values computed from them count as deterministic.
+``require_determinism`` finds whether a query has a nondeterministic part. This analysis propagates each part
+to the output columns that depend on it. Sums of floats are separate: two runs only differ in the last
+digits, so values computed from them count as deterministic.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from dbt_arctic.planner.typing.numeric_types import sorts
 
 FLOAT_SUM = "float-sum"
 
-NOT_DETERMINED = frozenset(
+CODES = frozenset(
     {
         "approximate",
         FLOAT_SUM,
@@ -66,7 +66,7 @@ NOT_DETERMINED = frozenset(
 
 
 @dataclass(frozen=True)
-class Undetermined:
+class Nondeterministic:
     """The columns and rows that may differ between two runs of a query over the same rows.
 
     :param columns: columns with different values, each with the reason.
@@ -86,11 +86,11 @@ class Undetermined:
         return self.rows or next(iter((*self.columns.values(), *self.digits.values())), None)
 
 
-def undetermined(query: Query, facts: Facts) -> Undetermined:
+def nondeterministic(query: Query, facts: Facts) -> Nondeterministic:
     """Find the nondeterministic columns of a query, under its output names."""
     found = _Following(query, facts).of(query.node)
     columns = [(name, found.why[identifier]) for name, identifier in query.columns if identifier in found.why]
-    return Undetermined(
+    return Nondeterministic(
         {name: reason for name, reason in columns if reason.code != FLOAT_SUM},
         {name: reason for name, reason in columns if reason.code == FLOAT_SUM},
         found.rows,
@@ -273,7 +273,7 @@ class _Following:
 
 
 def _counts(error: CannotPlan) -> bool:
-    return error.reason.code in NOT_DETERMINED
+    return error.reason.code in CODES
 
 
 def _worst(reasons: Iterable[Reason | None]) -> Reason | None:

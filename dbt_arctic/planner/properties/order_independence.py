@@ -78,14 +78,14 @@ class _Group:
         if name in _ANY:
             return self._follows(arguments[0], [])
         if name in _ENDS:
-            return len(arguments) == 2 and self._is_told_apart(arguments[0], _fields(arguments[1]))
+            return len(arguments) == 2 and self._is_distinguished(arguments[0], _fields(arguments[1]))
         order = call.expression if isinstance(call, exp.WithinGroup) else None
         if not isinstance(order, exp.Order):
             return False
         by = [part.this for part in order.expressions if isinstance(part, exp.Ordered)]
-        return self._is_told_apart(arguments[0], by)
+        return self._is_distinguished(arguments[0], by)
 
-    def _is_told_apart(self, value: exp.Expression, by: list[exp.Expression]) -> bool:
+    def _is_distinguished(self, value: exp.Expression, by: list[exp.Expression]) -> bool:
         """Whether rows of a group that are equal in an order have the same value, or there are none."""
         named = {plain(part) for part in (*self._groups, *by)}
         return is_unique(self._child, named, self._facts) or self._follows(value, by)

@@ -44,10 +44,10 @@ Keys = frozenset[frozenset[str]]
 
 _NONE: Keys = frozenset()
 _NOTHING: frozenset[str] = frozenset()
-_LEAST: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
+_SMALLEST_LITERAL: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
 """The smallest literal for which a comparison restricts a row number to 1."""
 _FIRST_OF = frozenset(["coalesce", "ifnull", "nvl"])
-_FEW = 8
+_MAX_KEYS = 8
 """The most unique keys of one operator that are tracked."""
 
 
@@ -170,8 +170,12 @@ def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:
         sides = [one.unnest() for one in condition.unnest().iter_expressions()]
         if isinstance(condition.unnest(), exp.EQ) and isinstance(sides[0], exp.Literal):
             sides.reverse()
-        least = _LEAST.get(type(condition.unnest()))
-        if least is not None and sides[1] == exp.Literal.number(least) and isinstance(sides[0], exp.Column):
+        smallest = _SMALLEST_LITERAL.get(type(condition.unnest()))
+        if (
+            smallest is not None
+            and sides[1] == exp.Literal.number(smallest)
+            and isinstance(sides[0], exp.Column)
+        ):
             yield sides[0].name
 
 
@@ -184,23 +188,25 @@ def _of_join(node: Join, facts: Facts) -> Keys:
     if node.kind == "full":
         # Where a key is NULL in a row of each side, both rows are NULL in the keys of both sides.
         present = not_null_columns(node.left, facts) | not_null_columns(node.right, facts)
-        return _few(key for key in found if key & present)
-    met = [
+        return _limited(key for key in found if key & present)
+    pairs = [
         (mine, theirs)
         for mine, theirs in equalities(node.conditions)
         if mine in node.left.output and theirs in node.right.output
     ]
-    of_left, of_right = (frozenset(side) for side in zip(*met, strict=True)) if met else (_NOTHING, _NOTHING)
+    of_left, of_right = (
+        (frozenset(side) for side in zip(*pairs, strict=True)) if pairs else (_NOTHING, _NOTHING)
+    )
     # A row matches at most one row of the other side if the condition covers a key of that side.
     if node.kind in ("inner", "left") and _covered(right, of_right):
         found |= left
     if node.kind in ("inner", "right") and _covered(left, of_left):
         found |= right
-    return _few(found)
+    return _limited(found)
 
 
-def _few(found: Iterable[frozenset[str]]) -> Keys:
-    return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_FEW])
+def _limited(found: Iterable[frozenset[str]]) -> Keys:
+    return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_MAX_KEYS])
 
 
 def _of_sets(node: Aggregate, sets: Sequence[Sequence[int]], facts: Facts) -> Keys:
@@ -210,16 +216,16 @@ def _of_sets(node: Aggregate, sets: Sequence[Sequence[int]], facts: Facts) -> Ke
     every = next((name for name, call in node.aggregates if _is_number_of_set(call, node)), None)
     if every is not None:
         return frozenset({groups | {every}}) if len({frozenset(one) for one in sets}) == len(sets) else _NONE
-    told: dict[int, str | None] = {}
+    levels: dict[int, str | None] = {}
     for place, (_, value) in enumerate(node.groups):
         flag = exp.Anonymous(this="grouping", expressions=[value])
         if plain(value) in present:
-            told[place] = None
+            levels[place] = None
         elif (name := next((one for one, call in node.aggregates if call == flag), None)) is not None:
-            told[place] = name
-    if len({frozenset(set(one) & told.keys()) for one in sets}) < len(sets):
+            levels[place] = name
+    if len({frozenset(set(one) & levels.keys()) for one in sets}) < len(sets):
         return _NONE
-    return frozenset({groups | {name for name in told.values() if name is not None}})
+    return frozenset({groups | {name for name in levels.values() if name is not None}})
 
 
 def _is_number_of_set(call: exp.Expression, node: Aggregate) -> bool:

@@ -45,7 +45,7 @@ def _positive(operand: exp.Expr | None) -> exp.Expr | None:
     return None if operand is None else exp.Anonymous(this="positive", expressions=[operand])
 
 
-class Moment(exp.Expression):
+class TimeFunction(exp.Expression):
     """A function of time with its value: ``this`` now and ``before`` at the last refresh, as literals.
 
     ``call`` is the call in the text.
@@ -134,7 +134,7 @@ class VerbatimSpark(Spark):
         }
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **Spark.Generator.TRANSFORMS,
-            Moment: lambda self, moment: moment.this,
+            TimeFunction: lambda self, call: call.this,
             SameType: lambda self, one: f"CAST({self.sql(one, 'this')} AS {one.args['named']})",
             Suffixed: lambda self, number: f"{self.sql(number, 'this')}{number.args['suffix']}",
         }

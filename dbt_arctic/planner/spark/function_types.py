@@ -16,7 +16,9 @@ KEEP_TYPE = frozenset(
     ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
 )
 """Functions whose value has the type of their arguments."""
-NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
+OF_UNCERTAIN_TYPE = frozenset(
+    ["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"]
+)
 """Functions with a value of fewer bits than an INT, or with a decimal value for a decimal argument."""
 OF_ELEMENTS = frozenset(["element_at", "get", "try_element_at"])
 """Functions whose value is an element of their first argument."""

@@ -24,12 +24,12 @@ class Identifiers:
         self._joint = joint
         self._used: dict[str, int] = {}
 
-    def __call__(self, wish: str) -> str:
-        if _OURS.fullmatch(wish):
-            wish = f"{wish}__"
-        made, stem = wish, wish.lower()
+    def __call__(self, name: str) -> str:
+        if _OURS.fullmatch(name):
+            name = f"{name}__"
+        made, stem = name, name.lower()
         while made.lower() in self._used:
             self._used[stem] += 1
-            made = f"{wish}{self._joint}{self._used[stem]}"
+            made = f"{name}{self._joint}{self._used[stem]}"
         self._used[made.lower()] = 1
         return made

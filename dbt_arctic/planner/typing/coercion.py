@@ -37,11 +37,10 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.function_types import (
     BY_TYPE,
     KEEP_TYPE,
-    NOT_TOLD,
     OF_DATES,
     OF_ELEMENTS,
     OF_OTHER_ROWS,
@@ -50,6 +49,7 @@ from dbt_arctic.planner.spark.function_types import (
     OF_STRINGS_OR_LISTS,
     OF_TIMES,
     OF_TRUTH,
+    OF_UNCERTAIN_TYPE,
 )
 from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.spark.nested_types import is_array, is_map, of_element, of_field, type_text
@@ -68,7 +68,7 @@ def with_exact_equalities(node: Node, types: Mapping[str, str], *, wraps: bool =
     :param wraps: whether integers wrap around on overflow, as without ANSI mode.
     """
     known = types_of_columns(node, types)
-    if not wraps and tells_no_widths(node, types):
+    if not wraps and is_independent_of_widths(node, types):
         known = {name: "bigint" if type_ in _WHOLE else type_ for name, type_ in known.items()}
 
     def of_condition(condition: exp.Expression) -> exp.Expression:
@@ -100,7 +100,7 @@ def with_exact_equalities(node: Node, types: Mapping[str, str], *, wraps: bool =
     return change(node)
 
 
-def tells_types(node: Node) -> bool:
+def depends_on_types(node: Node) -> bool:
     """Whether a function of the query returns another value for the same number in another type."""
     return any(
         function_name(part) in BY_TYPE or isinstance(part, _SHIFTS) or _is_of_bytes(part)
@@ -140,17 +140,17 @@ def may_be_decimal(part: exp.Expr) -> bool:
     name = function_name(part)
     if name in ("ceil", "ceiling", "floor"):
         return len(list(part.iter_expressions())) > 1
-    told = (_NO_DECIMAL, OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TRUTH, OF_DATES, OF_TIMES)
-    return isinstance(part, exp.Extract) or (name is not None and not any(name in names for names in told))
+    known = (_NO_DECIMAL, OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TRUTH, OF_DATES, OF_TIMES)
+    return isinstance(part, exp.Extract) or (name is not None and not any(name in names for names in known))
 
 
-def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
+def is_independent_of_widths(node: Node, types: Mapping[str, str]) -> bool:
     """Whether the result does not depend on the width of integers, INT or BIGINT. With decimals it does.
 
     :param types: the types of the columns of scans.
     """
     return not (
-        tells_types(node)
+        depends_on_types(node)
         or any("decimal" in type_ for type_ in types.values())
         or any(map(may_be_decimal, _parts(node)))
     )
@@ -277,8 +277,10 @@ class _Types:
             return self.known.get(column_name)
         if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):
             return self.of_value(value.this)
-        name = value.args["call"].removesuffix("()") if isinstance(value, Moment) else function_name(value)
-        if name in NOT_TOLD or (name == "date_add" and len(list(value.iter_expressions())) > 2):
+        name = (
+            value.args["call"].removesuffix("()") if isinstance(value, TimeFunction) else function_name(value)
+        )
+        if name in OF_UNCERTAIN_TYPE or (name == "date_add" and len(list(value.iter_expressions())) > 2):
             return None
         if name in OF_DATES:
             return "date"
@@ -316,18 +318,18 @@ class _Types:
         """The type of a boolean, timestamp, string or integer expression, by its operator or function."""
         if isinstance(value, _TRUTHS) or function_name(value) in OF_TRUTH:
             return "boolean"
-        if isinstance(value, Moment) or function_name(value) in OF_TIMES:
+        if isinstance(value, TimeFunction) or function_name(value) in OF_TIMES:
             return "timestamp"
         if self._is_string(value):
             # With an explicit collation in the expression, the meaning of equality is unknown.
             return None if value.find(exp.Collate) is not None else "string"
         if self.certain and not isinstance(value, exp.Literal):
             return None
-        told = {"whole": "int", "big": "bigint"}.get(sort_of(value, self.numbers))
-        if told == "int" and not isinstance(value, exp.Literal) and function_name(value) not in WHOLES:
+        type_ = {"whole": "int", "big": "bigint"}.get(sort_of(value, self.numbers))
+        if type_ == "int" and not isinstance(value, exp.Literal) and function_name(value) not in WHOLES:
             # The sum of two SMALLINTs is a SMALLINT, and the hour of an interval is a TINYINT.
-            return told if self._of_all(value.iter_expressions()) == {"int"} else None
-        return told
+            return type_ if self._of_all(value.iter_expressions()) == {"int"} else None
+        return type_
 
     def _is_string(self, value: exp.Expression) -> bool:
         name = function_name(value)

@@ -14,7 +14,7 @@ from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.typing.coercion import of_its_type
 from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
 
-Families: TypeAlias = dict[str, str]
+ComparisonFamilies: TypeAlias = dict[str, str]
 
 _NOTHING = "NULL"
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -22,7 +22,9 @@ _NUMBERS = ("whole", "big", "decimal")
 _AVERAGES = ("avg", "mean", "try_avg")
 
 
-def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> Families:
+def comparison_families(
+    node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
+) -> ComparisonFamilies:
     """The comparison family of each column of a tree for which it is known.
 
     A column of a UNION has a family if it is the same in all parts.
@@ -31,7 +33,7 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
     :param scanned: the types of the columns of scans.
     """
     numbers = {**sorts(node, scanned), **{name: sort_of_type(type_) for name, type_ in known.items()}}
-    found: Families = {}
+    found: ComparisonFamilies = {}
     # ``walk`` returns an operator before its inputs.
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
@@ -60,7 +62,7 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
     return found
 
 
-def _of_value(value: exp.Expression, found: Families, numbers: Mapping[str, Sort]) -> str | None:
+def _of_value(value: exp.Expression, found: ComparisonFamilies, numbers: Mapping[str, Sort]) -> str | None:
     if isinstance(value, exp.Null):
         return _NOTHING
     if isinstance(value, exp.Boolean):

@@ -202,7 +202,7 @@ def test_expire_keeps_what_a_model_downstream_has_not_read(
     shop: Shop, type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "at least 1h" in type_in("expire", "--older-than", "30m", code=2)
-    monkeypatch.setattr("dbt_arctic.cli.expire.LEAST_AGE_MS", 0)
+    monkeypatch.setattr("dbt_arctic.cli.expire.MIN_AGE_MS", 0)
     shop.source("raw_orders", "select id, 10 amount, false gone from range(2)")
     shop.model("orders", ORDERS)
     copy = "{{ config(materialized='incremental', unique_key='id', buckets=2) }}\n"

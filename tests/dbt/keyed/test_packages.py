@@ -12,13 +12,13 @@ MACRO = """
 {{% endmacro %}}
 {{% macro default__{name}({arguments}) %}}{default}{{% endmacro %}}
 """
-ASKED = "{{ exceptions.raise_compiler_error('the default was asked') }}"
+RECOMPUTED = "{{ exceptions.raise_compiler_error('the default was asked') }}"
 PATTERN = "table_pattern, exclude='', database=target.database"
 MACROS = {
-    "get_relations_by_pattern": (f"schema_pattern, {PATTERN}", ASKED),
-    "get_relations_by_prefix": (f"schema_pattern, {PATTERN}", ASKED),
-    "get_tables_by_pattern_sql": (f"schema_pattern, {PATTERN}", ASKED),
-    "deduplicate": ("relation, partition_by, order_by", ASKED),
+    "get_relations_by_pattern": (f"schema_pattern, {PATTERN}", RECOMPUTED),
+    "get_relations_by_prefix": (f"schema_pattern, {PATTERN}", RECOMPUTED),
+    "get_tables_by_pattern_sql": (f"schema_pattern, {PATTERN}", RECOMPUTED),
+    "deduplicate": ("relation, partition_by, order_by", RECOMPUTED),
     "unpivot": (
         "relation=none, cast_to='varchar', exclude=none, remove=none, field_name='field_name', "
         "value_name='value', quote_identifiers=False",

@@ -14,11 +14,11 @@ from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrem
 class TestPredicatesOfMerge(BaseIncrementalPredicates):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
-        narrowed = {
+        reduced = {
             "+incremental_predicates": ["DBT_INTERNAL_DEST.id != 2"],
             "+incremental_strategy": "merge",
         }
-        return {"models": narrowed}
+        return {"models": reduced}
 
 
 class TestMergeUpdateColumns(BaseMergeExcludeColumns):

@@ -16,7 +16,7 @@ from tests.spark.keyed.conftest import Orders
 
 
 class Model:
-    """An automatic model beside ``orders``."""
+    """An automatic model that reads ``orders``."""
 
     def __init__(self, orders: Orders, key: str | list[str], sql: str) -> None:
         self.session, self.name, self.sql = orders.session, orders.name.sibling("model"), sql
@@ -44,7 +44,7 @@ class Model:
         ran = self.session.statements.ran
         return next(one.sql for one in reversed(ran) if one.sql.startswith("INSERT"))
 
-    def asked_for(self, operator: str) -> int:
+    def requested_operation(self, operator: str) -> int:
         """How often an operator is in the plan of what that statement writes: the branch itself is gone."""
         _, _, written = self.written_by.partition("\nSELECT ")
         ((plan,),) = self.session.query(f"EXPLAIN SELECT {written}")

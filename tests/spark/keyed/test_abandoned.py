@@ -1,10 +1,10 @@
-"""A run that is cut off at any of its statements loses nothing: the next run ends in the right rows.
+"""A run that is interrupted at any of its statements loses nothing: the next run produces the right rows.
 
-Two ways of being cut off: the process dies before a statement (so also right after the one before), or a
-statement lands and nobody is told, after which the process goes on to clean up. Each test repeats one
-operation on one table, cut off one statement later each time, until it comes to its end. In the long form
-each statement has both ways, in the short one they are had in turn. Operations that are left out of the short
-form are cut off in the stories of ``tests/model`` there.
+There are two kinds of interruption: the process dies before a statement (so also right after the one before),
+or a statement succeeds and its result is lost, after which the process cleans up. Each test repeats one
+operation on one table, interrupted one statement later each time, until it completes. The long form tests
+both kinds at each statement, the short form alternates. Operations that are left out of the short form are
+interrupted in the stories of ``tests/model``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.impl import visible
-from dbt_arctic.compaction.major import trim_settled
+from dbt_arctic.compaction.major import trim_merged
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
@@ -125,7 +125,7 @@ def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
             assert amounts(orders) == model
 
     assert until_it_ends(run, way) == 1
-    # The log knows that the commit landed, so a run that was not told succeeds all the same.
+    # The log shows that the commit landed, so a run without the result succeeds as well.
     change = orders.table.change
     state = shop.main.catalog.load_table(change.schema, change.identifier)
     written = sum("arctic.txn" in snapshot.summary for snapshot in state.snapshots)
@@ -177,7 +177,7 @@ def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, ways: Seque
         try:
             compact_minor(session.context, orders.name)
             compact_full(session.context, orders.name)
-            trim_settled(session.context, orders.name, 0)
+            trim_merged(session.context, orders.name, 0)
         finally:
             assert amounts(orders) == model
             orders.upsert([{"id": 52, "amount": at}])

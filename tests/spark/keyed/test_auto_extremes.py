@@ -1,4 +1,4 @@
-"""Least and greatest values are kept beside the sums; rows are asked only where one has left its group."""
+"""MIN and MAX are stored with the sums; rows are only read if a group lost one of them."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     context, model = values.session.context, values.name.sibling("reached")
     config = automatic("reached", "part")
     sql = f"SELECT id % 2 AS part, max(amount) AS high FROM {values.name.sql} GROUP BY id % 2"
-    right = aggregate_delta.left_groups
+    right = aggregate_delta.groups_to_recompute
 
     def one_of_two(*given: Any, **more: Any) -> str:
         return f"SELECT * FROM (\n{right(*given, **more)}\n) WHERE key_0 = 0"
 
-    monkeypatch.setattr(aggregate_delta, "left_groups", one_of_two)
+    monkeypatch.setattr(aggregate_delta, "groups_to_recompute", one_of_two)
     for _ in range(2):
         plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
         outcome = run_refresh(context, model, config, plan, owner="model.test")
@@ -184,13 +184,13 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     values.delete([{"id": 9}])
     assert refreshed(reads=False) == "INCREMENTAL (sums)"
     assert images_of(context, model) == [(1, 9, 5)]
-    right, compactions = aggregate_delta.left_groups, []
+    right, compactions = aggregate_delta.groups_to_recompute, []
 
-    def left_groups(*given: Any, **more: Any) -> str:
+    def groups_to_recompute(*given: Any, **more: Any) -> str:
         compactions.append(compact_major(context, model, trim_grace_seconds=0))
         return right(*given, **more)
 
-    monkeypatch.setattr(aggregate_delta, "left_groups", left_groups)
+    monkeypatch.setattr(aggregate_delta, "groups_to_recompute", groups_to_recompute)
     values.delete([{"id": 7}])
     assert refreshed(reads=True) == "INCREMENTAL (sums)"
     assert images_of(context, model) == [(1, 7, 4)]

@@ -1,4 +1,4 @@
-"""A model that ends in sums is its own state: what it does not show of it is in columns beside its own."""
+"""A model that ends in sums is its own state: auxiliary values are in hidden columns of its table."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_model_that_is_a_state_itself_gets_no_other(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though its extreme would have a use for hidden columns, and these cannot be had."""
-    monkeypatch.setattr(plan_model, "build_beside", lambda *a, **k: None)
+    monkeypatch.setattr(plan_model, "build_with_hidden_columns", lambda *a, **k: None)
     shown = "amount % 3 AS part, max(amount) AS high, count(*) AS n"
     sql = f"SELECT {shown} FROM {orders.name.sql} GROUP BY amount % 3"
     model = Model(orders, "part", sql)

@@ -1,4 +1,4 @@
-"""Keys of automatic models: that no two rows share one is proved where it can be, else asked."""
+"""Keys of automatic models: their uniqueness is proved if possible, and queried otherwise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_is_proved_is_not_counted(orders: Orders, key: str, sql: str) -> No
         orders.apply([{"id": 3, "amount": amount}, {"id": 60, "amount": amount}], [{"id": amount - 20}])
         assert model.refresh().startswith("INCREMENTAL")
         assert model.rows() == model.rows(model.sql)
-        assert model.asked_for("Window") == 0
+        assert model.requested_operation("Window") == 0
 
 
 @pytest.mark.modelled

@@ -156,8 +156,8 @@ class Shop:
 @pytest.fixture
 def of_sales(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(nested_view, "WORTH_ROWS", 1)
-    monkeypatch.setattr(reduced_view, "FEW", 1)
-    monkeypatch.setattr(regrouping, "FEW", 1.5)
+    monkeypatch.setattr(reduced_view, "MAX_SHARE", 1)
+    monkeypatch.setattr(regrouping, "MAX_SHARE", 1.5)
     return Shop(shop)
 
 
@@ -187,7 +187,7 @@ def test_it_equals_its_query_after_any_change(
 
 
 def test_a_subquery_in_a_select_list_over_a_state(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On which Spark fails: what it is asked for is the model's query, and not that of the state alone."""
+    """Spark fails on it if the model's query is run, and does not if only the query of the state is run."""
     sql = """WITH sums AS (SELECT customer, sum(amount) AS total FROM {sales} WHERE customer IS NOT NULL
                GROUP BY customer)
              SELECT c.id, c.credit, (SELECT count(*) FROM sums AS s WHERE s.total > 30 AND s.customer = c.id)
@@ -207,16 +207,16 @@ def test_a_subquery_in_a_select_list_over_a_state(of_sales: Shop, monkeypatch: p
 def test_rows_that_are_most_of_what_there_is_are_not_kept(
     of_sales: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the customers, how many a condition chooses is asked before a state is made."""
+    """The number of customers that a condition selects is queried before a state is built."""
     sql = """SELECT 1 AS id, sum(s.amount) AS amount FROM {sales} AS s JOIN {customers} AS c
              ON c.id = s.customer WHERE c.id < 6 AND s.amount >= (
                SELECT avg(b.amount) FROM {sales} AS b WHERE b.customer = c.id)"""
     monkeypatch.setitem(MODELS, "total", ("id", sql))
     monkeypatch.setitem(MODELS, "total of few", ("id", sql))
-    monkeypatch.setattr(reduced_view, "FEW", 5 / 12)
+    monkeypatch.setattr(reduced_view, "MAX_SHARE", 5 / 12)
     of_sales.refresh("total")
     assert not isinstance(of_sales.plan("total"), OverState), "it is its own state"
-    monkeypatch.setattr(reduced_view, "FEW", 6 / 12)
+    monkeypatch.setattr(reduced_view, "MAX_SHARE", 6 / 12)
     of_sales.refresh("total of few")
     state = of_sales.state("total of few")
     assert state is not None
@@ -233,7 +233,7 @@ def test_values_are_not_kept_where_they_are_many_or_missing(
 ) -> None:
     sql = f"SELECT day, count(DISTINCT customer) AS customers FROM {{sales}} {where} GROUP BY day"
     monkeypatch.setitem(MODELS, "values", ("day", sql))
-    monkeypatch.setattr(regrouping, "FEW", share)
+    monkeypatch.setattr(regrouping, "MAX_SHARE", share)
     of_sales.refresh("values")
     assert of_sales.state("values") is None
     of_sales.change()

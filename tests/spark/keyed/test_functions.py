@@ -1,9 +1,9 @@
-"""What the planner makes of an expression means to Spark what the user wrote: for each function of Spark.
+"""The planner's rendering of an expression has the same meaning in Spark as the user's text, for each
+function of Spark.
 
-Spark's own examples of its functions are queries. Each is understood, written again from the tree of
-operators, and optimised by Spark beside the text that it came from: the plans, or at least the rows, are
-to be the same. What the planner does not understand, or does not take for determined, is not compared: it
-runs as it was written.
+Spark's own examples of its functions are queries. Each is parsed, rendered from the tree of operators, and
+optimised by Spark, like the original text: the plans, or at least the rows, must be the same. Queries that
+the planner refuses, or that are not deterministic, are not compared: they run unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.keyed.comparison import sort_of_type
 from dbt_arctic.planner.delta.plan import full_sql, understand
-from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.functions import kind_of
@@ -312,7 +312,7 @@ def other_than_written(connection: SessionConnection, sql: str) -> str:
     :raises CannotPlan: it would not be written.
     """
     query = understand(sql, SCHEMA)
-    check_determined(query.node, query.types, OF_TABLES, ACCEPTED)
+    require_determinism(query.node, query.types, OF_TABLES, ACCEPTED)
     text = full_sql(query, InDuckDB())
     try:
         if optimised(connection, text).sameResult(optimised(connection, sql)):
@@ -469,7 +469,7 @@ _NEEDS_A_WINDOW = ("dense_rank", "lag", "lead", "nth_value", "ntile", "rank", "r
 
 
 def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> None:
-    """As far as a sort is told, and whatever a function is called with."""
+    """As far as the sort is known, for any arguments of a function."""
     wrong, told = [], set()
     for name in sorted(NAMED):
         over = " OVER (ORDER BY y)" if name in _NEEDS_A_WINDOW else ""

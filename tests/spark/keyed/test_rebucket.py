@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.compaction.plan import asked_for, plan_table
+from dbt_arctic.compaction.plan import plan_table, requested_operation
 from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import NOTHING, REWRITTEN, compact_full
 from dbt_arctic.compaction.run import run_operation
@@ -106,7 +106,13 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
     assert result.outcome == REWRITTEN
     assert result.note.startswith("4 buckets into 16, joins in place again after ")
     assert seen == [
-        *("partition_anew", "rewrite_base", "partition_anew", "leave_statistics_out", "drop_markers"),
+        *(
+            "change_bucket_count",
+            "rewrite_base",
+            "change_bucket_count",
+            "leave_statistics_out",
+            "drop_markers",
+        ),
         *("mark_buckets", "keep_statistics", "rewrite_changes"),
     ]
     assert amounts(orders) == model
@@ -181,7 +187,7 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
         rows, settings = table.rows(), CompactionSettings(buckets=buckets)
         assert (len(findings(table)), measured(table).unmarked) == (1, True)
         (due,) = plan_table(measured(table), None, settings)
-        assert due == replace(asked_for("full", measured(table), settings), why=due.why)
+        assert due == replace(requested_operation("full", measured(table), settings), why=due.why)
         assert due.why == "its bucket markers are missing, and joins shuffle until they are restored"
         base = table.commits()[1]
         assert run_operation(shop.main.context, due).outcome == REWRITTEN
@@ -198,7 +204,7 @@ def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None
     orders.build(ROWS)
     orders.upsert([{"id": 1, "amount": 9}])
     rows = orders.rows()
-    planned = asked_for("full", measured(orders), CompactionSettings(buckets=4))
+    planned = requested_operation("full", measured(orders), CompactionSettings(buckets=4))
     assert (planned.to_buckets, planned.scope) == (4, "all, into 4 buckets")
     assert planned.why == "grow from 2 to 4 buckets: set by the model; joins shuffle while changes are moved"
     done = run_operation(shop.main.context, planned)

@@ -1,5 +1,6 @@
-"""What is dropped, forgotten, published or taken for left behind is looked at again right before: others are
-at work between the first look and the last."""
+"""State is read again right before something is dropped, forgotten, published or treated as a leftover,
+because other runs may change it between the first read and the last.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ def test_a_build_looks_again_after_it_has_replayed(
     """A computed write that takes its lease for over, while it replays what landed before."""
     first = orders.version.token
     orders.upsert([{"id": 1, "amount": 10}])
-    monkeypatch.setattr(computed_write, "refuse_beside_build", lambda *of: None)
+    monkeypatch.setattr(computed_write, "refuse_during_build", lambda *of: None)
     monkeypatch.setattr(computed_write, "_require_no_switch", lambda *of: None)
     session = shop.session()
 
@@ -142,7 +143,7 @@ def test_a_clean_up_forgets_no_generation_that_was_retired_since(shop: Any, orde
 
 @pytest.fixture
 def waiting(shop: Any) -> Any:
-    """A table beside whose full refresh rows landed that it cannot take: they wait for a person."""
+    """A table with rows that landed during a full refresh and do not fit into it. They wait for the user."""
     orders = shop.table(types={"id": "bigint", "amount": "string"})
     orders.build([{"id": 1, "amount": "1"}])
     new = orders.with_types({"id": "bigint", "amount": "int"})

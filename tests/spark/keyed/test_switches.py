@@ -316,7 +316,7 @@ def test_what_was_written_to_a_generation_that_gave_way_is_carried_over(
     left = [1]
 
     def load_view(schema: str, name: str) -> Any:
-        # The look after the switch: until then, everybody else has seen the generation that gives way.
+        # The read after the switch: until then, other runs saw the replaced generation.
         if left[0] and session.statements.steps[-1:] == ["publish_view"]:
             left[0] = 0
             assert orders.table.generation.number == 2
@@ -417,7 +417,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
 ) -> None:
     first = orders.version.token
     orders.upsert([{"id": 1, "amount": 10}])
-    monkeypatch.setattr(computed_write, "refuse_beside_build", lambda *of: None)
+    monkeypatch.setattr(computed_write, "refuse_during_build", lambda *of: None)
     session = shop.session()
     at(session, "fill_base", lambda: roll_back(shop.main.context, orders.name, first))
     with pytest.raises(ConcurrentRun, match="cannot carry over"):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_arctic.adapter.advice import advice_for, model_line, told
+from dbt_arctic.adapter.advice import advice_for, advice_text, model_line
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.keyed.names import Name
@@ -99,7 +99,7 @@ def test_a_cause_is_told_of_the_text_that_has_it(
         "config": {"materialized": "incremental", "incremental_strategy": "auto", "unique_key": "id"},
     }
     (found,) = advice_for(NO_CATALOG, Name("lake", "shop", "diced"), model, None)
-    assert told(found, model) == (
+    assert advice_text(found, model) == (
         "diced can never be refreshed incrementally: rand() gives another value in each run "
         f"(random, {place}). To avoid this: compute it outside the model."
     )

@@ -13,7 +13,7 @@ from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.inputs import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed, decode_consumed
+from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed, decode_consumed
 from dbt_arctic.planner.frontend.parse import is_unseen, named_relations, parse
 from dbt_arctic.planner.frontend.source_text import with_relations
 from dbt_arctic.planner.reasons import CannotPlan
@@ -123,7 +123,7 @@ def test_what_may_read_anything(relation: str, unseen: bool) -> None:
     tree = parse(f"WITH c AS (SELECT 1) SELECT 1 FROM c, {relation}")
     assert any(map(is_unseen, tree.find_all(exp.Table))) is unseen
     if unseen:
-        found = read(None, T, f"SELECT 1 FROM {relation}", {})  # type: ignore[arg-type] # not asked
+        found = read(None, T, f"SELECT 1 FROM {relation}", {})  # type: ignore[arg-type] # not used
         assert found.reason is not None
         assert found.reason.code == "unknown-relation"
 
@@ -155,7 +155,7 @@ def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
     before, now = {"lake.shop.u": Consumed("u", "1")}, {"lake.shop.t": Consumed("t", "2")}
     (kept,) = Consumption(before, now).properties().values()
     assert decode_consumed(kept) == {**before, **now}
-    of_a_query = {**before, FINGERPRINT: Consumed("f", ""), ASKED_AT: Consumed("2026-01-01", "0")}
+    of_a_query = {**before, FINGERPRINT: Consumed("f", ""), EVALUATED_AT: Consumed("2026-01-01", "0")}
     (kept,) = Consumption(of_a_query, now).properties().values()
     assert decode_consumed(kept) == {**before, **now}, "rows of a pull are of no query"
     (kept,) = Consumption(before, now, forgets=True).properties().values()

@@ -80,7 +80,7 @@ def test_the_stages_up_to_a_failure_and_the_fallback_are_listed(
 
 
 def test_the_stages_with_hidden_columns_are_listed_before_those_without(execution: Execution) -> None:
-    plan = planned("guard changes!", hidden=SimpleNamespace(is_small=False))
+    plan = planned("guard changes!", hidden=SimpleNamespace(has_few_rows=False))
     config = execution.refresh.config
     refresh = cast(Any, execution.refresh)
     outcome = execution.trace.of(refresh_model._of_table(refresh, MODEL, config, plan))

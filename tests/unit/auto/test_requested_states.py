@@ -1,4 +1,4 @@
-"""What commits say of what their refreshes asked for, and what that says of the next ones."""
+"""The requests that commits record, and the requests that are expected of the next refreshes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.requested_states import (
     PROPERTY_REQUESTED,
     RecordedRequests,
+    expected_after_build,
     record_requests,
     recorded_in,
-    will_request,
 )
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.keyed.names import Name
@@ -79,13 +79,13 @@ def test_what_a_model_will_ask_for_is_known_when_it_is_built() -> None:
     upstreams = {"orders": ORDERS_NOW, "lines": LINES_NOW}
     reading = Reading(upstreams, tree=named(parse(sql), lambda written: written))
     config = parse_config("m", {"unique_key": "customer", "incremental_strategy": "auto"})
-    told = will_request(reading, config)
+    told = expected_after_build(reading, config)
     assert set(told) == {ORDERS, LINES}
     assert told[LINES].lookup_keys == ((ORDERS, "id"),)
     assert {"order_id", "amount"} <= set(told[LINES].columns)
     assert "kind" not in told[LINES].columns
     unread = Reading(upstreams, reason=Reason("not-parsed", "a construct that is not known"))
-    assert will_request(unread, config) == {}, "it is built all the same"
+    assert expected_after_build(unread, config) == {}, "it is built all the same"
 
 
 LAST = Consumed("t", "1")
@@ -95,7 +95,7 @@ LAST = Consumed("t", "1")
 def said(monkeypatch: pytest.MonkeyPatch) -> dict[Name, Any]:
     """What models say, by their names. ``orders`` changed by 1,000 rows since version 1."""
     found: dict[Name, Any] = {}
-    monkeypatch.setattr(expected_requests, "_said_by", lambda catalog, name: found.get(name, ({}, {})))
+    monkeypatch.setattr(expected_requests, "_recorded_by", lambda catalog, name: found.get(name, ({}, {})))
     monkeypatch.setattr(expected_requests, "find_states", lambda catalog, name: [])
     monkeypatch.setattr(expected_requests, "look_at", lambda catalog, name, last, until: ORDERS_NOW)
     return found
@@ -107,7 +107,7 @@ def asked_of_lines(said: dict[Name, Any], lines: Upstream = LINES_NOW, target: s
     return expected_requests.expected_requests(catalog, alongside, LINES.sibling(target), lines, LAST, {})
 
 
-def test_what_others_asked_for_last_time_is_foreseen(said: dict[Name, Any]) -> None:
+def test_what_others_asked_for_last_time_is_expected(said: dict[Name, Any]) -> None:
     consumed = {LINES.dotted: LAST, ORDERS.dotted: LAST}
     assert asked_of_lines(said) is None
     said[LINES.sibling("mine")] = (consumed, TOLD)

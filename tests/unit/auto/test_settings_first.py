@@ -29,7 +29,10 @@ OTHER_MEANING = [
     "statement 0=create temporary view v as select 1",
 ]
 WRITERS: list[tuple[Any, str]] = [
-    *((plan_model, name) for name in ("find_state", "plan_state", "plan_beside", "build_beside")),
+    *(
+        (plan_model, name)
+        for name in ("find_state", "plan_state", "plan_with_hidden_columns", "build_with_hidden_columns")
+    ),
     *((auxiliary_view, name) for name in ("state_sql", "outer_sql")),
     *((hidden_columns, name) for name in ("state_sql", "with_state_sql")),
     (plan_table, "pinned_text"),

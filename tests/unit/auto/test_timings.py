@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.auto.timings import (
-    ASKED,
-    ASKED_AT_ONCE,
+    RECOMPUTED,
+    RECOMPUTED_AT_ONCE,
     Strategy,
     Took,
     computes_at_once,
@@ -31,7 +31,7 @@ def test_a_history_tells_how_long_each_refresh_took() -> None:
         commit(500, note("full", 600)),  # a clock that went back took no time
     ]
     assert timings([commit(9_000, note("full", 1_000, 7, "guard"))]) == [Took("full", 8.0, 7, "guard")]
-    # What nobody knew is written as versions before 0.2.0 wrote it.
+    # An unknown number is written in the format of versions before 0.2.0.
     assert '"changed": -1' in note("full", 1_000)["arctic.refresh"]
     assert timings(history) == [Took("incremental", 7.5, 40), Took("full", 8.0), Took("full", 0.0)]
 
@@ -138,15 +138,15 @@ def asked(*reasons: str) -> list[Took]:
     ("earlier", "at_once"),
     [
         (asked(), False),
-        (asked("", ASKED), False),
-        (asked(ASKED), True),
-        (asked(ASKED_AT_ONCE, ASKED), False),  # to try again
-        (asked(ASKED, ASKED_AT_ONCE, ASKED), True),
-        (asked(*[ASKED_AT_ONCE] * 2, ASKED, ASKED_AT_ONCE, ASKED), True),
-        (asked(*[ASKED_AT_ONCE] * 3, ASKED, ASKED_AT_ONCE, ASKED), False),
-        (asked(*[ASKED_AT_ONCE] * 14, *[ASKED] * 9), True),
-        (asked(*[ASKED_AT_ONCE] * 15, *[ASKED] * 9), False),
-        ([Took("full", 1, 100, "many-changes"), *asked(ASKED, ASKED)], False),
+        (asked("", RECOMPUTED), False),
+        (asked(RECOMPUTED), True),
+        (asked(RECOMPUTED_AT_ONCE, RECOMPUTED), False),  # to try again
+        (asked(RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
+        (asked(*[RECOMPUTED_AT_ONCE] * 2, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
+        (asked(*[RECOMPUTED_AT_ONCE] * 3, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), False),
+        (asked(*[RECOMPUTED_AT_ONCE] * 14, *[RECOMPUTED] * 9), True),
+        (asked(*[RECOMPUTED_AT_ONCE] * 15, *[RECOMPUTED] * 9), False),
+        ([Took("full", 1, 100, "many-changes"), *asked(RECOMPUTED, RECOMPUTED)], False),
     ],
 )
 def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
@@ -160,13 +160,13 @@ def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
     [
         (asked(), True),
         (asked("", ""), True),
-        (asked("", "", "", ASKED), True),
-        (asked("", "", "", "", ASKED), False),
-        (asked(ASKED, "", "", "", ""), True),
-        (asked(ASKED_AT_ONCE, "", "", "", ""), True),
+        (asked("", "", "", RECOMPUTED), True),
+        (asked("", "", "", "", RECOMPUTED), False),
+        (asked(RECOMPUTED, "", "", "", ""), True),
+        (asked(RECOMPUTED_AT_ONCE, "", "", "", ""), True),
         (asked("", "", "", ""), False),
         ([Took("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
-        ([*asked("", "", ""), Took("full", 1, 100), *asked("", ASKED)], False),
+        ([*asked("", "", ""), Took("full", 1, 100), *asked("", RECOMPUTED)], False),
     ],
 )
 def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(

@@ -1,4 +1,4 @@
-"""A bar is for a person at a terminal: rows and steps are told there, and nothing is told to a program."""
+"""A progress bar is for terminals: it shows rows and steps there, and nothing to a program."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def test_files_are_counted_and_asked_for_once_each() -> None:
 def test_a_bar_says_how_many(terminal: io.StringIO) -> None:
     with progress("verify", total=1) as bar:
         assert isinstance(bar, Bar)
-        bar.tell("file", 1250)
+        bar.show_count("file", 1250)
     assert "1,250 files" in terminal.getvalue()

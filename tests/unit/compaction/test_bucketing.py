@@ -9,7 +9,7 @@ import pytest
 from dbt_arctic.catalog.api import PlacedFile
 from dbt_arctic.compaction.bucketing import wanted_buckets
 from dbt_arctic.compaction.metrics import bucket_metrics
-from dbt_arctic.compaction.plan import Operation, asked_for, needs_buckets, plan_table
+from dbt_arctic.compaction.plan import Operation, needs_buckets, plan_table, requested_operation
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.errors import ConfigError
@@ -69,14 +69,14 @@ def test_a_model_may_say_it_and_what_is_partitioned_is_left_alone() -> None:
 def test_it_is_due_with_its_reason_and_goes_before_other_rewrites() -> None:
     outgrown = status(8, 12 * GB)
     (due,) = plan_table(outgrown, None, DEFAULT)
-    assert due == asked_for("full", outgrown, DEFAULT)
+    assert due == requested_operation("full", outgrown, DEFAULT)
     assert (due.kind, due.to_buckets, due.scope) == ("full", 32, "all, into 32 buckets")
     assert due.why == (
         "grow from 8 to 32 buckets: 2 GB per bucket, the target is 512 MB; "
         "joins shuffle while changes are moved"
     )
     assert plan_table(outgrown, None, CompactionSettings(trigger=None)) == []
-    assert asked_for("full", status(8, GB), DEFAULT).to_buckets == 0
+    assert requested_operation("full", status(8, GB), DEFAULT).to_buckets == 0
     (due,) = plan_table(status(512, 12 * GB), None, DEFAULT)
     assert due.why.startswith("shrink from 512 to 32 buckets: 24 MB per bucket, ")
 

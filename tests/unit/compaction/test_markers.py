@@ -6,7 +6,7 @@ import pytest
 
 from dbt_arctic.catalog.api import PlacedFile
 from dbt_arctic.compaction.markers import may_be_lost
-from dbt_arctic.compaction.plan import asked_for, plan_table
+from dbt_arctic.compaction.plan import plan_table, requested_operation
 from dbt_arctic.compaction.settings import CompactionSettings
 from tests.unit.compaction.conftest import MB, Log, Orders
 
@@ -47,7 +47,7 @@ def test_the_files_say_who_was_taken(orders: Orders, files: list[PlacedFile], un
     assert status.change.rows == (10 if unmarked else 8), "of what is gone nothing is taken off"
     due = [one for one in plan_table(status, None, CompactionSettings(buckets=2)) if one.kind == "full"]
     assert [one.to_buckets for one in due] == [2] * unmarked
-    asked = asked_for("full", status, CompactionSettings(buckets=2))
+    asked = requested_operation("full", status, CompactionSettings(buckets=2))
     assert asked.to_buckets == 2 * unmarked
     assert (asked.cost_s < 2) == unmarked, "the base stays as it is"
 

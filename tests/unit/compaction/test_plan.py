@@ -315,7 +315,7 @@ def test_what_does_not_fit_into_the_budget_stays_due(monkeypatch: pytest.MonkeyP
         for table, cost in (("a", 10), ("b", 30), ("c", 15), ("d", 5))
     ]
     told: list[Done] = []
-    done = run.run_operations(context, planned, 60, told=told.append, clock=lambda: now)  # type: ignore[arg-type]
+    done = run.run_operations(context, planned, 60, report=told.append, clock=lambda: now)  # type: ignore[arg-type]
     # 40 seconds are left after the first, and the second would take not 30 but 60.
     assert ran == ["a", "c", "d"]
     assert [one.outcome == run.OVER_BUDGET for one in done] == [False, True, False, False]

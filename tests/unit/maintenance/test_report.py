@@ -15,7 +15,7 @@ from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
-from dbt_arctic.maintenance.report import Refreshed, Report, gather
+from dbt_arctic.maintenance.report import Refreshed, Report, collect_report
 from dbt_arctic.store.context import Context
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
 
@@ -76,7 +76,7 @@ def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: A
     )
     since = NOW - int(hours * 60 * MINUTE)
     settings = CompactionSettings()
-    return gather(
+    return collect_report(
         context, "lake", ["shop"], ORDERS, since, lambda *_: settings, lambda name: name == EVENTS, **options
     )
 
@@ -144,7 +144,7 @@ def test_who_holds_versions_back_is_told(shop: Orders) -> None:
     catalog.tables[base] = replace(catalog.tables[base], tags={"savepoint_opening": 1})
     (held,) = gathered(catalog).held
     assert (held.name, held.versions) == (ORDERS, 5)
-    assert [hold.who for hold in held.holds] == ["savepoint opening"]
+    assert [hold.holder for hold in held.holds] == ["savepoint opening"]
 
 
 def test_neither_rows_nor_manifests_are_read_for_it(shop: Orders) -> None:

@@ -53,14 +53,14 @@ ANALYSES = {
 """Module and function of each analysis, and what it determines for an operator."""
 
 SHAPES = {
-    "auxiliary_view:_aggregate": "an aggregate that split has found",
+    "auxiliary_view:_aggregate": "an aggregate that find_auxiliary_view has found",
     "auxiliary_view:_filled": "the projections above a state",
     "auxiliary_view:_unlimited": "the projections and the limit above a state",
-    "auxiliary_view:split": "an aggregate below projections, filters and a limit; else there is none",
+    "auxiliary_view:find_auxiliary_view": "an aggregate below projections, filters and a limit; else none",
     "coercion:with_exact_equalities.change": "changes conditions and subqueries, by who has such fields",
     "columns:all_expressions": "the operators with subqueries; checked below",
     "set_operation_casts:with_common_types.change": "the parts of a set operation; nothing else mixes types",
-    "comparison_types:families_of": "the parts of a set operation, and the value of a scalar subquery",
+    "comparison_types:comparison_families": "the parts of a set operation, and a scalar subquery",
     "determinism:_causes": "what only Filter, Limit and Window are asked",
     "constant_columns:constant_of": "a constant through projections; else the column may have any value",
     "determinism:_advice": "a union below projections and filters; else the advice is about the key",

@@ -1,4 +1,4 @@
-"""Whose a build is, and when it is nobody's any more."""
+"""Which run owns a build, and when its lease ends."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_lease_of_this_process_is_held_while_its_build_is_at_work() -> None:
         found = lease.build_at_work(2, mine, None, NOW)
         assert found is not None
         assert not lease.was_cut_off(mine, None)
-        assert "run-1" in found.lease.told
+        assert "run-1" in found.lease.description
         with pytest.raises(RuntimeError), lease.held(context(), TABLE, found.lease):
             raise RuntimeError
     assert lease.build_at_work(2, mine, None, NOW) is None
@@ -136,7 +136,7 @@ def test_a_lease_is_renewed_beside_a_long_statement_and_a_failure_to_do_so_ends_
         yield run
 
     monkeypatch.setattr(lease, "RENEWALS", 60_000)
-    with lease.held(context(beside=beside), TABLE, lease.take(context(), 60)):
+    with lease.held(context(second_connection=beside), TABLE, lease.take(context(), 60)):
         assert renewed.wait(20)
     assert set(ran) == {"renew_lease arctic-lease"}
     assert "arctic-lease" not in {thread.name for thread in threading.enumerate()}

@@ -1,4 +1,4 @@
-"""What is kept in Spark's cache, and for whom, told by the statements that are run."""
+"""Which rows are in Spark's cache, and for which refreshes, according to the statements that are run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.keyed.value_range import ValueRange
-from dbt_arctic.store.row_cache import KEPT, Foreseen, SharedRows
+from dbt_arctic.store.row_cache import MAX_RELATIONS, ExpectedRows, SharedRows
 
 
 class Cache:
@@ -89,15 +89,15 @@ def test_who_asks_first_keeps_what_others_will_ask_for() -> None:
     cache, shared = Cache(), SharedRows()
     looked: list[None] = []
 
-    def foresee() -> Foreseen | None:
+    def expect() -> ExpectedRows | None:
         looked.append(None)
-        return Foreseen(["b"], {"orders": None})
+        return ExpectedRows(["b"], {"orders": None})
 
-    first = shared.kept("t", ["a"], {}, made, cache.run, foresee)
+    first = shared.kept("t", ["a"], {}, made, cache.run, expect)
     assert cache.read(first) == "SELECT a, b met by orders"
     before = dict(cache.views)
     for columns, lookup_keys in ((["b"], ["orders"]), (["a"], [])):
-        shared.kept("t", columns, dict.fromkeys(lookup_keys), made, cache.run, foresee)
+        shared.kept("t", columns, dict.fromkeys(lookup_keys), made, cache.run, expect)
     assert (cache.views, len(looked)) == (before, 1), "it is looked up where rows are about to be read"
     assert asked(cache, shared, "t", ["c"]) == "SELECT a, b, c met by orders"
 
@@ -109,11 +109,11 @@ def test_who_asks_first_keeps_nothing_where_nobody_else_will_ask() -> None:
 
 def test_the_oldest_are_forgotten_and_kept_again_when_asked_for() -> None:
     cache, shared = Cache(), SharedRows()
-    tables = [f"t{number}" for number in range(KEPT + 1)]
+    tables = [f"t{number}" for number in range(MAX_RELATIONS + 1)]
     for table in tables:
         for _ in range(2):
             asked(cache, shared, table, ["a"])
-    assert len(cache.cached) == len(cache.views) == KEPT
+    assert len(cache.cached) == len(cache.views) == MAX_RELATIONS
     before = list(cache.views)
     assert asked(cache, shared, tables[-1], ["a"]) is not None
     assert list(cache.views) == before
