@@ -25,10 +25,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARCHIVED := $(VENV)/.class-archive
 
-# Two test workers with a Spark each, and at times a child of each: 4 heaps of 2 GiB, which is
-# the profile's default for driver_memory. More WORKERS need more memory.
+# Each of the two test workers runs a Spark, and sometimes starts a child process with another one. A heap has
+# 2 GiB (the profile's default of driver_memory), so tests need up to 8 GiB. More WORKERS need more memory.
 export DBT_SEND_ANONYMOUS_USAGE_STATS ?= false
-# Here and not in the user's cache folder: what the checkout makes goes with it.
+# In the checkout instead of the user's cache folder, so that both are removed together.
 export DBT_ARCTIC_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
@@ -50,7 +50,7 @@ test: java $(ARCHIVED) ## Run all tests in their short form
 
 .PHONY: test-long
 test-long: export ARCTIC_TESTS := long
-test-long: test ## Run all tests in their long form: every seed, place and way; two to three times as long
+test-long: test ## Run all tests in their long form: all seeds and cases; two to three times as long
 
 .PHONY: check
 check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no Java
@@ -60,11 +60,11 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/python -m pytest tests/unit -q
 
 .PHONY: release-check
-release-check: java $(ARCHIVED) ## Build sdist and wheel, look into them, install the wheel, use it: minutes
+release-check: java $(ARCHIVED) ## Build sdist and wheel, check their contents, install and use the wheel: minutes
 	@$(BIN)/python -m tests.packaging.release
 
 .PHONY: bench
-bench: java ## Side by side with everyone, for hours: DIR=folder, SCALE=5 (million rows), ROUNDS, PEERS=arctic,delta
+bench: java ## Compare with other products, for hours: DIR=folder, SCALE=5 (million rows), ROUNDS, PEERS=arctic,delta
 	@$(if $(DIR),,echo "make bench needs DIR, a folder with space: make bench DIR=bench SCALE=1" >&2; exit 1)
 	@$(BIN)/python -m benchmarks.peers --dir "$(DIR)" --rounds $(ROUNDS) --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE)) \
 	  $(if $(PEERS),--peers $(PEERS)) $(BENCH)
@@ -115,7 +115,7 @@ clean: ## Remove what was built, cached and loaded; the environment .venv stays
 	@rm -rf example_project/target example_project/logs example_project/lake
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A new dependency or entry point needs a new installation; other changes are seen as they are.
+# A new dependency or entry point requires a new installation. Other changes take effect at once.
 $(INSTALLED): setup.py pyproject.toml .ci/constraints.txt dbt_arctic/_entry/__init__.py dbt_arctic/_entry/__version__.py
 	@python=$$(PYTHON="$(PYTHON)" .ci/machine python) && \
 	echo "Setting up $(VENV) with $$($$python --version): a few minutes, once" && \
@@ -127,7 +127,7 @@ $(INSTALLED): setup.py pyproject.toml .ci/constraints.txt dbt_arctic/_entry/__in
 java: $(INSTALLED)
 	@.ci/machine java $(BIN)/python
 
-# Every Spark of the tests and of the demo starts in half the time with it.
+# With it, every Spark of the tests and the demo starts in half the time.
 $(ARCHIVED): $(INSTALLED) | java
 	@echo "Making a class archive for Spark: a minute, once"
 	@$(BIN)/dbt-arctic class-archive create

@@ -37,7 +37,7 @@ REPORT = [
     "vl-convert-python>=1.9,<2",
 ]
 
-# pyiceberg's clients of catalogs that only some users have.
+# pyiceberg's clients for optional catalogs.
 CATALOGS = {
     "postgres": ["psycopg[binary]>=3.2,<4"],
     "hive": ["pyiceberg[hive]"],
@@ -54,7 +54,7 @@ DEVELOPMENT = [
     "duckdb-extension-iceberg==1.5.5",
     "hypothesis>=6.140,<7",
     "mypy>=1.19,<2",
-    "pandas>=2.2,<3",  # pandas-on-Spark of pyspark 4.1 does not know pandas 3
+    "pandas>=2.2,<3",  # pandas-on-Spark of pyspark 4.1 does not support pandas 3
     "pytest>=9,<10",
     "pytest-timeout>=2.4,<3",
     "pytest-xdist>=3.8,<4",

@@ -1,5 +1,5 @@
 """How long an operator waits where there are many tables: ``dbt-arctic status`` and ``report`` of 500 keyed
-tables. The catalog is written by hand without Spark: metadata as Iceberg writes it, and no rows.
+tables. The catalog is generated without Spark: metadata as Iceberg writes it, and no rows.
 
     python -m benchmarks.many_tables --tables 500 --rounds 100 --dir /path/with/space
 

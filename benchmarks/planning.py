@@ -1,10 +1,10 @@
-"""How long it takes to decide how an automatic model of 300 lines is refreshed: what ``plan_refresh`` takes
-after its upstreams have changed, which is all that a refresh does before its first statement.
+"""The time to plan the refresh of an automatic model of 300 lines: the duration of ``plan_refresh`` after its
+upstreams have changed, which is all that a refresh does before its first statement.
 
     python -m benchmarks.planning --lines 300 --repeat 10
 
 Three models over the tables of TPC-H: rows that join seven tables, sums of these rows, and a query over such
-sums (which has a state). The first plan of a process, which loads what it needs, is told apart.
+sums (which has a state). The first plan of a process, which also loads modules, is reported separately.
 """
 
 from __future__ import annotations

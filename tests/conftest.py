@@ -1,4 +1,4 @@
-"""What holds for every test, whichever kind it is."""
+"""Configuration of all tests."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tests.extent import leave_out_long
 
 
 def dump_at_once(value: Any, file: Any, **options: Any) -> None:
-    """As ``json.dump``, by the part of ``json`` that is C, which writes no file piece by piece."""
+    """Like ``json.dump``, but with the C encoder, which cannot write to a file incrementally."""
     file.write(json.dumps(value, **options))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     java.choose()
-    # dbt's own suite does so too: the 600 macros of dbt and its adapters are parsed once for each worker, and
-    # not once for each project, which is a second every time.
+    # Like dbt's own suite: the 600 macros of dbt and its adapters are parsed once per worker instead of once
+    # per project, which takes a second each time.
     enable_test_caching()
-    # dbt notes of each of its flags which module sets it, and finds that in the stack: a sixth of the time
-    # of a test that runs dbt, as the stack of a test is deep. Nobody reads it here.
+    # dbt looks up in the stack which module sets each of its flags. The stack of a test is deep, so this
+    # takes a sixth of the time of a test that runs dbt. No test reads the result.
     BehaviorFlagRendered._default_source = staticmethod(lambda: "tests")  # type: ignore[method-assign]
-    # dbt writes its manifest at each run, by the part of `json` that is Python: a fifth of a test's time.
+    # dbt writes its manifest with the Python encoder of `json` at each run: a fifth of a test's time.
     json.dump = dump_at_once
     config.addinivalue_line(
         "markers", "modelled: in the short form on the lake in memory, in the long form on Spark"
     )
-    # pyspark leaves the socket of each collect() to the garbage collector, which may run in any later test.
+    # pyspark does not close the socket of collect(). The garbage collector does, maybe in a later test.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
-    # dbt leaves its log file open when it is run again in the same process.
+    # dbt does not close its log file if it is run again in the same process.
     config.addinivalue_line("filterwarnings", "ignore:unclosed file .*dbt[.]log:ResourceWarning")
 
 
@@ -56,7 +56,9 @@ LONGEST_FIRST = (
     "tests/spark/test_tpch.py",
     "tests/spark/keyed/test_auto_random.py",
 )
-"""Modules and folders of a minute and more. Each has one worker: begun last, it leaves the other one idle."""
+"""Modules and folders that take a minute or more. A module runs on one worker. If it started last, the other
+worker would be idle meanwhile.
+"""
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,4 +1,4 @@
-"""What the Javas of tests are told, unless whoever runs them has told it themselves."""
+"""The options of Java in tests, unless the user has set them."""
 
 from __future__ import annotations
 

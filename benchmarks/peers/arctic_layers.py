@@ -39,7 +39,7 @@ class Models:
 
     def _refresh(self, table: Table, sql: str) -> None:
         context, name = self.peer.context, self.peer.name(table)
-        # As dbt's graph tells: DWS reads DWD.
+        # According to dbt's graph, DWS reads DWD.
         config = replace(self.peer.config(table), before_images=table is self.dwd_table)
         plan = plan_refresh(context.catalog, name, config, sql, context.query_schema)
         outcome = run_refresh(context, name, config, plan, owner="benchmark")

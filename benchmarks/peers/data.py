@@ -28,7 +28,7 @@ from benchmarks.peers.workload import (
 )
 
 Expected = dict[str, list[str]]
-"""By round and what was asked: ``3 aggregate``."""
+"""By round and query: ``3 aggregate``."""
 
 
 def expected_key(number: int, what: str) -> str:

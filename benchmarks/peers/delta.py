@@ -26,7 +26,7 @@ class Delta(Peer):
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.catalogImplementation": "in-memory",
-            # It has 50 tasks for each look at a table's log unless told otherwise, which is for clusters.
+            # By default, it uses 50 tasks for each read of a table's log, which suits clusters.
             "spark.databricks.delta.snapshotPartitions": str(2 * self.machine.cores),
             "spark.sql.warehouse.dir": str(self.folder / "lake"),
         }

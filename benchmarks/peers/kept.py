@@ -14,8 +14,9 @@ from benchmarks.peers.story import Story
 
 
 def kept_runs(results: Path, measured_now: Collection[str]) -> list[Run]:
-    """What ``results.json`` tells of other workloads than those that are measured now: peers are compared
-    with what was measured beside them, and never with another day."""
+    """The results in ``results.json`` of workloads that are not measured now. Peers are only compared with
+    results of the same run, never with those of another day.
+    """
     if not results.exists():
         return []
     runs = [_run(told) for told in json.loads(results.read_text(encoding="utf-8"))["runs"]]

@@ -1,4 +1,6 @@
-"""Three ways to keep the layers: on a feed with what was replaced, by a watermark, and anew each time."""
+"""Three ways to maintain the layers: from a change feed with replaced rows, by a watermark, and by a full
+rebuild.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,9 @@ class Feed(_Layers):
 
 
 class Watermark(_Layers):
-    """No feed tells of deletes: ODS keeps deleted rows and says so, DWD asks for what is newer than its
-    newest row, and nothing tells which sums changed, so they are computed anew."""
+    """No feed reports deletes: ODS keeps deleted rows with a flag, DWD reads rows that are newer than its
+    newest row, and the changed sums are unknown, so all sums are recomputed.
+    """
 
     def __init__(self, peer: Peer, buckets: int) -> None:
         super().__init__(peer, buckets)

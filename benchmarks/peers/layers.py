@@ -1,6 +1,7 @@
 """Three layers: ODS (orders as they come), DWD (with each customer's region), DWS (sums by region and day).
 
-Pure text, and what a pipeline of them is asked for. How each product's users would write it: ``layering.py``.
+Pure text, and the interface of a pipeline of them. ``layering.py`` has the code that users of each product
+would write.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ FROM range(0, {CUSTOMERS}) AS ids(id)"""
 
 
 def dwd_sql(orders: str, customers: str, more: str = "") -> str:
-    """:param more: columns of the orders to have beside."""
+    """:param more: additional columns of the orders."""
     return f"""SELECT o.id, o.customer, c.region, o.ordered_on, o.quantity,
   CAST(o.price * o.quantity AS DECIMAL(18,2)) AS amount, o.version{more}
 FROM {orders} AS o JOIN {customers} AS c ON o.customer = c.customer"""

@@ -1,4 +1,4 @@
-"""What the layers must hold after each round: DuckDB computes them anew. Runs in the parent."""
+"""The expected content of the layers after each round, computed by DuckDB. Runs in the parent."""
 
 from __future__ import annotations
 

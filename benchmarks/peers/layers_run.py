@@ -49,7 +49,7 @@ class LayersRun:
             self.report.check(number, what, told(self.peer.query(sql)))
 
     def _measured(self, step: str, action: Callable[[], object], number: int) -> Cost:
-        """The first round is not told: it pays for what is loaded and compiled."""
+        """The first round is not reported: it includes loading and compiling."""
         _, cost = self.meter.measure(action)
         if number != 1:
             self.report.sample("layers", step, cost, number=number)

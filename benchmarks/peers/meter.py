@@ -1,7 +1,7 @@
-"""What a step costs: time, what the Spark process read and wrote, its peak memory, what lies on disk.
+"""The cost of a step: time, bytes that the Spark process read and wrote, its peak memory, bytes on disk.
 
-Bytes are what the process asked the system for (``rchar`` and ``wchar`` of ``/proc``): a page of the system's
-cache counts like one of the disk, and shuffle files count too. ``None`` where the system does not tell.
+Bytes are those of read and write calls (``rchar`` and ``wchar`` of ``/proc``): a page of the system's cache
+counts like one of the disk, and shuffle files count too. ``None`` if the system does not report them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the benchmark asks of a peer. It runs in a process of its own, on the Spark that the peer needs.
+"""The interface of a peer in the benchmark. A peer runs in a separate process, on the Spark that it needs.
 
 Peers import the standard library and pyspark only, because each has its own environment; ours imports
 dbt_arctic too.
@@ -151,7 +151,7 @@ class Peer(ABC):
         raise NotOffered("what changed is not told with what it replaced")
 
     def replace(self, table: Table, sql: str) -> None:
-        """The table anew from a query."""
+        """Replace the table by the result of a query."""
         raise NotOffered("no way to replace a table was needed")
 
     def load_sums(self, table: Table, rows: str, sums: Mapping[str, str]) -> None:
@@ -178,7 +178,7 @@ class Peer(ABC):
         return self.relation(table)
 
     def plain(self, table: Table) -> str | None:
-        """A relation with nothing pending, where there is one beside the table."""
+        """A relation without pending changes, if there is one in addition to the table."""
         return None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Starts the process of one peer, waits for it, and reads what it told. Knows nothing of products."""
+"""Starts the process of one peer, waits for it, and reads its report. It does not know the products."""
 
 from __future__ import annotations
 

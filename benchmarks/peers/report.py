@@ -1,4 +1,4 @@
-"""What a process tells while it works, one JSON object a line, and how the lines are read again."""
+"""The report of a process: one JSON object per line, written while it runs, and the reader of these lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which peers there are. A peer's module is imported only where it is asked for: ours needs dbt_arctic."""
+"""The list of peers. A peer's module is imported only if it is selected: ours needs dbt_arctic."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Run:
 
 
 def differences(told: Told, expected: Expected) -> list[str]:
-    """What was found where something else must be; what nobody knows better is no difference."""
+    """The differences from the expected values. A value without an expected one is no difference."""
     wrong = []
     for check in told.checks:
         wanted = expected.get(expected_key(check.number, check.what))
@@ -50,7 +50,7 @@ def differences(told: Told, expected: Expected) -> list[str]:
 
 @dataclass(frozen=True)
 class Runner:
-    """:param folder: where everything lies: data, environments, tables while they are needed, what was told.
+    """:param folder: contains data, environments, reports, and tables while they are needed.
     :param timeout_s: of one process.
     """
 

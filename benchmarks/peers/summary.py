@@ -1,4 +1,4 @@
-"""From what the processes told to numbers that can be compared: medians, spread, targets. Pure."""
+"""From the reports of processes to comparable numbers: medians, spread, targets. Pure functions."""
 
 from __future__ import annotations
 

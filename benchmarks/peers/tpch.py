@@ -1,6 +1,6 @@
 """TPC-H on tables that change: orders and line items, three queries, rounds of changes. Pure text.
 
-Both tables have a ``version`` beside TPC-H's columns. A round takes 1 % of the orders: of ten, eight
+Both tables have a ``version`` in addition to TPC-H's columns. A round takes 1 % of the orders: of ten, eight
 change with all their line items, one goes with them, and one comes again under a new key.
 """
 

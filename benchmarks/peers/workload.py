@@ -89,7 +89,7 @@ def plan_rounds(rows: int, wanted: Sequence[tuple[int, str]]) -> list[Round]:
 
 
 def state_sql(initial: str, changes: Sequence[str], columns: Sequence[str], key: Sequence[str]) -> str:
-    """The rows of a table after some rounds, told from what was loaded and the changes since.
+    """The rows of a table after some rounds, computed from the initial rows and the changes since.
 
     :param initial: a relation, as each of ``changes`` is, the oldest first.
     """
@@ -138,8 +138,9 @@ READS = ("aggregate", "filtered", "lookup")
 
 
 def feed_sql(relation: str) -> str:
-    """What an incremental read is asked for. Deletes are counted, and not compared: some feeds have those of
-    keys that were not there."""
+    """The rows that an incremental read must return. Deletes are counted, but not compared: some feeds
+    contain deletes of keys that did not exist.
+    """
     return f"""SELECT count(CASE WHEN NOT {DELETED} THEN 1 END), sum(CASE WHEN NOT {DELETED} THEN id END),
   sum(CASE WHEN NOT {DELETED} THEN price END), count(CASE WHEN {DELETED} THEN 1 END) FROM {relation}"""
 

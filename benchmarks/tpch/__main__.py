@@ -1,13 +1,13 @@
 """The 22 queries of TPC-H as automatic models: refreshed after rounds of changes, compared with the query.
 
-Where a full refresh is timed beside each refresh, so are the example project's automatic models, over the
-same tables.
+If full refreshes are timed as well, the example project's automatic models are timed too, over the same
+tables.
 
     python -m benchmarks.tpch --scale 0.01 --rounds 50
     python -m benchmarks.tpch --scale 1 --rounds 3 --full keyed --keys recent --changed 0.01
 
-Sources are keyed tables, refreshes are those of the adapter (only dbt is left out). The exit code is 1
-where a model differs from its query.
+Sources are keyed tables, refreshes are those of the adapter (only dbt is left out). The exit code is 1 where
+a model differs from its query.
 """
 
 from __future__ import annotations

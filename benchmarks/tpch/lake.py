@@ -82,10 +82,11 @@ class Lake:
         return known_rows(cursor.rowcount)
 
     def bytes_read(self) -> int | None:
-        """What Spark's process has read by now, without shuffles; ``None`` where the system does not tell.
+        """The bytes that Spark's process has read so far, without shuffles; ``None`` if the system does not
+        report them.
 
         Spark's own counter misses what Iceberg's Parquet reader reads: vectored reads are not counted. So
-        this is the kernel's, for which a page of its cache counts like one of the disk.
+        this is the kernel's counter, for which a page of its cache counts like one of the disk.
         """
         counters = Path(f"/proc/{self._pid}/io")
         if not counters.exists():

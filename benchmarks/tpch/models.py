@@ -17,7 +17,7 @@ from dbt_arctic.store.context import Outcome
 @dataclass(frozen=True)
 class Refreshed:
     """:param reason: the code of a full refresh, or how an incremental one went if not by keys.
-    :param read: bytes, ``None`` where nobody tells.
+    :param read: bytes; ``None`` if unknown.
     """
 
     strategy: str
@@ -45,8 +45,8 @@ class Model:
         self._run(lake, lake.name(self.query))
 
     def refresh(self, lake: Lake, full: str) -> Refreshed:
-        """:param full: ``keyed`` and ``plain`` time a full refresh beside it: as the model's own, or as that
-        of a model with ``materialized='table'``.
+        """:param full: ``keyed`` and ``plain`` also time a full refresh: that of the model itself, or that of
+        a model with ``materialized='table'``.
         """
         outcome, seconds, statements, read = self._timed(lake, lake.name(self.query))
         choice = outcome.choice
@@ -83,7 +83,7 @@ class Model:
         return outcome, time.perf_counter() - began, lake.statements - ran, _since(lake, read)
 
     def _run(self, lake: Lake, name: Name) -> Outcome:
-        """As the adapter runs it; a name that ends in ``_full`` is always built anew."""
+        """Refreshed as by the adapter; a name that ends in ``_full`` is always rebuilt."""
         rebuild = name.identifier != self.query
         plan = plan_refresh(
             lake.context.catalog, name, self.config, self.sql, lake.context.query_schema, rebuild=rebuild
@@ -111,8 +111,8 @@ SELECT sum(side) AS times FROM (
 
 
 def _fingerprint(columns: Sequence[str], rows: str) -> str:
-    """How many rows there are, and sums of their hashes, which do not depend on an order. A hash passes over
-    NULL, so that it is told where one is.
+    """How many rows there are, and sums of their hashes, which do not depend on an order. A hash ignores
+    NULL, so NULLs are counted.
     """
     listed = quote_all(columns)
     nulls = ", ".join(f"{quote(column)} IS NULL" for column in columns)

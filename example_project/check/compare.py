@@ -8,7 +8,9 @@ from pathlib import Path
 from check.rebuild import Rebuild
 
 NOT_COMPARED = {"_action", "dbt_scd_id"}
-"""``_action`` says what becomes of a row and is not stored; a snapshot's id is a hash of its key and time."""
+"""``_action`` selects the operation on a row and is not stored; a snapshot's id is a hash of its key and
+time.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """One round of changes in the shop, in the manner of TPC-H's refresh functions.
 
-RF1 adds orders with their lines, RF2 deletes old ones; beside them orders change their status,
-day, customer and lines, and prices, stocks and addresses move. Every awkward case of a change
-feed is in each round: keys that change twice, that come and go within the round, and that come
-back after a delete. The same seed gives the same changes. Nothing here reads or writes files.
+RF1 adds orders with their lines, and RF2 deletes old ones. In addition, orders change their status, day,
+customer and lines, and prices, stocks and addresses change. Each round contains the difficult cases of a
+change feed: keys that change twice, keys that appear and disappear within the round, and keys that return
+after a delete. The same seed gives the same changes. Nothing here reads or writes files.
 """
 
 from __future__ import annotations

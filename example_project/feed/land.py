@@ -1,7 +1,7 @@
 """Lands rounds of the change feed in the lake's raw tables, as an ingestion tool would.
 
-It writes plain Iceberg tables with pyiceberg, beside dbt and without Spark: one append a table and
-round, marked with the round's number in the snapshot, so that landing a round twice does nothing.
+It writes plain Iceberg tables with pyiceberg, without dbt and Spark: one append per table and round. The
+snapshot contains the number of the round, so landing a round twice has no effect.
 """
 
 from __future__ import annotations

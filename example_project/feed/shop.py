@@ -28,7 +28,7 @@ class Rows:
         return sorted(pc.unique(self._generated[self._group_by]).to_pylist())
 
     def read(self, values: Iterable[int]) -> dict[int, list[Row]]:
-        """The rows of each asked-for group as they are now; a group without rows is an empty list."""
+        """The current rows of each requested group; a group without rows is an empty list."""
         wanted = list(values)
         found: dict[int, list[Row]] = {value: [] for value in wanted}
         unchanged = pa.array([value for value in wanted if value not in self._changed], pa.int64())

@@ -1,1 +1,1 @@
-"""What the demo is made of: dbt in this process, the stages, and what is told about them."""
+"""The parts of the demo: dbt in this process, the stages, and the report about them."""

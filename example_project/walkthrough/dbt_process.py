@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 OnNode = Callable[[str, int, int, float], None]
 """Called when a node is finished: its name, its place, how many nodes there are, and its seconds."""
 OnMessage = Callable[[str], None]
-"""Called with what a macro tells its user."""
+"""Called with the messages of a macro to its user."""
 
 
 class DbtFailed(Exception):

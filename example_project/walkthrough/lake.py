@@ -1,4 +1,4 @@
-"""What the lake consists of, read with pyiceberg beside dbt and Spark: commits and sizes."""
+"""The content of the lake, read with pyiceberg, without dbt and Spark: commits and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told at the end: a line for each stage, the differences one by one, and the last line."""
+"""The report at the end: a line for each stage, each difference, and the last line."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Walkthrough:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
 
     def _tell(self, text: str) -> None:
-        with self._telling:  # dbt's threads tell of their nodes
+        with self._telling:  # dbt's threads report their nodes
             elapsed = time.monotonic() - self._began
             self._console.print(f"{elapsed:6.1f} s  {text}", markup=False, highlight=False, soft_wrap=True)
 

@@ -16,7 +16,7 @@ from dbt_arctic.engine.connect import ConnectConnection, ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.settings import SparkSettings
-from tests.spark.keyed.conftest import cut_off, keeper, schema, shop  # noqa: F401  # the same stories, told
+from tests.spark.keyed.conftest import cut_off, keeper, schema, shop  # noqa: F401  # fixtures of the same tests
 
 SPARK_CONF = {
     "spark.sql.shuffle.partitions": "2",
@@ -28,7 +28,7 @@ SPARK_CONF = {
 
 @pytest.fixture
 def modelled() -> bool:
-    """The stories are told here to Spark, whatever they are marked with."""
+    """The stories run on Spark here, whatever their marks are."""
     return False
 
 
@@ -65,7 +65,9 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @contextlib.contextmanager
 def ends_with_this_process(pid: int) -> Iterator[None]:
-    """A server outlives whoever started it; one of a test must not, however the test's process ends."""
+    """A server outlives the process that started it. A server of a test must not, however the test's process
+    ends.
+    """
     waits = f"import os, sys; sys.stdin.read(); os.kill({pid}, 15)"
     # Its input ends when this process does.
     with subprocess.Popen([sys.executable, "-c", waits], stdin=subprocess.PIPE) as watcher:

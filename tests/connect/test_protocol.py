@@ -1,4 +1,4 @@
-"""The protocol's own stories, told to a Spark Connect server: see the modules that they come from."""
+"""The tests of the storage protocol on a Spark Connect server. They are imported from other modules."""
 
 from __future__ import annotations
 

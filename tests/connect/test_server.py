@@ -1,4 +1,4 @@
-"""The project's own server: who may use it, what its command says, and how it ends."""
+"""The project's own server: which users have access, what its command prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_the_projects_server(
     connect_settings: ConnectSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # without a listener
     monkeypatch.setenv("no_proxy", "")
     with contextlib.closing(ConnectEngine(connect_settings).connect()) as own:
         cursor = own.cursor()

@@ -1,9 +1,9 @@
-"""A process with a Spark of its own that does what it is told, and tells each step, until it is killed.
+"""A process with its own Spark that executes commands and reports each step, until it is killed.
 
-Run as ``python -m tests.faults.child WAREHOUSE SCHEMA``. Told by a line of JSON on its input, it tells by
-lines on its output: ``ready``; then for each operation ``begin N``, for each statement ``before STEP`` and
-``landed STEP`` (it ran, and nobody was told), and ``done N``, ``failed N`` or ``skipped N``; ``end``. Where
-it is to be killed at a statement, it waits there.
+Run as ``python -m tests.faults.child WAREHOUSE SCHEMA``. Commands are lines of JSON on its input. It reports
+by lines on its output: ``ready``; then for each operation ``begin N``, for each statement ``before STEP`` and
+``landed STEP`` (it ran, but its result was not reported), and ``done N``, ``failed N`` or ``skipped N``;
+``end``. If it is to be killed at a statement, it waits there.
 """
 
 from __future__ import annotations

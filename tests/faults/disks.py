@@ -21,7 +21,7 @@ _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
 
 
 def obey_permissions() -> None:
-    """Called before a program is started: it may write only where permissions say so, whoever runs it."""
+    """Called before a program is started: permissions restrict where it may write, even if root runs it."""
     if os.geteuid() == 0:
         for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
             ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)

@@ -1,10 +1,10 @@
 """Kills of a whole process group, Java included, and what a user does next.
 
-A victim works on keyed tables and tells what it begins; it is killed at some time, at one of its statements,
-between a statement's commit and the word that it landed, or at the very moment at which the catalog's file
-changes. What is left is then compared with the oracle, which knows what each operation was meant to do: one
-that was said to be done is there, one that was not is there whole or not at all. Then the same thing is run
-again, everything is compacted, pulled and verified.
+A victim works on keyed tables and reports what it begins. It is killed at a random time, at one of its
+statements, between a statement's commit and the report of its success, or when the catalog's file changes.
+The tables are then compared with the oracle, which knows what each operation was meant to do: an operation
+that reported success is there, any other is there completely or not at all. Then the same operation is run
+again, and everything is compacted, pulled and verified.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Victim:
 
 
 def _lives(group: int) -> bool:
-    """Whether any process of a group still runs; one that ended and was not asked for does not."""
+    """Whether any process of a group still runs. A zombie does not count."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text(errors="replace").rpartition(")")[2].split()

@@ -1,7 +1,7 @@
 """``make matrix CELLS=all|name,..``: runs cells one after the other, and writes docs/reference/matrix.md.
 
-The results are kept beside the logs. So the page has the last result of each cell that was run with the same
-versions, and lists the cells that were not.
+The results are stored next to the logs. So the page has the last result of each cell that was run with the
+same versions, and lists the cells that were not.
 """
 
 from __future__ import annotations

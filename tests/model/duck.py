@@ -1,7 +1,8 @@
-"""Spark's queries on DuckDB: the text translated once for each shape, the tables as they are told to be.
+"""Spark's queries on DuckDB: the text translated once for each shape, with the tables that a caller
+registers.
 
 What differs between two statements of one shape (names, numbers of snapshots and transactions, text, lists)
-is taken out before the translation and put back after it: translating costs far more than running.
+is removed before the translation and inserted after it, because translating costs far more than running.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class Duck:
 @lru_cache(maxsize=4096)
 def _translate(shape: str) -> str:
     (translated,) = sqlglot.transpile(shape, read="spark", write="duckdb")
-    # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
+    # Spark's raise_error has any type; DuckDB's error() needs a type.
     translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bTYPEOF\(", "spark_typeof(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bRANGE\((\d+)\)", r"(SELECT range AS id FROM range(\1))", translated)

@@ -1,7 +1,7 @@
-"""A state machine that draws operations on keyed tables and has everything compared after each.
+"""A state machine that draws operations on keyed tables and compares everything after each of them.
 
-Which world they run in is told by whoever makes the machine: the same operations run on a lake in memory
-by the thousand, and on Spark by the hundred.
+The creator of the machine chooses the world: thousands of operations run on the lake in memory, and hundreds
+of the same operations on Spark.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Tally:
     steps: int = 0
     stories: int = 0
     last: Script | None = None
-    """The story that was told last: the one that went wrong, if one did."""
+    """The last story: the failed one, if there is one."""
 
 
 def make_machine(

@@ -35,7 +35,7 @@ class Operation:
     trouble: str = "none"
     at: int = 0
     other: Operation | None = None
-    """With the trouble ``meet``: what somebody else does in the middle of it."""
+    """With the trouble ``meet``: another process's operation in the middle of it."""
 
 
 def perform(story: Story, operation: Operation) -> None:

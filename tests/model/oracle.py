@@ -103,10 +103,10 @@ class GenerationLog:
         return self.order[-1]
 
     def show(self, columns: tuple[str, ...], stored: set[str]) -> None:
-        """A column that is dropped and comes back has nothing of what it once held. One that was about to be
-        dropped, when somebody else replaced the generation, comes back with it as it was.
+        """A column that is dropped and added again has no values. If another run replaced the generation
+        before the drop, the column is back with its values.
 
-        :param stored: the columns that base and change table have.
+        :param stored: the columns of the base and change table.
         """
         left = self.leaving | set(self.columns)
         gone, self.leaving = left - stored, (left - set(columns)) & stored

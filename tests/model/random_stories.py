@@ -1,4 +1,4 @@
-"""Draws stories and tells them one after the other; one that goes wrong is made short before it is shown."""
+"""Draws and runs stories, one after the other. A failing story is shortened before it is shown."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def tell(
     tries: int = 400,
     told: Callable[[str], None] | None = None,
 ) -> int:
-    """Tell some stories of some steps each. Returns how many steps were made.
+    """Run some stories with a number of steps each. Returns the number of executed steps.
 
     :param drawn_from: a seed; ``None`` for the same stories each time.
-    :param tries: how often a story that goes wrong is told again, to make it shorter.
-    :param told: is given a difference; without it, it is raised.
+    :param tries: how often a failing story is repeated, to shorten it.
+    :param told: called with each difference; if missing, the difference is raised.
     """
     tally = Tally()
     machine = make_machine(new_world, tally, thorough, may_watch, few)

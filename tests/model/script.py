@@ -11,7 +11,7 @@ from tests.model.story import Story
 from tests.model.world import World
 
 MISTAKES = (AssertionError, LookupError, TypeError, ValueError)
-"""What goes wrong besides the errors that are told to a user."""
+"""Failures in addition to the errors that a user sees."""
 NewWorld = Callable[[int, int], World]
 """From a seed, and how many milliseconds each statement takes."""
 

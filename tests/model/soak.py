@@ -1,7 +1,8 @@
-"""``make soak``: random stories for as long as asked, in memory and on Spark, and real kills.
+"""``make soak``: random stories of a given number of steps, in memory and on Spark, and real kills.
 
-Run as ``python -m tests.model.soak STEPS SEED [SPARK [KILLS]]``. The last line tells what was done, and the
-exit code is 1 if anything was lost or doubled. Each difference is told with the shortest script found for it.
+Run as ``python -m tests.model.soak STEPS SEED [SPARK [KILLS]]``. The last line contains the counts, and the
+exit code is 1 if any row was lost or doubled. Each difference is printed with the shortest script found for
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The world of real Spark and Iceberg: one schema, and a session for each process at work."""
+"""The world of real Spark and Iceberg: one schema, and a session for each active process."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _query(connection: SessionConnection, sql: str) -> list[tuple[Any, ...]]:
 
 
 class Clock:
-    """The machine's, and further on. What Iceberg's own clock has written is told as this one shows it."""
+    """The machine's clock with an offset. Times that Iceberg has written are converted to this clock."""
 
     def __init__(self) -> None:
         self._passed: list[tuple[int, int]] = [(0, 0)]
@@ -58,7 +58,7 @@ class Clock:
         return self.shown(int(time.time() * 1000))
 
     def advance(self, milliseconds: int) -> None:
-        # Of a commit in this very millisecond nobody could tell whether it was before.
+        # The order of two commits in one millisecond would be unknown.
         time.sleep(0.002)
         self._passed.append((int(time.time() * 1000), self._passed[-1][1] + milliseconds))
         time.sleep(0.002)

@@ -1,6 +1,6 @@
 """The statements that dbt-arctic runs, as changes of a ``Lake``. Any other statement is an error.
 
-What a statement means is taken from its text, so nothing here has to be told what dbt-arctic meant by it.
+The meaning of a statement is derived from its text alone, not from dbt-arctic's intention.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Interpreter:
         branch = rest[0].removeprefix("branch_") if rest else MAIN
         table = self.lake.table(schema, identifier)
         table.require_branch(branch)
-        self._cached.pop((schema, identifier), None)  # who writes to a table has it fresh afterwards
+        self._cached.pop((schema, identifier), None)  # a session that writes to a table reloads it
         return table, branch
 
     def session_summary(self) -> dict[str, str]:
@@ -525,7 +525,7 @@ def _delete(session: Interpreter, found: re.Match[str]) -> int | None:
 
 
 def _whole_files(table: Table, head: Commit | None, condition: str) -> frozenset[str] | None:
-    """The files that go, where the bounds of each tell that all of its rows meet the condition, or none.
+    """The files to drop, if the bounds of each file show that all of its rows satisfy the condition, or none.
 
     Known for the two forms that dbt-arctic writes: ``_txn IN (...)``, and with ``_action <> 'D'``.
     """

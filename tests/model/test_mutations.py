@@ -392,7 +392,7 @@ def test_with_iceberg_s_cache_a_reader_loses_rows_which_is_why_it_is_off(caches:
     story.compact(story.orders, 0)
     change = story.orders.current.generation
     assert change.number == 1
-    # Its own write has the change table loaded anew, and not the base.
+    # Its own write reloads the change table, but not the base.
     session.execute("ALTER TABLE `lake`.`s`.`orders__change_1` SET TBLPROPERTIES ('a' = 'b')")
     assert session.query(rows) == ([(1,)] if caches else [(10,)])
     world.close()

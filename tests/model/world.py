@@ -32,11 +32,11 @@ class Killed(Exception):
 
 @dataclass
 class Disturbance:
-    """What happens to a process at one of its statements (and, in memory, of its looks at the catalog).
+    """The fault of a process at one of its statements (and, in memory, at one of its catalog reads).
 
-    :param kind: ``none``; ``die`` before the statement; ``lose`` its answer, though it landed; ``refuse`` it
-        with the same words, though it did not; ``meet`` somebody else's operation before it.
-    :param at: how many come before it.
+    :param kind: ``none``; ``die`` before the statement; ``lose`` its answer although it succeeded; ``refuse``
+        it with the same message although it did not; ``meet`` an operation of another process before it.
+    :param at: the number of statements before it.
     :param step: the name of the statement, instead of ``at``.
     """
 
@@ -102,7 +102,7 @@ class World(Protocol):
     def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process: ...
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Somebody else's read, in a session of its own that is never disturbed."""
+        """A read by another process, in a separate session without faults."""
         ...
 
     def execute(self, sql: str) -> int | None: ...

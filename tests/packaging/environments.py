@@ -144,7 +144,7 @@ def new_environment(kind: str, folder: Path, requirement: Sequence[str | Path]) 
 
 
 def answer_init(environment: Environment, folder: Path) -> Path:
-    """A project made by ``dbt init`` in ``folder``, beside its profile; dbt has to offer our adapter."""
+    """A project created by ``dbt init`` in ``folder``, next to its profile. dbt must offer our adapter."""
     command = environment.dbt("init", "shop", profiles=folder)
     ask = folder / "ask"
     ask.mkdir()

@@ -36,7 +36,7 @@ def _grouped(dice: random.Random) -> str:
 
 
 def _joined(dice: random.Random) -> _Drawn:
-    """This year beside last year: one grouped query with several filters."""
+    """This year next to last year: one grouped query with several filters."""
     word = dice.choice(["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"])
     link = dice.choice(["q.k = r.k AND q.c = r.c + 1", "q.k = r.k", "q.k = r.k AND q.c < r.c"])
     where = dice.choice(["", " WHERE q.c = 1 AND r.c = 2", " WHERE q.v > r.v", " WHERE q.c > 0"])
@@ -89,7 +89,7 @@ def _threshold(dice: random.Random) -> _Drawn:
 
 
 def _windows(dice: random.Random) -> _Drawn:
-    """Windows over sums, and rows beside those before and after them."""
+    """Windows over sums, and rows with those before and after them."""
     over = dice.choice(
         [
             "sum(v) OVER (PARTITION BY k) AS w",

@@ -42,7 +42,7 @@ class _Query:
     outer: Relation
 
     def joined(self) -> tuple[str, int]:
-        """Sums of groups beside the rows that they are of."""
+        """Sums of groups next to the rows of these groups."""
         dice, outer = self.drawing.dice, self.outer.columns
         word, where = dice.choice(["JOIN", "JOIN", "LEFT JOIN"]), self.drawing.where(outer, 0)
         items = f"{outer[0]} AS o1, {self.drawing.value(outer)} AS o2, q.s AS o3, q.n AS o4"

@@ -621,7 +621,7 @@ def met_by_any_rows() -> Iterator[Sources | None]:
 
 @mutant
 def parts_excluded_though_asked_for() -> Iterator[Sources | None]:
-    """The parts are dropped whose constant is one of those that are asked for."""
+    """Drops the parts whose constant is one of the requested values."""
     with replaced(union_pruning_module, "_contradicts", lambda constant, values: constant in values):
         yield None
 
@@ -675,7 +675,7 @@ OWN_QUERIES = {
         "SELECT t2.id AS o1, t3.m AS o2 FROM b AS t2 JOIN c AS t3 ON t3.k = t2.v "
         "WHERE t3.m > 1 AND t2.w <= (SELECT max(t4.w) - 1 FROM b AS t4 WHERE t4.v = t3.k)"
     ),
-    # A subquery beside nothing else.
+    # Only a subquery.
     "project_without_its_subqueries": (
         "SELECT t1.id AS o1, (SELECT max(t2.v) FROM b AS t2 WHERE t2.aid = t1.id) AS o2 FROM a AS t1"
     ),

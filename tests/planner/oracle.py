@@ -131,7 +131,7 @@ def _unnest(found: re.Match[str]) -> str:
     outer, place, also_outer, values, alias, names = found.groups()
     values = _ARRAY.sub("list_value(", values)
     if place:
-        # Spark counts from 0, and tells the place first.
+        # Spark counts from 0, and returns the position first.
         rows = f"(SELECT p - 1, v FROM UNNEST({values}) WITH ORDINALITY AS u(v, p))"
     else:
         rows = f"UNNEST({values})"
@@ -195,7 +195,7 @@ class Database:
             self._loaded[table] = text
 
     def keep_met(self, nodes: Iterable[Node | None]) -> int:
-        """Have those rows at hand that scans are asked for, and no others; returns how many such scans."""
+        """Create only the rows that scans request; returns the number of these scans."""
         asked: dict[str, set[str]] = {}
         count = 0
         for scan in (scan for node in nodes if node is not None for scan in scans(node)):
@@ -251,7 +251,7 @@ def facts_of(old: Tables, new: Tables) -> Facts:
             # Of one table the rows that changed are read at once, of the others by state.
             has_weights=table == "b",
         )
-    # A result of few rows, or one that nobody knows.
+    # A result of few rows, or of an unknown number.
     return Facts(found, result_rows=dice.choice((None, 0)))
 
 

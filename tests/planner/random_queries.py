@@ -100,10 +100,10 @@ class Relation:
 
 @dataclass
 class Drawing:
-    """Draws one query. ``operators`` collects what it has.
+    """Draws one query. ``operators`` collects its operators.
 
-    :param typed: with expressions that tell equal values of two types apart.
-    :param only_joined: reads nothing but three to five tables, with inner joins.
+    :param typed: with expressions that distinguish equal values of two types.
+    :param only_joined: only reads three to five tables, with inner joins.
     """
 
     dice: random.Random
@@ -533,7 +533,7 @@ _SUBQUERIES = (
     *("exists", "not exists", "in", "not in", "uncorrelated") * 3,
     *("scalar", "scalar", *["not in what may be NULL"] * 4),
 )
-"""Some more often, since a change of their value often means that all is computed anew."""
+"""Some are drawn more often, because a change of their value often requires a full recomputation."""
 
 _WINDOW = re.compile(r" OVER \((.*)\)(?= AS \w+$)")
 _TABLE = re.compile(r"\b([abc]) AS t\d+")

@@ -84,7 +84,7 @@ def _chain(dice: random.Random) -> _Drawn:
 
 
 def _scalars(dice: random.Random) -> _Drawn:
-    """Relations of one row each, beside one another, and mostly beside nothing else."""
+    """Cross joins of relations with one row each, mostly without other relations."""
     rows = [
         f"(SELECT count(*) AS n FROM a AS t1 WHERE {_condition(dice, 't1.x')}) AS q",
         f"(SELECT max(t2.v) AS n FROM b AS t2 WHERE {_condition(dice, 't2.w')}) AS r",
@@ -181,7 +181,7 @@ def _any_order(dice: random.Random) -> _Drawn:
     ]
     joined = "a AS t1"
     if dice.random() < 0.4:
-        # The key of the one side determines the rest of it; that of the other tells its rows apart.
+        # The key of one side determines its other columns; the key of the other side identifies its rows.
         joined = f"a AS t1 {dice.choice(['JOIN', 'LEFT JOIN'])} b AS t2 ON t2.aid = t1.id"
         calls = [
             "any_value(t1.y)",

@@ -65,7 +65,7 @@ def missing(done: Tally) -> list[str]:
 def _begin() -> None:
     """Trees are many small objects, which live as long as a case: to look for cycles often takes long."""
     gc.set_threshold(100_000, 20, 20)
-    # Who ends the soak ends it by its parent, which says what was found.
+    # The parent process is interrupted, and prints the results.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

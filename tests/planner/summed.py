@@ -40,8 +40,8 @@ def draw_summed(seed: int) -> Case:
 
 
 def summed(case: Case, *, extremes: bool = False, once: bool = False, whole: bool = False) -> Case:
-    """Sums over a random query, by one of its columns or over all of it; if asked, with the extremes or how
-    many different values there are.
+    """Sums over a random query, by one of its columns or over all rows; optionally with the extremes, or with
+    the number of distinct values.
     """
     group, value = case.columns[0], case.columns[-1]
     numbers = f"count(*) AS n, sum({value}) AS s, count({value}) AS c"
@@ -98,7 +98,7 @@ def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
 
 
 def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, _Group], set[_Key]]:
-    """The groups as they are now, and those that have lost an extreme, which the changes do not tell."""
+    """The current groups, and those that lost an extreme, which the changes alone do not show."""
     rows = (dict(zip(ready.case.columns, row, strict=True)) for row in ready.before)
     groups = {tuple(row[name] for name in sums.key): row for row in rows}
     net: dict[tuple[_Key, str], Counter[object]] = defaultdict(Counter)
@@ -123,7 +123,7 @@ def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, 
 
 
 def _extreme(which: Extreme, old: object, net: Counter[object]) -> tuple[bool, object]:
-    """Whether the changes tell the least or greatest value, and which it is."""
+    """Whether the changes determine the MIN or MAX, and its value."""
     best = min if which == "min" else max
     values = [_number(value) for value, count in net.items() if value is not None and count > 0]
     gone = {value for value, count in net.items() if value is not None and count < 0}

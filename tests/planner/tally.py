@@ -86,7 +86,7 @@ def _judged(database: Database, kind: str, case: Case) -> Verdict:
     except Exception as error:
         unknown = isinstance(error, duckdb.NotImplementedException | duckdb.BinderException)
         if unknown and "subquery" in str(error):
-            # Some correlated subqueries beside outer joins are not for DuckDB.
+            # DuckDB does not support some correlated subqueries together with outer joins.
             return Verdict("not for duckdb", str(error).split("\n")[0])
-        # A crash of the planner, or of the SQL that it wrote: told with the seed, as a wrong result is.
+        # A crash of the planner or of its SQL is reported with the seed, like a wrong result.
         return Verdict("wrong", f"{type(error).__name__}: {error}")

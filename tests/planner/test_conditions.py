@@ -36,7 +36,7 @@ def test_common_parts(condition: str, expected: list[str]) -> None:
     ]
     values = "(VALUES (true), (false), (NULL))"
     text = " AND ".join(f"({part})" for part in found)
-    # Unknown stays unknown: below NOT, or in a select list, it is not as good as false.
+    # Unknown differs from false below NOT and in a select list.
     wrong = duckdb.sql(
         f"SELECT a, b, c FROM {values} AS x(a), {values} AS y(b), {values} AS z(c) "
         f"WHERE ({condition}) IS DISTINCT FROM ({text})"

@@ -47,7 +47,7 @@ def with_rows(rows: int) -> Facts:
         (BEST, MANY, True),
         (RECENT, MANY, False),  # two columns of ten
         (BEST, with_rows(1000), False),  # too little to matter
-        (BEST, with_rows(0), False),  # nobody knows
+        (BEST, with_rows(0), False),  # unknown
     ],
 )
 def test_what_costs_as_much_as_the_query_is_not_compared(sql: str, facts: Facts, is_costly: bool) -> None:

@@ -1,4 +1,4 @@
-"""Without a dialect of our own no SQL is analysed, and whoever is told so can go on from there."""
+"""Without our dialect, no SQL is analysed, and the error says what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt_arctic.planner.spark.dialect import VerbatimSpark, verbatim
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As beside ``sqlglotc``: classes of ours that extend sqlglot's can be made, and have no instances."""
+    """As with ``sqlglotc``: our subclasses of sqlglot's classes can be created, but not instantiated."""
 
     def refuse(*args: object, **options: object) -> None:
         raise TypeError("interpreted classes cannot inherit from compiled")

@@ -1,4 +1,4 @@
-"""Which scans are asked for nothing but rows that changed keys meet."""
+"""Which scans need only the rows that match changed keys."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Windows with names are read as windows that are written out; what Spark refuses has no plan.
+"""Named windows are parsed like windows that are written out; a query that Spark refuses has no plan.
 
-That Spark has no QUALIFY, no window that refines another, and tells ``W`` from ``w``, was tried on Spark 4.1.
+Spark 4.1 was tried: it has no QUALIFY, no window that refines another one, and distinguishes ``W`` from
+``w``.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def test_each_query_has_names_of_its_own() -> None:
         (f"SELECT id, rank() OVER W AS n FROM a WINDOW w AS ({BY_X})", "does not define"),
         (f"SELECT id, rank() OVER `w` AS n FROM a WINDOW w AS ({BY_X})", "does not define"),
         ("SELECT id, rank() OVER w AS n FROM a", "does not define"),
-        # Spark finds the window of the query around it, where that is in FROM: nobody would guess so.
+        # Spark finds the window of the enclosing query, if the query is in FROM.
         (
             f"SELECT id FROM (SELECT id, rank() OVER w AS n FROM a) AS q WINDOW w AS ({BY_X})",
             "does not define",

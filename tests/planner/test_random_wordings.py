@@ -412,7 +412,7 @@ OF_TWO = "SELECT id, d AS x FROM t UNION ALL SELECT id, e AS x FROM t"
     ],
 )
 def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str, casts: list[str]) -> None:
-    """Of a column of several types not everything can be asked; of one of one type, it can."""
+    """Some functions cannot be applied to a column of several types, but can to a column of one type."""
     columns = [("id", "bigint"), ("n", "int"), ("d", "decimal(10,2)"), ("e", "decimal(12,2)")]
     schemas: Schemas = {"t": columns, "v": [("id", "bigint"), ("x", stored)]}
     for sql in ("SELECT id, x / 3 AS y FROM v", "SELECT x, count(*) AS n FROM v GROUP BY x"):

@@ -1,4 +1,4 @@
-"""The page of reason codes has those that the source raises or tells, and no others."""
+"""The page of reason codes has exactly the codes that the source raises or reports."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_condition_is_asked_of_changed_rows() -> None:
         (f"SELECT a.id, v {JOINED.format('FULL')}", "id", "FROM `a` AS `a` FULL JOIN `b` AS `b`"),
         ("SELECT x FROM a EXCEPT SELECT v FROM b", "x", "`b`.`v` <=>"),
         ("SELECT x FROM a UNION ALL SELECT v FROM b", "x", "`b`.`v` <=>"),
-        # A subquery along its link; where unknown is not as good as false, only along what correlates it.
+        # A subquery along its link; if unknown differs from false, only along its correlation.
         ("SELECT x FROM a WHERE x IN (SELECT v FROM b)", "x", "`b`.`v` <=> `_q_2`.`key_0`"),
         ("SELECT x FROM a WHERE NOT (x IN (SELECT v FROM b) OR y > 1)", "x", "FROM `b` AS `b` ) OR"),
         (
@@ -156,7 +156,7 @@ def test_where_rows_are_restricted(sql: str, key: str, below: str) -> None:
         ("SELECT id FROM a WHERE x NOT IN (SELECT v FROM b)", "b", 1),
         ("SELECT id FROM a WHERE x IN (SELECT v FROM b)", "b", 0),
         ("SELECT id FROM a WHERE x IN (SELECT v FROM b) OR x > 1", "b", 0),
-        # Unknown is not as good as false here, so NULLs of the subquery count.
+        # Unknown differs from false here, so NULLs of the subquery matter.
         ("SELECT id FROM a WHERE NOT (x IN (SELECT v FROM b) OR x > 1)", "b", 1),
         ("SELECT id, x IN (SELECT v FROM b) AS known FROM a", "b", 1),
         ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE aid = a.x)", "b", 0),

@@ -1,4 +1,4 @@
-"""What a long run of random cases has to show besides that nothing differs."""
+"""What a long run of random cases must show, in addition to having no difference."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
 
 
 def test_a_sum_of_int_is_a_bigint() -> None:
-    """Which a hash tells from an int."""
+    """A hash distinguishes it from an int."""
     for call in ("sum(n)", "try_sum(n)"):
         parts = f"SELECT n AS c FROM o UNION ALL SELECT {call} FROM o GROUP BY s"
         with pytest.raises(CannotPlan, match="bigint and int"):

@@ -62,7 +62,7 @@ CASES = {
     },
     "SELECT g.x, g.n, count(*) AS m FROM (SELECT x, count(*) AS n FROM a GROUP BY x) AS g "
     "JOIN b ON b.v = g.n GROUP BY g.x, g.n": {"x"},
-    # A set is told from another one by what NULL means in a column that is not in both.
+    # Two sets are distinguished by NULL in a column that is not in both.
     "SELECT id, x FROM a GROUP BY ROLLUP (id, x)": None,
     "SELECT x, id, sum(z) AS s FROM a GROUP BY x, ROLLUP (id)": {"x", "id"},
     "SELECT x, y, grouping(x) AS p, grouping(y) AS q FROM a GROUP BY ROLLUP (x, y)": {"x", "y", "p", "q"},

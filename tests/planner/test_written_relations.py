@@ -92,7 +92,7 @@ def test_it_is_refreshed_like_the_query_without(name: str, database: Database) -
         # Spark compares as text what the column is, and not a number.
         ("SELECT * FROM (SELECT id, CAST(x AS STRING) AS s, z FROM a) PIVOT (sum(z) FOR s IN (1))", "PIVOT"),
         ("SELECT * FROM (SELECT id, x, z FROM a) PIVOT (sum(z) FOR x IN (1.5))", "PIVOT"),
-        # What a count is beside it depends on its type.
+        # The type of a count next to it depends on its type.
         ("SELECT * FROM (SELECT id, x, z FROM a) PIVOT (count(z) AS n, max(z) AS m FOR x IN (1))", "PIVOT"),
         ("SELECT * FROM (SELECT id, x, z FROM a) PIVOT (collect_list(z) FOR x IN (1))", "PIVOT"),
         ("SELECT id, X FROM (SELECT id, x, y FROM a) UNPIVOT (n FOR name IN (X, y))", "UNPIVOT"),

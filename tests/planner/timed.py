@@ -1,4 +1,6 @@
-"""Random queries that ask for the time: what time alone moves is found, whatever changes besides."""
+"""Random queries with functions of time: rows that move only because of the time are found, whatever else
+changes.
+"""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _says_enough(column: exp.Column, named: dict[str, exp.Expr]) -> bool:
         if any(column.name in columns for alias, columns in sources.items() if alias != column.table):
             return False
         if own:
-            # Of what only the condition of a join sees, sqlglot wants to be told the relation.
+            # sqlglot needs the relation of columns that only the condition of a join uses.
             return column.table not in _hidden(select)
         select = select.parent_select
     return False

@@ -33,7 +33,7 @@ class Duck:
     def query(self, spark_sql: str) -> list[tuple[Any, ...]]:
         text = _PINNED.sub(r"`\1@\2`", spark_sql)
         (translated,) = sqlglot.transpile(text, read="spark", write="duckdb")
-        # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
+        # Spark's raise_error has any type; DuckDB's error() needs a type.
         translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
         return self.connection.execute(translated).fetchall()
 

@@ -11,7 +11,7 @@ from tests import extent
 
 
 def collected(monkeypatch: pytest.MonkeyPatch, long: bool) -> tuple[list[str], list[str]]:
-    """What runs of three tests, and what is told as left out."""
+    """Which of three tests run, and which are reported as left out."""
     left_out: list[Any] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
     config: Any = SimpleNamespace(hook=hook)

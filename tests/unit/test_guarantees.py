@@ -1,4 +1,4 @@
-"""The page of guarantees names tests that exist, for each of its promises, and is found by who needs it."""
+"""The page of guarantees names existing tests for each of its promises, and other pages link to it."""
 
 from __future__ import annotations
 

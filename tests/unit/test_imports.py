@@ -1,4 +1,4 @@
-"""The import rule: who may know whom. docs/explanation/architecture.md says why.
+"""The import rule: which layer may import which. docs/explanation/architecture.md says why.
 
 Imports are read from the source, not from what happened to be loaded: an import inside a
 function counts like any other.
@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
 CONTRACTS = {"engine.api", "catalog.api"}
-"""What an engine and a catalog are asked for: types, which say nothing of how it is done."""
+"""The contracts of an engine and a catalog: types without an implementation."""
 
 PLANNER = (
     "planner.reasons",
@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"adapter", *_ALL},
     "_entry": {"adapter"},
 }
-"""Layer to what it may import of ours, besides itself: a layer, or one module of it."""
+"""For each layer, what else it may import from dbt-arctic: a layer, or one module of it."""
 
 OUTSIDE = {
     "dbt",

@@ -1,5 +1,7 @@
 """Documentation, docstrings and comments use plain words; links lead to headings that exist.
 
+This includes the comments of tests, benchmarks, the example project and the build files.
+
 Every public module, class and function of the package has a docstring that begins with a summary.
 """
 
@@ -18,6 +20,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "example_project/README.md")
 MODULES = sorted((ROOT / "dbt_arctic").rglob("*.py"))
+OTHERS = sorted(
+    path
+    for folder in ("tests", "benchmarks", "example_project")
+    for path in (ROOT / folder).rglob("*.py")
+    if "target" not in path.parts
+)
+SETTINGS = [
+    *(ROOT / name for name in ("Makefile", "pyproject.toml", "setup.py", ".ci/machine", ".ci/run")),
+    *(ROOT / "example_project" / name for name in ("dbt_project.yml", "profiles.yml")),
+]
 MACROS = sorted((ROOT / "macros").rglob("*.sql"))
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _SINGLE)])
 INSTEAD = {
@@ -170,9 +182,16 @@ def test_comments_of_macros_avoid_the_words_of_the_list(macros: Path) -> None:
     assert found_in(_CODE.sub("CODE", "\n".join(" ".join(comment.split()) for comment in comments))) == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+@pytest.mark.parametrize("module", [*MODULES, *OTHERS], ids=lambda module: str(module.relative_to(ROOT)))
 def test_docstrings_and_comments_avoid_the_words_of_the_list(module: Path) -> None:
     assert found_in("\n".join(texts_of(module.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.name)
+def test_comments_of_build_files_avoid_the_words_of_the_list(settings: Path) -> None:
+    comments = re.findall(r"(?:^|\s)#+ (.*)$", settings.read_text(encoding="utf-8"), re.MULTILINE)
+    assert comments, "the pattern finds comments"
+    assert found_in(_CODE.sub("CODE", "\n".join(comments))) == []
 
 
 def test_public_definitions_have_a_summary() -> None:

@@ -19,13 +19,13 @@ FIND_JAVA = {
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder whose ``apt-get`` only writes down what it is asked to do."""
+    """A folder whose ``apt-get`` only records its arguments."""
     programs = tmp_path / "bin"
     programs.mkdir()
     log = tmp_path / "apt.log"
     apt = programs / "apt-get"
     apt.write_text(f'#!/bin/sh\necho "$@" >> "{log}"\n')
-    # Nobody but root is asked for: `sudo -n` of this folder runs what it is given.
+    # Only root is requested: `sudo -n` of this folder runs its arguments.
     sudo = programs / "sudo"
     sudo.write_text('#!/bin/sh\nshift\nexec "$@"\n')
     for program in (apt, sudo):
@@ -34,7 +34,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def ensure_java(machine: Path, find_java: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """Run the script against an adapter that looks for Java in a given way; what apt was asked."""
+    """Run the script against an adapter that looks for Java in a given way, and return the calls of apt."""
     package = machine / "lib" / "dbt_arctic"
     (package / "engine").mkdir(parents=True)
     (package / "__init__.py").touch()

@@ -1,6 +1,6 @@
 {{ config(unique_key='part_key') }}
 
-WITH touched AS (
+WITH affected AS (
     SELECT p_partkey AS part_key
     FROM {{ changed(ref('ods_part')) }} AS changed_rows
     UNION
@@ -20,7 +20,7 @@ supply AS (
     INNER JOIN {{ ref('ods_partsupp') }} AS offer
         ON part.p_partkey = offer.ps_partkey
     {% if is_incremental() -%}
-    WHERE part.p_partkey IN (SELECT part_key FROM touched)
+    WHERE part.p_partkey IN (SELECT part_key FROM affected)
     {%- endif %}
     GROUP BY part.p_partkey
 )

@@ -1,4 +1,4 @@
-"""A small dbt project as a story tells it: sources, models, `dbt run`, and a process that ends anywhere."""
+"""A small dbt project that a test controls: sources, models, `dbt run`, and a process that ends anywhere."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Shop:
     script: Script
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
-        """Run SQL beside dbt, as another tool would."""
+        """Run SQL outside of dbt, like another tool."""
         cursor = self.connection.cursor()
         cursor.execute(text.format(s=f"lake.{self.schema}"))
         return cursor.fetchall()
@@ -90,7 +90,7 @@ class Shop:
         return sorted(self.sql(f"SELECT {columns} FROM {{s}}.{name}"), key=repr)
 
     def source(self, name: str, select: str) -> None:
-        """A source table, made anew."""
+        """Replace a source table."""
         self.sql(f"CREATE OR REPLACE TABLE {{s}}.{name} USING iceberg AS {select}")
 
     def model(self, name: str, text: str) -> None:

@@ -65,7 +65,7 @@ def layered(shop: Shop, by_customer: str = BY_CUSTOMER) -> None:
 
 
 def messages(result: Any) -> dict[str, str]:
-    """What was told of each model, but for bytes."""
+    """The reported message of each model, without the bytes."""
     return {
         entry.node.name: re.sub(r", [\d.]+ .B read.*", "", entry.adapter_response["_message"])
         for entry in result.results
@@ -100,7 +100,7 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     assert shop.rows("first_five") == sorted(shop.sql(means), key=repr)
     assert told["big"].startswith("INCREMENTAL")
     assert shop.rows("big") == [row[::2] for row in expected(shop) if row[2] > 3]
-    # What rows were is kept for `big`, which reads it; nobody reads `big`.
+    # Before-images are stored for `big`, which reads it; no model reads `big`.
     images = "SELECT customer FROM {{s}}.{}__change_1 WHERE _action = '-U' AND _txn > 0"
     assert sorted(shop.sql(images.format("by_customer"))) == [(1,), (2,), (3,)]
     assert shop.sql(images.format("big")) == []
@@ -138,7 +138,7 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
         found.clear()
         shop.dbt("run", "--threads", "1", "--select", *selection.split())
         assert next(iter(found.values())) == first, selection
-        # Who has fallen behind needs the changes of another version.
+        # A model that has fallen behind needs the changes since another version.
         shop.dbt("run")
     assert shop.rows("by_customer") == shop.rows("viewed") == expected(shop)
 
@@ -297,7 +297,7 @@ def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: S
 @pytest.mark.long
 def test_a_model_does_without_a_state_that_is_lost_or_cannot_be_kept(shop: Shop) -> None:
     layered(shop, HAVING)
-    # By hand: the model has to be computed from what it reads.
+    # Computed here: the expected rows from what the model reads.
     shop.sql("DROP VIEW {s}.by_customer__state")
     shop.source("raw_orders", rows((1, 1, 100)))
     assert messages(shop.dbt("run", "--select", "orders", "by_customer"))["by_customer"].startswith("FULL")

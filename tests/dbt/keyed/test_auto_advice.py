@@ -1,4 +1,4 @@
-"""An automatic model that can never, or not always, be refreshed incrementally is told so in time."""
+"""A warning names automatic models that can never, or not always, be refreshed incrementally."""
 
 from __future__ import annotations
 

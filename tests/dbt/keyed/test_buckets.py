@@ -23,7 +23,7 @@ def test_another_number_is_what_the_next_compaction_makes(shop: Shop) -> None:
     assert type_in.json("verify")["findings"] == []
     assert shop.state("orders", "base").partitioning == ("bucket(4, id)",)
     assert shop.state("orders", "change").partitioning == ("bucket(4, id)",)
-    # Left open it stays, whether rows are added or all of it is built anew.
+    # Without a setting it stays, whether rows are added or the table is rebuilt.
     shop.model("orders", ORDERS.replace("buckets=2", "buckets='auto'"))
     shop.dbt("run", "--full-refresh")
     shop.dbt("run")

@@ -1,4 +1,6 @@
-"""``dbt-arctic check``: a project on changing copies of its sources, automatic models beside their SQL."""
+"""``dbt-arctic check``: a project on changing copies of its sources, automatic models compared with their
+SQL.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_descriptions_and_properties_are_stored_as_they_are(shop: Shop) -> None:
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A REST catalog that lets nobody in, and says what it was asked for."""
+    """A REST catalog that refuses every login, and records the requests."""
 
     def answer(self) -> None:
         asked = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()

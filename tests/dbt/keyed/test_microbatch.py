@@ -57,7 +57,7 @@ def test_a_batch_replaces_its_interval_and_nothing_else(batches: Shop) -> None:
         batches.model(name, MODEL.format(more=more))
     batches.dbt("run", *FOUR_DAYS, "--threads", "4")
     assert of_both(batches) == [(1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 4, 40), (5, 2, 50)]
-    # Key 5 is gone from the second day, key 6 is new there, and what happened to key 3 is not asked for.
+    # Key 5 is missing on the second day, key 6 is new there, and the day of key 3 is not selected.
     events(batches, "(1L, 1, 10), (2L, 2, 22), (6L, 2, 60), (3L, 3, 33), (4L, 4, 40)")
     batches.dbt("run", *SECOND_DAY)
     assert of_both(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]

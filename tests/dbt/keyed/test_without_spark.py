@@ -1,4 +1,4 @@
-"""What dbt asks of hundreds of tables comes from metadata files: Spark is not even started for it."""
+"""dbt's metadata of hundreds of tables comes from metadata files, without starting Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = [HandmadeWarehouse.column(number, f"c{number}", doc=f"the {number}.") 
 
 @dataclass
 class Project:
-    """A dbt project over a warehouse that was written by hand."""
+    """A dbt project over a handmade warehouse."""
 
     folder: Path
     warehouse: HandmadeWarehouse

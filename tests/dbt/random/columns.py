@@ -1,4 +1,4 @@
-"""What stands under a model's name, and what becomes of its columns where the model has others.
+"""The relation under a model's name, and the changes of its columns if the model has other columns.
 
 Written from the section "Columns and fields that change" of ``docs/reference/models.md``.
 """
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 class Refused(Exception):
     """The run has to fail and to change nothing.
 
-    :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
+    :param by_spark: whether the error is Spark's own, wrapped: it is found while rows are computed.
     :param by_rows: whether it is found in the rows, and so after the columns have changed.
     :param by_upstream: whether dbt does not run it, since what it reads failed.
     """

@@ -238,7 +238,7 @@ class Draft:
         return 0.04 if self.model.is_keyed or self.model.kind == "snapshot" else 0.15
 
     def _ordered(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Rows of one key have different values in ``deduplicate_by``: what is left open is not asked."""
+        """Rows of one key have different values in ``deduplicate_by``, because ties are not specified."""
         names = [one.name for one in self.columns]
         if "ver" not in names:
             return rows

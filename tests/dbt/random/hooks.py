@@ -1,6 +1,6 @@
-"""Hooks of several statements, and what they leave in a table of their own.
+"""Hooks of several statements, and the rows that they write to a separate table.
 
-Each statement adds a row: the model's name and the step. So the table tells which statements have run.
+Each statement adds a row: the model's name and the step. So the table shows which statements have run.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ def expect(
 
 
 def is_built(model: Model, before: Table | None, round_: Round) -> bool:
-    """Whether the run builds the table anew, whatever stands there.
+    """Whether the run rebuilds the table, whatever exists there.
 
-    :raises Refused: it would have to, and is not allowed to.
+    :raises Refused: it would have to, but is not allowed to.
     """
     if before is None or model.kind == "table":
         return True

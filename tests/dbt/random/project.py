@@ -69,7 +69,7 @@ class Batch:
 class Model:
     """:param kind: the materialization, or the strategy of an incremental model.
 
-    :param config: dbt's settings besides materialization and strategy.
+    :param config: dbt's settings except materialization and strategy.
     :param source: where the rows come from: ``inline``, or an upstream that is ``ephemeral``, a ``view`` or
         a ``table``.
     :param ending: what stands after the query.
@@ -116,7 +116,7 @@ class Round:
     :param settings: of some models, settings that are others in this round; ``None`` removes one.
     :param kinds: models that are of another kind in this round.
     :param contracts: models with an enforced contract, and the columns that it has.
-    :param cancel: a model and a statement of it, at which somebody presses Ctrl-C.
+    :param cancel: a model and one of its statements, at which Ctrl-C is pressed.
     """
 
     batches: dict[str, Batch]

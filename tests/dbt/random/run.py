@@ -111,7 +111,7 @@ class Bench:
     def judge(self, case: Case, more: dict[str, str] | None = None) -> Judged:
         """Run a case, and compare after each run.
 
-        :param more: files of the project besides those of the case.
+        :param more: files of the project in addition to those of the case.
         """
         folder = Path(tempfile.mkdtemp(prefix="dbt-random-"))
         before = os.getcwd()

@@ -19,7 +19,7 @@ OUTSIDE_TRANSACTION = {
 
 
 class Hooks:
-    """The suite's setup without its SQL files, and what a target of ours has to tell."""
+    """The suite's setup without its SQL files, and with the attributes of our targets."""
 
     @pytest.fixture(scope="class", autouse=True)
     def setUp(self, project: Any) -> None:  # the suite's name

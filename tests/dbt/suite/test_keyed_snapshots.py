@@ -20,7 +20,7 @@ SOURCES = """sources:
 
 @pytest.mark.long
 class TestSnapshotOfKeyedTable(BaseSimpleSnapshot):
-    """The suite writes to `fact` by hand. Here it writes to another table, which `fact` follows."""
+    """The suite writes to `fact` directly. Here it writes to another table, which `fact` reads."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The embedded reader and the one by SQL tell the same of what a real Spark made."""
+"""The embedded reader and the SQL reader return the same for tables of a real Spark."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_both_readers_agree_on_a_table_with_a_history(
     sql(f"ALTER TABLE {name} RENAME COLUMN id TO number")
     sql(f"INSERT INTO {name} WITH (`snapshot-property.n` = 'last') SELECT 5L, 'x'")
     table, same = loaded(embedded, schema, "t"), loaded(by_sql, schema, "t")
-    # Which spec is the current one, and the version of other snapshots than the head, no statement tells.
+    # No statement returns the current spec, or the version of snapshots other than the head.
     head = next(one for one in same.snapshots if one.snapshot_id == same.current_snapshot_id)
     assert head.has_row_ids
     with_ids = tuple(replace(snapshot, has_row_ids=True) for snapshot in same.snapshots)
@@ -162,7 +162,7 @@ def test_both_readers_agree_on_a_view(
     view, same = embedded.load_view(schema, "v"), by_sql.load_view(schema, "v")
     assert view is not None
     assert same is not None
-    # DESCRIBE does not tell whether a column of a view may be NULL.
+    # DESCRIBE does not show whether a column of a view may be NULL.
     assert replace(view, columns=()) == replace(same, columns=())
     assert [(c.name, c.type, c.comment) for c in view.columns] == [
         (c.name, c.type, c.comment) for c in same.columns

@@ -105,7 +105,7 @@ print(cursor.fetchall())
     ids=["no java", "bad memory", "bad warehouse", "no such jar"],
 )
 def test_a_failed_start_says_what_to_do(tmp_path: Path, more: str, told: list[str]) -> None:
-    # Only a folder is asked for jars, so that the test needs no network.
+    # Jars are only looked up in a folder, so the test needs no network.
     (tmp_path / "empty").mkdir()
     (tmp_path / "ivy.xml").write_text(
         '<ivysettings><settings defaultResolver="local"/><resolvers><filesystem name="local">'

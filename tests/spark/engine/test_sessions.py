@@ -1,4 +1,4 @@
-"""Sessions beside each other: isolation, cancelling, conflicting writers, one Spark for all."""
+"""Concurrent sessions: isolation, cancelling, conflicting writers, one Spark for all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dbt_arctic.errors import (
 
 Sql = Callable[..., list[tuple[Any, ...]]]
 
-# One task, so that it leaves one of the two slots to whatever runs beside it.
+# One task, so that one of the two slots is free for other statements.
 CAPABILITIES = (
     "format v3",
     "row lineage",

@@ -1,7 +1,7 @@
-"""A keyed table as a story tells it: build, upsert, delete, compact, read, and be cut off anywhere.
+"""A keyed table that a test controls: build, upsert, delete, compact, read, and interrupt anywhere.
 
-No dbt: ``Context`` is given a cursor and the embedded catalog, as the adapter would give them. Rows are
-dicts of JSON values (a decimal or a timestamp is its text), which is also how they are read back.
+No dbt: ``Context`` gets a cursor and the embedded catalog, as from the adapter. Rows are dicts of JSON values
+(a decimal or a timestamp is a string), both when they are written and when they are read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Statement:
 
 @dataclass
 class Statements:
-    """Runs a context's statements on a connection of its own, keeps a record, and dies when told to."""
+    """Runs a context's statements on a separate connection, records them, and dies at a given statement."""
 
     connection: SessionConnection | in_memory.Connection
     ran: list[Statement] = field(default_factory=list)
@@ -85,11 +85,11 @@ class Statements:
         self._left, self._way, self._dead = at, "die", False
 
     def lose_the_answer(self, at: int) -> None:
-        """The statement that has ``at`` others before it lands, but nobody is told; the process goes on."""
+        """The statement after ``at`` others succeeds, but its result is lost; the process continues."""
         self._left, self._way, self._dead = at, "lose", False
 
     def run_twice(self, at: int) -> None:
-        """The statement that has ``at`` others before it is sent once more by somebody on the way."""
+        """The statement after ``at`` others is sent twice by the network."""
         self._left, self._way, self._dead = at, "twice", False
 
     def delay(self, at: int) -> None:
@@ -97,7 +97,7 @@ class Statements:
         self._left, self._way, self._dead = at, "late", False
 
     def land(self) -> None:
-        """What a process that has died had sent arrives. It may fail, and nobody is told."""
+        """The statement of a dead process arrives. It may fail, and no process gets the error."""
         with suppress(ArcticError):
             self.connection.cursor().execute(self.late)
 
@@ -165,7 +165,7 @@ Place = Spark | in_memory.Memory
 
 
 class Session:
-    """One process at work: a connection, its context, and what it ran."""
+    """An active process: a connection, its context, and the statements that it ran."""
 
     def __init__(self, place: Place, schema: str) -> None:
         self.connection: Any = place.connection()
@@ -222,7 +222,7 @@ class Orders:
     config: dict[str, Any]
 
     def on(self, session: Session) -> Orders:
-        """The same table at work in another session."""
+        """The same table in another session."""
         return replace(self, session=session)
 
     def configured(self, **config: Any) -> Orders:
@@ -382,7 +382,7 @@ class Consumer:
 
 
 class Shop:
-    """Where a test's tables are made. ``session()`` is another process at work beside the first."""
+    """The schema of a test's tables. ``session()`` is another process that works concurrently."""
 
     def __init__(self, place: Place, schema: str) -> None:
         self._place = place

@@ -88,7 +88,7 @@ def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
 
     consumer = shop.consumer("daily", orders)
     orders.apply([{"id": 1, "amount": 10}, {"id": 5, "amount": 5}], [{"id": 2}])
-    # A model that read the plain table is told what changed since.
+    # A model that read the plain table gets the changes since then.
     pull = plan_pull(shop.main.catalog, orders.name, consumed, model="daily")
     changed = shop.main.read(pull.sql, ["id", "_action"])
     assert sorted((row["id"], row["_action"]) for row in changed) == [(1, "U"), (2, "D"), (5, "U")]
@@ -224,7 +224,7 @@ def test_the_view_of_an_adoption_replaces_nothing_not_even_when_it_is_late(
     orders.build([{"id": 7, "amount": 7}])
     late.statements.land()
     assert orders.rows() == [{"id": 7, "amount": 7}], "the rows of before would have come back"
-    # What somebody has put there stays, and the rows are where the error says.
+    # Files of other programs stay there, and the rows are where the error says.
     plain(shop, "third")
 
     def take_the_name(step: str) -> None:

@@ -1,4 +1,4 @@
-"""Spark is asked for a query's columns where these may be others than last time, and not else."""
+"""Spark analyses a query's columns only if they may differ from those of the last refresh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUERIES = {
 
 
 class Asking:
-    """A model that keeps a record of what Spark is asked for."""
+    """A model that records the analysed queries."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.context, self.asked = model, model.session.context, 0

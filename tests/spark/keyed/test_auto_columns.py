@@ -1,4 +1,4 @@
-"""An automatic model with other columns than its table is built anew, unless its user does not want that."""
+"""An automatic model with other columns than its table is rebuilt, unless the config forbids it."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_t
 
 
 def test_where_stored_counts_are_not_those_of_the_rows_all_groups_are_computed_anew(shop: Any) -> None:
-    """Also those that nothing has touched: nobody knows which of them are wrong."""
+    """Also the unaffected ones, because it is unknown which of them are wrong."""
     orders = shop.table()
     orders.build([{"id": number, "amount": number % 7} for number in range(40)])
     model = orders.name.sibling("counts")

@@ -57,7 +57,7 @@ def test_more_changed_rows_than_the_share_are_a_full_refresh_before_anything_run
 
 @pytest.mark.modelled
 def test_more_affected_keys_than_the_share_are_a_full_refresh_once_they_are_counted(shop: Any) -> None:
-    """Few rows have changed, and which keys they touch only a join tells."""
+    """Few rows have changed, and a join is needed to find the affected keys."""
     orders, customers = shop.table(), shop.table("customers")
     owners = [0] * 10 + [1] * 6 + [2] * 4
     orders.build([{"id": key, "amount": owner} for key, owner in enumerate(owners)])
@@ -71,7 +71,7 @@ def test_more_affected_keys_than_the_share_are_a_full_refresh_once_they_are_coun
     model.refresh()
 
     def change(*changed: int, margin: float) -> tuple[int, str]:
-        """How many orders these customers have, and what is told with a share about as large."""
+        """The number of orders of these customers, and the message with a share of about that size."""
         customers.upsert([{"id": customer, "amount": len(changed)} for customer in changed])
         keys = sum(owner in changed for owner in owners)
         share = (keys + margin) / passed(shop.main, model.name)

@@ -146,7 +146,7 @@ def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: 
 
 @pytest.fixture
 def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """The same, where each refresh is told which models are refreshed with it."""
+    """The same if each refresh knows the other models of the run."""
     monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
     made.context = replace(
         made.context, alongside=Alongside(lambda of: [made.name(model) for model in made.models])

@@ -25,7 +25,7 @@ def row(number: int, amount: str = "200.00") -> dict[str, Any]:
 
 
 def follows(model: Model) -> str:
-    """Refreshes, compares with the query, and tells how."""
+    """Refreshes, compares with the query, and returns the strategy."""
     choice = model.refresh()
     assert model.rows() == model.rows(model.sql)
     return choice
@@ -230,7 +230,7 @@ def test_bytes_that_are_no_text_and_zeros_below_zero_are_told_apart(unbuilt: Ord
     ),
 )
 def test_times_that_python_lacks(shop: Any, type_: str, ends: tuple[str, str], value: str) -> None:
-    """What stands for "always", or is a mistake, in a key or between what is asked."""
+    """A value that means "always", or is a mistake, in a key or between the selected values."""
     orders = shop.table(types={**TYPES, "until": "string"})
     orders.build([{**row(number), "until": ends[number % 2]} for number in range(6)])
     until = f"CAST(until AS {type_.upper()})"
@@ -251,7 +251,7 @@ def test_times_that_python_lacks(shop: Any, type_: str, ends: tuple[str, str], v
 
 
 QUOTIENTS = [
-    # Beside its own columns, in a state, and computed from what the model shows.
+    # As a hidden column, in a state, and computed from visible columns of the model.
     "SELECT k, sum(amount) / max(CAST(id + 3 AS SMALLINT)) * 1000 AS r FROM {0} GROUP BY k",
     "SELECT k, sum(amount) / CAST(k + 3 AS SMALLINT) * 1000 AS r FROM {0} GROUP BY k, "
     "CAST(k + 3 AS SMALLINT) HAVING count(*) > 0",

@@ -35,7 +35,7 @@ class Following:
         self.refresh()
 
     def refresh(self) -> list[str]:
-        """What each was told, and that each is right. The statements of this refresh are noted."""
+        """The message of each refresh, after its rows are checked. Records the statements."""
         statements = self.by_key.session.statements
         before = len(statements.ran)
         told = [model.refresh() for model in (self.by_key, self.sums)]
@@ -102,7 +102,7 @@ def test_a_keyed_table_that_was_built_anew_is_compared_with_what_it_was(shop: An
 
 
 def test_rows_that_were_only_added_to_a_plain_table_are_told_by_their_numbers(shop: Any) -> None:
-    """Its old state is not read, nor compared. A table that somebody updates is compared."""
+    """Its old state is neither read nor compared. A table with updates is compared."""
     plain = Orders(shop.main, shop.main.name("plain"), TYPES, {})
     query = shop.main.query
     query(

@@ -1,4 +1,4 @@
-"""Values that all rows of a model share: asked for once, and again when what they are made of has changed."""
+"""Values that all rows of a model share are queried once, and again if their upstreams have changed."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:
     compared.refresh(value)
     (after,) = compared.known().values()
     assert after != before
-    # What changes the table and not the value: it is compared, and asked for again when that is over.
+    # Changes of the table that do not change the value: it is compared, and queried again afterwards.
     compared.sales.upsert([{**compared.sale(99), "amount": "99.00"}])
     compared.change()
     assert str(compared.refresh(value).choice).startswith("INCREMENTAL")

@@ -116,7 +116,7 @@ def test_keys_that_would_become_one_in_the_table_are_refused(shop: Any, type_: s
 
 
 def test_a_key_that_is_null_in_rows_that_a_query_leaves_out_is_no_error(shop: Any) -> None:
-    """Spark moves conditions down to the tables, and would have asked the check of all their rows."""
+    """Spark pushes conditions down to the tables, and would have evaluated the check for all their rows."""
     types = {"id": "int", "customer": "int"}
     sales, customers = shop.table("sales", types), shop.table("customers", {"id": "int", "city": "string"})
     sales.build([{"id": 1, "customer": None}, {"id": 2, "customer": 7}])

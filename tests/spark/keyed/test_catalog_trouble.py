@@ -1,11 +1,10 @@
-"""A catalog that answers twice, late or not at all: nothing is doubled, nothing is lost.
+"""A catalog that receives a statement twice, late, or without answering: nothing is doubled or lost.
 
-Each test repeats one operation, and something happens to a statement one place later each time, until the
-operation has no such statement. ``run_twice``: the statement arrives a second time. ``delay``: its process
-dies after it has sent it, the next run goes through, and then it arrives. ``lose_the_answer``: it arrives,
-and nobody is told. The next thing that a user would do follows, and rows are compared with a dict. In the
-long form each statement has each kind of trouble, in the short one the kinds are had in turn (those of builds
-by the stories of ``tests/model``).
+Each test repeats one operation, with a fault at one statement later each time, until the operation has no
+more statements. ``run_twice``: the statement arrives a second time. ``delay``: its process dies after sending
+it, the next run completes, and then it arrives. ``lose_the_answer``: it arrives, and its result is lost. Then
+the next step of a user follows, and rows are compared with a dict. The long form tests each kind of fault at
+each statement, the short form alternates (faults of builds are in the stories of ``tests/model``).
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
 
 @WAYS
 def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, ways: Sequence[str]) -> None:
-    # From the step on that looks at the keys: what is before changes nothing that anybody sees.
+    # From the step on that reads the keys: earlier steps change nothing that a reader sees.
     for at, attempt in troubled(*ways, first=5):
         orders = shop.table(f"orders{at}", buckets=None)
         shop.main.query(

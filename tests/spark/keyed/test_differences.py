@@ -1,4 +1,4 @@
-"""Rows of two queries are told apart as Spark compares them; floats that are near are alike, where asked."""
+"""Rows of two queries are compared as Spark compares them, and floats with a tolerance if requested."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_of_files_that_were_bucketed_otherwise_too(shop: Any, schema: str, wareh
 def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     shop: Any, schema: str, warehouse: Path, cut_off: tuple[type[Exception], ...]
 ) -> None:
-    """Each attempt dies one statement later than the one before, and is at work on what that one left."""
+    """Each attempt dies one statement later than the one before, and continues from what that one left."""
     orders = shop.table()
     orders.build(ROWS)
     orders.upsert([{"id": 0, "amount": 5}, {"id": KEY, "amount": 5}])
@@ -220,7 +220,7 @@ def test_beside_others_nothing_else_is_lost_and_the_key_does_not_come_back(
     assert done.left == ()
     assert all(path.startswith("daily__") for path in traces(warehouse, schema))
     assert findings(shop, schema, warehouse) == []
-    # What was trimmed before the consumer saw it cannot be told any more; all else can.
+    # Changes that were trimmed before the consumer read them are lost; all others are returned.
     assert [len(consumers) for consumers in (done.going_on, done.to_rebuild)] == ([0, 1] if trims else [1, 0])
     if trims:
         with pytest.raises(VersionUnavailable, match="are no longer available"):

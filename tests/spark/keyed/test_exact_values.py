@@ -160,7 +160,7 @@ def test_a_column_of_nothing_but_null_has_no_type_for_values_and_says_so(shop: A
 
 
 def late(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view") -> None:
-    """Another process upserts while a full refresh is at work, right before one of its statements."""
+    """Another process upserts during a full refresh, right before one of its statements."""
     session = shop.session()
 
     def before(step: str) -> None:

@@ -16,7 +16,7 @@ from tests.spark.keyed.trouble import ROWS, amounts
 
 
 def claims_of(session: Any) -> Claims:
-    # What other tests have left broken in this warehouse may be anybody's consumer, and nothing would expire.
+    # A broken table of another test in this warehouse may be a consumer, and nothing would expire.
     return Claims(find_claims(session.catalog, "lake").by_id)
 
 
@@ -37,7 +37,7 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
         model.pop(at - 1, None)
         orders.compact()
         copy.run()
-        # So that its newest commit does not tell what it has read: that is to be said again.
+        # So that its newest commit does not contain the consumed versions: they must be carried forward.
         copy.orders.compact()
         # What copy has read of this is the version to go on from, which the next upsert leaves behind.
         orders.upsert([{"id": 50, "amount": at}])
@@ -53,7 +53,7 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
         assert copy.expected["lake." + orders.name.schema + ".orders"] is not None
         run(shop.main)
         attempt.land()
-        # Who has read less goes on from there, and what was shown when the expiry began stays readable.
+        # A consumer that has read less continues from there, and the visible version stays readable.
         assert copy.run() == "upserted"
     assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()
     sql = rows_at(shop.main.catalog, orders.name, shown.token, "test")

@@ -40,7 +40,7 @@ def change_every_bucket(table: Any, **extra: str) -> None:
 
 
 def put_together(table: Any) -> None:
-    """Changes are pending in files of several commits, and the base was written anew."""
+    """Changes are pending in files of several commits, and the base was rewritten."""
     change_every_bucket(table, line="id % 3")
     assert compact_minor(table.session.context, table.name).outcome == REWRITTEN
     assert compact_full(table.session.context, table.name).outcome == REWRITTEN

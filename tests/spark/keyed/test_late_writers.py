@@ -1,6 +1,6 @@
-"""What a writer sees whose table was rebuilt under it with other columns, another type or another key.
+"""Writers whose table was rebuilt in the meantime with other columns, another type or another key.
 
-Its rows arrive, or everybody is told until a person decides: no later run goes on as if they had never been.
+Their rows arrive, or every run fails until the user decides. No later run continues without them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def orders(shop: Any) -> Any:
 
 
 def during(session: Any, action: Callable[[], Any]) -> Any:
-    """A session beside whose upsert, before it lands, something else happens."""
+    """A session during whose upsert another operation happens before it lands."""
 
     def before(step: str) -> None:
         if step == "upsert":
@@ -91,7 +91,7 @@ def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
 
 
 def week_old(session: Any) -> list[str]:
-    """What becomes of the generation before, once it is old enough to go."""
+    """The removal of the previous generation, once it is old enough."""
     inventory = take_inventory(session.catalog, "lake", session.schema)
     found = find_leftovers(inventory, session.context.now_ms() + 8 * 24 * 3600 * 1000, Retention())
     assert not found.removals or not found.kept

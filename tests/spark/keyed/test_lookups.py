@@ -1,5 +1,5 @@
-"""A key that is looked up costs its bucket's files that may have it, and no other: told by the scans' own
-metrics, and compared with what the manifests say of each file.
+"""A lookup of a key reads the files of its bucket that may contain it, and no others. The metrics of the
+scans are compared with the bounds of each file in the manifests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def files_read(shop: Any, query: str) -> list[int]:
     execution = ran.apply(ran.size() - 1)
     metrics, values = execution.metrics(), store.executionMetrics(execution.executionId())
     listed = [metrics.apply(at) for at in range(metrics.size())]
-    # By its number: a plan that is changed while it runs tells a scan once more, or tells one that never ran.
+    # By its number: adaptive execution reports a scan twice, or one that never ran.
     scans = {one.accumulatorId() for one in listed if one.name() == "number of result data files"}
     told = [values.get(scan) for scan in scans]
     return sorted(int(value.get()) for value in told if value.isDefined())
@@ -72,7 +72,7 @@ def expected(orders: Any, first: int, last: int, with_base: int) -> list[int]:
 def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any], with_base: int) -> None:
     orders = shop.table("orders", TYPES, buckets=BUCKETS, **config)
     orders.build_sql(rows(0, N))
-    # Two commits that share no key: statistics tell them apart, where the bucket does not.
+    # Two commits that share no key: statistics distinguish them, the bucket does not.
     orders.upsert_sql(rows(0, N // 2, "id"))
     orders.upsert_sql(rows(N // 2, N, "id"))
     for state in ("pending", "merged, not trimmed", "compacted"):

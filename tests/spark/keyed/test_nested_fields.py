@@ -147,7 +147,7 @@ STEPS = [
 
 @pytest.mark.parametrize("other", ["the same change", "the old columns"])
 def test_of_two_runs_at_once_none_loses_a_row(shop: Any, boxes: Any, other: str) -> None:
-    """The other one comes before a statement of the change; whoever is too slow is told, and runs again."""
+    """The other run comes before a statement of the change. The slower run fails, and is repeated."""
     for number, (step, nth) in enumerate(STEPS):
         table = boxes(f"boxes{number}")
         evolved = table.with_types(NEW)

@@ -1,4 +1,4 @@
-"""An upsert of some columns: the others keep their values, whoever wrote them and whenever."""
+"""An upsert of some columns: the others keep their values, whichever run wrote them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = [{"id": number, "amount": number, "note": f"n{number}"} for number in ran
 
 
 def only(orders: Any, column: str) -> Any:
-    """The table as a model sees it that produces one column beside the key."""
+    """The table from the view of a model that produces one column in addition to the key."""
     narrow = orders.with_types({"id": "bigint", column: TYPES[column]})
     return narrow.configured(merge_update_columns=[column])
 

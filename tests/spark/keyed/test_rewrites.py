@@ -47,7 +47,7 @@ def ages(orders: Any) -> list[Any]:
 def test_a_minor_keeps_the_order_of_commits_and_leaves_the_markers_where_they_are(shop: Any) -> None:
     orders, other = shop.table(), shop.session()
     orders.build(ROWS)
-    # The transaction that was made first lands last: its number does not tell the order.
+    # The transaction that was created first lands last: its number does not determine the order.
     mine, theirs = orders, orders.on(other)
     other.statements.before = lambda step: mine.upsert([{"id": 1, "amount": 100}, {"id": 2, "amount": 100}])
     theirs.upsert([{"id": 1, "amount": 200}, {"id": 3, "amount": 200}])

@@ -185,7 +185,7 @@ def test_deletes_travel_to_a_table_with_the_same_order(shop: Any, orders: Any) -
     orders.delete([gone(1, 6)])
     consumer.run()
     assert copied() == orders.rows() == [row(2, 5, 60), row(3, 5, 70)]
-    orders.upsert([row(1, 4, 10)])  # too late: it is told as the delete that has won
+    orders.upsert([row(1, 4, 10)])  # too late: the result is the delete that has won
     consumer.run()
     assert copied() == orders.rows()
     orders.delete([gone(3, 9)])

@@ -1,4 +1,4 @@
-"""`verify` on real tables: silent while only dbt-arctic was at work; what it says of damage by hand."""
+"""`verify` on real tables: no findings if only dbt-arctic has written, and findings of manual damage."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_view_dropped_replaced_or_cut_off_by_hand(shop: Any, verify: Verify, s
     found = verify()
     assert {name: kinds(findings) for name, findings in found.items() if name != "replaced"} == {
         "undescribed": {"view-properties"},
-        # Nobody knows what the view that cannot be read would name: so nothing is said to be nobody's.
+        # The tables of an unreadable view are unknown, so no table is reported as unused.
     }
     assert "view-replaced" in kinds(found["replaced"])
     query(f"DROP VIEW {tables['undescribed'].name.sql}")

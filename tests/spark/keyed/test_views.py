@@ -1,4 +1,4 @@
-"""Views that a refresh makes keep what their text meant, and what a session was told is as before."""
+"""Views that a refresh creates keep the meaning of their text, and session settings are restored."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_tests_of_sources_seeds_and_staging_models_tell_what_changes_must_keep()
             field="id",
         ),
         "8": told("relationships", orders, column_name="before", to="source('raw', 'orders')", field="id"),
-        # Of a model that reads several tables nobody knows whose column it is.
+        # If a model reads several tables, the table of the column is unknown.
         "9": told("unique", joined, column_name="id"),
         "10": told("expression_is_true", orders, expression="id > 0"),
     }

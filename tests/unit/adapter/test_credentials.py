@@ -113,6 +113,6 @@ def test_the_folder_of_tables_belongs_to_the_project(tmp_path: Path) -> None:
 def test_the_catalog_of_a_server_is_never_taken_for_a_folder_here(
     properties: dict[str, str], reader: type
 ) -> None:
-    """There nothing would exist, and tables be made anew."""
+    """Nothing would exist there, and tables would be created again."""
     credentials = profile(method="connect", host="h", catalog_properties=properties)
     assert type(choose_catalog(credentials, None, lambda sql: [])) is reader

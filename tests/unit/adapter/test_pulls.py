@@ -1,4 +1,4 @@
-"""What one run of a model pulled: one state of each upstream, however often it is asked for."""
+"""What one run of a model pulled: one state of each upstream, however often it is requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What automatic models read, as dbt's graph tells it."""
+"""What automatic models read, according to dbt's graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dbt's artifact of its last command tells of each model."""
+"""What dbt's artifact of the last command contains for each model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the columns of a CSV file."""
+"""The types of the columns of a CSV file."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_what_a_hook_says_is_a_part_of_what_a_model_means(hook: str) -> None:
     plain, told = (settings_of_meaning(credentials, {"pre-hook": one}) for one in ([], [hook]))
     assert told != plain
     found = unsupported_setting(told)
-    # Of what dbt renders, nobody knows here what it is to be.
+    # The value of a Jinja expression is unknown here.
     assert (found is not None) == hook.startswith(("declare", "create", "set var"))
 
 

@@ -10,7 +10,7 @@ from dbt_arctic.auto import plan
 
 
 def test_no_field_of_a_plan_is_a_function() -> None:
-    """But for the one that tells at which version a relation is read."""
+    """Except for the one that returns the version at which a relation is read."""
     waiting = [*plan.RefreshPlan.__subclasses__(), *plan.IncrementalPlan.__subclasses__()]
     kinds: dict[str, type] = {}
     functions = []

@@ -1,4 +1,4 @@
-"""From what processes told to medians, targets, tables and pictures. No Spark, no DuckDB."""
+"""From the reports of processes to medians, targets, tables and pictures. No Spark, no DuckDB."""
 
 from __future__ import annotations
 

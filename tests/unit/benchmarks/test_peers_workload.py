@@ -1,4 +1,4 @@
-"""What the peers of the benchmark work on: rows, changes, orders, what a process tells. No Spark."""
+"""The workload of the benchmark's peers: rows, changes, orders, and the reports of processes. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warehouse written by hand: the SQLite rows and metadata files that Spark would have written."""
+"""A handmade warehouse: the SQLite rows and metadata files that Spark would have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded catalog's reader on files written by hand."""
+"""The embedded catalog's reader on handmade files."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def leave_a_journal(handmade: HandmadeWarehouse) -> None:
 
 
 def test_a_commit_that_was_killed_is_rolled_back(handmade: HandmadeWarehouse) -> None:
-    """A journal is left beside the file: a reader that may not write could never read again."""
+    """A journal remains next to the file: a reader without write access could never read again."""
     leave_a_journal(handmade)
     assert open_embedded(handmade).list_schemas() == ["a"]
 

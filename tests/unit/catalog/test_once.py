@@ -1,4 +1,4 @@
-"""One look at a catalog: what was read stays as it was read, what could not be read is asked for again."""
+"""A snapshot of a catalog: values that were read do not change, and failed reads are repeated."""
 
 from __future__ import annotations
 

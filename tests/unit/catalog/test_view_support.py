@@ -57,7 +57,7 @@ def test_the_answers_of_a_catalog_say_whether_it_has_views(
     catalog = SqlCatalog("lake", spark)
     readers = [catalog, RemoteCatalog("lake", {"type": "glue"}, catalog, views_by_sql=True), Once(catalog)]
     assert [reader.has_views() for reader in readers] == [has_views] * 3
-    assert len(spark.ran) == statements  # asked once
+    assert len(spark.ran) == statements  # read once
     created = [sql for sql in spark.ran if sql.startswith("CREATE")]
     assert all("`dbt_arctic_no_such_schema`" in sql for sql in created)
     assert spark.ran[-1].startswith("DROP VIEW") == (statements == 3)

@@ -1,4 +1,4 @@
-"""The page of a report: everything is on it, nothing on it acts, leads away, or tells of this machine."""
+"""The page of a report: it is complete, without scripts, external links or details of the machine."""
 
 from __future__ import annotations
 

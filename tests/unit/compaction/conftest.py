@@ -1,4 +1,4 @@
-"""A keyed table ``orders`` as its logs tell it, commit by commit, with the totals that Iceberg writes."""
+"""A keyed table ``orders``, created from its logs commit by commit, with the totals that Iceberg writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Log:
 
 
 class Files:
-    """The catalog, as far as it is asked: the files of a side."""
+    """The used part of the catalog: the files of a side."""
 
     def __init__(self, **files: list[PlacedFile]) -> None:
         self.files = files

@@ -1,4 +1,4 @@
-"""What a compaction does when somebody else's commit comes in the middle of its statement."""
+"""What a compaction does if another commit lands in the middle of its statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table over time, as its logs tell it, is what was measured at each of these times."""
+"""The history of a table from its logs equals what was measured at each of these times."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.M
 
 def test_a_cancel_ends_the_wait_for_a_server() -> None:
     with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # taken, and nobody answers
+        nobody.bind(("127.0.0.1", 0))  # bound, without a listener
         connection = ConnectConnection(
             ConnectSettings(host="127.0.0.1", port=nobody.getsockname()[1], catalog="lake", timeout_s=100_000)
         )

@@ -30,7 +30,7 @@ class Spark(SessionConnection):
     :param fails: statements that contain one of these texts fail with its message.
     """
 
-    process = None  # type: ignore[assignment] # nothing is asked of it
+    process = None  # type: ignore[assignment] # it is not used
     session = None
 
     def __init__(self, fails: dict[str, str], answers: dict[str, list[tuple[Any, ...]]]) -> None:

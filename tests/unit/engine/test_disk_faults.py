@@ -1,4 +1,4 @@
-"""A disk that is full, read-only or somebody else's is named as the reason; nothing else is."""
+"""A disk that is full, read-only or owned by another user is named as the reason; nothing else is."""
 
 from __future__ import annotations
 

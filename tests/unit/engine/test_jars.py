@@ -1,4 +1,4 @@
-"""Which jars are still to be fetched, and who fetches them."""
+"""Which jars are missing, and how they are downloaded."""
 
 from __future__ import annotations
 

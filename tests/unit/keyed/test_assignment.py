@@ -32,7 +32,7 @@ LARGEST = {
     "decimal(15,3)": 10**12 - 1,
     "decimal(18,3)": 10**15 - 1,
 }
-"""What is larger is an overflow, which Spark tells."""
+"""A larger value is an overflow, which Spark reports."""
 
 
 def converted(value: Any, type_: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checks as SQL: where they stand, and whom they spare."""
+"""Checks as SQL: where they are placed, and which rows they exempt."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FROM_B = encode_consumed({"lake.shop.b": Consumed("id", "1")})
 
 
 def log(*summaries: dict[str, str]) -> list[Snapshot]:
-    """Given oldest first, as commits happen; told newest first."""
+    """Arguments are oldest first, like commits; the result is newest first."""
     made = [Snapshot(at, at - 1, at, at, "append", summary) for at, summary in enumerate(summaries, 1)]
     return made[::-1]
 

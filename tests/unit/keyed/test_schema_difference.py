@@ -109,7 +109,7 @@ def test_a_tables_type_becomes_what_the_rule_says_at_every_depth(data: st.DataOb
         changes = [change for change in found.changes if change.kind in kinds]
         after = evolved(before, changes)
         assert after == columns(c=text(became(table, model, kinds)))
-        # What Iceberg is asked for is there before, or there after.
+        # A column that Iceberg is to change exists before or after the change.
         for change in changes:
             assert field_type(before, change.path) == (change.old or None)
             assert field_type(after, change.path) == (change.new or None)

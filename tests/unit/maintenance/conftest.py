@@ -1,4 +1,4 @@
-"""Keyed tables as values: their logs are told commit by commit, and no catalog is asked."""
+"""Keyed tables as values: their logs are given commit by commit, without a catalog."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ SYSTEM = (
 
 def commits(*texts: str, first_ms: int = 1000, start: int = 1) -> tuple[Snapshot, ...]:
     """Oldest first, a second apart. ``b`` the first commit, ``a7`` appends the transaction 7, ``m7,8`` merges
-    two, ``d`` drops whole files, ``r`` rewrites files, ``x`` is by hand; ``.`` is one that was expired."""
+    two, ``d`` drops whole files, ``r`` rewrites files, ``x`` is of another program; ``.`` is an expired
+    commit.
+    """
     made = []
     operations = {
         "b": "append",

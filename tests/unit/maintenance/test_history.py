@@ -199,7 +199,7 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
         catalog.view = replace(orders.view, properties=table.to_properties())
         return None
 
-    context = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
+    context = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is run
     assert restore(context, orders.table.name) == orders.table
     assert restore(context, orders.table.name, 2).generation.number == 2
     assert ran == ["publish_view", "publish_view"]

@@ -165,10 +165,10 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     assert len(removals) == 3
     ran, told = Ran(), []
     there = SimpleNamespace(load_table=lambda schema, name: state(name))
-    context = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
+    context = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # read through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))
-    looks = iter([after, forgotten, after])  # at the last look, somebody shows it again
+    looks = iter([after, forgotten, after])  # before the last read, it is published again
     for module in (cleaning, drop):
         monkeypatch.setattr(module, "take_inventory", lambda *_: next(looks))
     forget = create.forget_previous

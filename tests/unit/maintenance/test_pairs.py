@@ -1,4 +1,4 @@
-"""Which base belongs to which change snapshot: told by the logs."""
+"""Which base belongs to which change snapshot, according to the logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_nothing_belongs_to_a_commit_that_is_not_on_main() -> None:
 def test_where_the_base_of_a_time_was_expired_there_is_none() -> None:
     change = newest_first(commits("b", "a10", "a20"))
     assert base_for(newest_first(commits(".", "m10,20", "r")), change, 1) is None
-    # What an expired commit had merged is not on record: the clocks tell that it was later.
+    # What an expired commit merged is not recorded; its timestamp shows that it was later.
     assert base_for(newest_first(commits(".", ".", "r", first_ms=3000)), change, 1) is None
     assert base_for(newest_first(commits(".", "r", first_ms=500)), change, 1) == 2
     assert base_for(newest_first(commits(".", "m10,20", "r")), change, 3) == 3

@@ -1,4 +1,4 @@
-"""A table of operations that is damaged, or that others hold on to, stops no compaction; both are told."""
+"""A table of operations that is damaged or locked does not stop compaction. Both are reported."""
 
 from __future__ import annotations
 

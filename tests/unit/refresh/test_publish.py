@@ -101,7 +101,7 @@ def test_without_an_answer_the_table_itself_tells() -> None:
 
 
 def test_a_branch_that_is_not_the_one_that_was_made_is_not_published() -> None:
-    """A statement's commit makes a branch anew that was dropped under it, from what main is by then."""
+    """A statement's commit recreates a branch that was dropped in the meantime, from the current main."""
     assert publish_with(None, catalog=Catalog(branch=3)) == (True, 1), "of two commits"
     assert publish_with(catalog=Catalog(first=4, branch=5)) == (False, 0)
     assert publish_with(catalog=Catalog(branch=None)) == (False, 0)

@@ -61,7 +61,7 @@ def file(rows: int, *bounds: int | None) -> DataFile:
         ((MARKERS, file(10, 7), file(20, 7)), "one"),
         ((MARKERS, file(10, 7), file(20, 8)), "several"),
         ((MARKERS, file(30, 7, 8)), "several"),
-        # Markers and changes in one file; and one that does not tell.
+        # Markers and changes in one file; and a file without bounds.
         ((file(38, 0, 7),), "several"),
         ((MARKERS, file(30, None)), "several"),
         # A statement that arrived twice.

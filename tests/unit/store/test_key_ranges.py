@@ -1,4 +1,4 @@
-"""Between which values the keys of changes lie, as told by the bounds of files."""
+"""The range of the keys of changes, according to the bounds of files."""
 
 from __future__ import annotations
 

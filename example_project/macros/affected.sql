@@ -14,19 +14,19 @@
     {%- endif -%}
 {% endmacro %}
 
-{# Upserts the rows of `current` and deletes the other keys of `touched`. `key` comes first in `current`. #}
+{# Upserts the rows of `current` and deletes the other keys of `affected`. `key` comes first in `current`. #}
 {% macro upserts_and_deletes(current, key) -%}
     {%- if is_incremental() -%}
 SELECT
     {%- for column in key %}
-    touched.{{ column }},
+    affected.{{ column }},
     {%- endfor %}
     {{ current }}.* EXCEPT ({{ key | join(', ') }}),
     CASE WHEN {{ current }}.{{ key[0] }} IS NULL THEN 'D' ELSE 'U' END AS _action
-FROM touched
+FROM affected
 LEFT JOIN {{ current }}
     ON {% for column in key -%}
-        touched.{{ column }} = {{ current }}.{{ column }}{{ " AND " if not loop.last }}
+        affected.{{ column }} = {{ current }}.{{ column }}{{ " AND " if not loop.last }}
     {%- endfor %}
     {%- else -%}
 SELECT *, 'U' AS _action
