@@ -394,8 +394,7 @@ def _insert(
 
 def _properties(properties: Mapping[str, str], options: Mapping[str, str] | None = None) -> str:
     """The options of a write: snapshot properties and write options."""
-    snapshot_properties = {f"snapshot-property.{name}": value for name, value in properties.items()}
+    summary = {f"snapshot-property.{name}": value for name, value in properties.items()}
     return ", ".join(
-        f"{quote(name)}={literal(value)}"
-        for name, value in {**(options or {}), **snapshot_properties}.items()
+        f"{quote(name)}={literal(value)}" for name, value in {**(options or {}), **summary}.items()
     )
