@@ -1,7 +1,7 @@
 """The columns of a seed: which of them remain strings, and the type of a numeric column.
 
-dbt reads a CSV file with agate, which parses ``00501`` as 501 and ``29051_00040`` as 2905100040, unless a
-column is declared as a string. Pure functions over a file and its values.
+dbt reads a CSV file with agate, which parses ``00501`` as 501, ``29051_00040`` as 2905100040, ``1,5`` as 15,
+and ``50%`` as 50, unless a column is declared as a string. Pure functions over a file and its values.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from agate.exceptions import CastError
+from dbt_common.clients.agate_helper import Number
+
 from dbt_arctic.errors import ConfigError
 
-_NUMBER_WITH_UNDERSCORE = re.compile(r"\s*[-+]?[\d.,]*\d_\d[\d_.,]*\s*")
+_PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_READER = Number(null_values=("null", ""))
+"""dbt's type of numeric columns."""
+_DIGIT = re.compile(r"\d")
 _DIGITS_OF_BIGINT = 18
 _DIGITS_OF_DOUBLE = 15
 _DIGITS_OF_DECIMAL = 38
@@ -34,16 +40,17 @@ def seed_path(node: Mapping[str, Any], project: Any) -> Path:
 def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, str]) -> dict[str, str]:
     """The types of columns by their names in the file.
 
-    Includes declared types, whose names are case-insensitive, and string for numbers with an underscore.
+    Includes declared types, whose names are case-insensitive, and string for columns with a text that dbt
+    would read as another number.
 
     :raises ConfigError: a type is declared for a column that the file does not have.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter or ",")
         header = next(rows, [])
-        underscored = {
-            at for row in rows for at, value in enumerate(row) if _NUMBER_WITH_UNDERSCORE.fullmatch(value)
-        }
+        misread: set[int] = set()
+        for row in rows:
+            misread |= {at for at, text in enumerate(row) if at not in misread and _is_misread(text)}
     by_lower = {name.strip().lower(): name for name in header}
     unknown = [name for name in declared if name.lower() not in by_lower]
     if unknown:
@@ -53,8 +60,22 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
             why=f"its columns are: {', '.join(header)}",
             fix="correct the name in column_types, or remove it",
         )
-    kept = {header[at]: "string" for at in underscored if at < len(header)}
+    kept = {header[at]: "string" for at in misread if at < len(header)}
     return kept | {by_lower[name.lower()]: type_ for name, type_ in declared.items()}
+
+
+def _is_misread(text: str) -> bool:
+    """Whether dbt reads a text as a number that it does not stand for.
+
+    >>> [text for text in ("1,500.25", "-1e3", "1,5", "5_0", "50%", "$50", "x5") if _is_misread(text)]
+    ['1,5', '5_0', '50%', '$50']
+    """
+    if not _DIGIT.search(text) or _PLAIN.fullmatch(text.strip()):
+        return False
+    try:
+        return _READER.cast(text) is not None  # type: ignore[no-untyped-call] # dbt's
+    except CastError:
+        return False
 
 
 def number_type(seed: str, column: str, values: Iterable[Decimal | None]) -> str:
