@@ -1,4 +1,4 @@
-"""The stages of a plan: what the command line prints is what a run sends, for each query of TPC-H.
+"""The stages of a plan: the command line prints what a run sends, for TPC-H and the example's models.
 
 No Spark: statements are recorded, and the results of intermediate queries are simulated.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from benchmarks.tpch.example import example_models
 from dbt_arctic.auto import aggregate_delta, execute_table
 from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.inputs import Reading
@@ -27,9 +28,10 @@ from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
 from dbt_arctic.planner.algebra.operators import State
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, state_sql
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.computed_write import Attempt, Written
 from dbt_arctic.store.context import Context, Outcome
@@ -39,6 +41,9 @@ from tests.planner.test_tpch import CHANGING, TIES, unlimited
 TARGET = Name("lake", "shop", "model")
 NOTHING: Any = None
 STORED = 1000
+EXAMPLE = example_models()
+LAYERS = {name: model.key for name, model in EXAMPLE.items() if model.is_read}
+"""The models of the example that other models read, with their keys."""
 
 
 class Recorder:
@@ -99,19 +104,29 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return made
 
 
+def tables(data: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """The columns of TPC-H's tables, and of the example's models that other models read."""
+    found = {**tpch_data.schemas(data)}
+    for name in LAYERS:
+        data.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {EXAMPLE[name].sql}")
+        found[name] = [(column, type_) for column, type_, *_ in data.execute(f"DESCRIBE {name}").fetchall()]
+    return found
+
+
 def reading(data: duckdb.DuckDBPyConnection) -> Reading:
     """The tables as a catalog would describe them."""
     upstreams = {}
-    for table, columns in tpch_data.schemas(data).items():
+    for table, columns in tables(data).items():
+        is_changed = table in tpch_data.CHANGED or table in LAYERS
         states: list[State] = ["new", "old", "minus", "plus", "changed", "keys", "weighted"]
         upstreams[table] = Upstream(
             Name("lake", "shop", table),
             tuple(columns),
-            tpch_data.TABLE_KEYS[table],
+            {**tpch_data.TABLE_KEYS, **LAYERS}[table],
             Consumed("", ""),
             {state: f"SELECT * FROM {table}_{state}" for state in states},
-            table in tpch_data.CHANGED,
-            changed_rows=60 if table in tpch_data.CHANGED else 0,
+            is_changed,
+            changed_rows=60 if is_changed else 0,
             rows=tpch_data.ROWS.get(table, 1000),
         )
     return Reading(upstreams)
@@ -176,6 +191,32 @@ def test_what_is_printed_is_what_is_sent_by_sums(
     assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
     assert (outcome.stages[-1].rows, outcome.fell_back) == (outcome.rows, ())
     assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
+
+
+@pytest.mark.parametrize("name", EXAMPLE)
+def test_what_is_printed_is_what_is_sent_for_the_example(
+    name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    model = EXAMPLE[name]
+    query = understand(model.sql, tables(data))
+    layers = {layer: UpstreamFacts(True, key, 6_000_000, 60_000) for layer, key in LAYERS.items()}
+    facts = Facts({**tpch_data.FACTS.upstreams, **layers})
+    keys = plan_incremental(query, model.key, facts)
+    plans: list[ByKeys | BySums] = [ByKeys(header(data), query, keys, full_refresh_above=0.3)]
+    view = find_auxiliary_view(query, model.key, {**tpch_data.TABLE_KEYS, **LAYERS})
+    # The lower layer has no sums, and one model counts distinct values of two columns.
+    assert (view is None) == (name in (*LAYERS, "dws_nation_sales_by_month"))
+    if view is not None:
+        state = understand(state_sql(view, {one: one for one in facts.upstreams}), tables(data))
+        keys, sums = (plan(state, view.key, facts) for plan in (plan_incremental, plan_sums))
+        assert isinstance(sums, Sums)
+        plans.append(BySums(header(data), state, sums, keys, full_refresh_above=0.3))
+    for plan in plans:
+        recorder.sent.clear()
+        recorder.answers.clear()
+        outcome = refreshed(recorder, plan)
+        assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
+        assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
 
 
 def test_another_text_than_the_printed_one_is_found(
