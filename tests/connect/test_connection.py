@@ -225,7 +225,7 @@ def test_a_query_that_may_rely_on_the_lost_session_is_not_run_again(
         rows(connection, "SELECT 1")
 
 
-def test_a_server_that_is_gone_or_refuses_is_told_apart(connect_settings: ConnectSettings) -> None:
+def test_a_stopped_server_and_a_refusing_server_are_distinguished(connect_settings: ConnectSettings) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         gone = dataclasses.replace(connect_settings, port=nobody.getsockname()[1], timeout_s=1)

@@ -88,7 +88,7 @@ def test_only_its_owner_can_read_what_is_known_of_a_server(server: Server, serve
     assert list(state.parent.glob("*.conf")) == []
 
 
-def test_a_file_that_tells_of_no_server_of_ours_is_not_believed(
+def test_a_file_that_describes_no_server_of_ours_is_ignored(
     server: Server, server_project: Path, server_settings: SparkSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = servers._state_file(server_project)
@@ -114,7 +114,7 @@ def test_starting_again_keeps_the_server_and_other_settings_are_refused(
         servers.start(server_project, dataclasses.replace(server_settings, driver_memory="2g"))
 
 
-def test_dbt_runs_on_the_server_and_the_command_tells_of_it(
+def test_dbt_runs_on_the_server_and_the_command_reports_it(
     server: Server, server_project: Path, warehouse: Path
 ) -> None:
     write_project(server_project, warehouse)
@@ -144,7 +144,7 @@ def run_dbt(folder: Path) -> Any:
     return outcome
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_the_projects_server(
+def test_a_proxy_of_the_environment_is_not_used_for_the_projects_server(
     connect_settings: ConnectSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
@@ -156,7 +156,9 @@ def test_a_proxy_of_the_environment_is_not_asked_for_the_projects_server(
         assert cursor.fetchall() == [(1,)]
 
 
-def test_a_project_without_a_server_is_told_how_to_start_one(tmp_path: Path, warehouse: Path) -> None:
+def test_a_project_without_a_server_gets_an_error_that_says_how_to_start_one(
+    tmp_path: Path, warehouse: Path
+) -> None:
     write_project(tmp_path, warehouse)
     shown = command(tmp_path, "status")
     assert (shown.exit_code, shown.output) == (
@@ -167,7 +169,7 @@ def test_a_project_without_a_server_is_told_how_to_start_one(tmp_path: Path, war
 
 
 @pytest.mark.parametrize("command_name", ["start", "status"])
-def test_a_target_with_a_server_of_somebody_else_needs_none(tmp_path: Path, command_name: str) -> None:
+def test_a_target_with_an_external_server_needs_none(tmp_path: Path, command_name: str) -> None:
     write_project(tmp_path, tmp_path)
     target = {"type": "arctic", "method": "connect", "host": "sc://h", "schema": "dev"}
     profile = {"shop": {"target": "dev", "outputs": {"dev": target}}}
@@ -176,7 +178,7 @@ def test_a_target_with_a_server_of_somebody_else_needs_none(tmp_path: Path, comm
     assert (shown.exit_code, "already uses a Spark Connect server" in shown.output) == (2, True), shown.output
 
 
-def test_another_target_is_told_that_the_server_is_not_its_own(
+def test_another_target_gets_an_error_that_the_server_is_not_its_own(
     server: Server, server_project: Path, warehouse: Path
 ) -> None:
     write_project(server_project, warehouse, driver_memory="3g")

@@ -133,7 +133,7 @@ def test_a_rollback_to_a_version_that_expires_meanwhile_says_so(story: Story, at
 
 
 @pytest.mark.parametrize("at", range(18))
-def test_an_undo_beside_a_clean_shows_nothing_that_is_dropped(story: Story, at: int) -> None:
+def test_an_undo_during_a_clean_publishes_nothing_dropped(story: Story, at: int) -> None:
     story.build([])
     story.build([Change(1, 10)])
     undo = Disturbance("meet", at, lambda: story.undo_full_refresh(story.orders))
@@ -141,7 +141,7 @@ def test_an_undo_beside_a_clean_shows_nothing_that_is_dropped(story: Story, at: 
 
 
 @pytest.mark.parametrize("at", range(24))
-def test_a_clean_beside_an_undo_drops_nothing_that_is_shown(story: Story, at: int) -> None:
+def test_a_clean_during_an_undo_drops_nothing_visible(story: Story, at: int) -> None:
     story.build([])
     story.build([Change(1, 10)])
     clean = Disturbance("meet", at, lambda: story.clean(Retention(keep_previous_ms=0)))
@@ -170,7 +170,7 @@ def test_an_undo_that_sees_a_clean_only_afterwards_shows_again_what_was_shown(st
 
 
 @pytest.mark.parametrize("at", range(16))
-def test_new_columns_beside_a_clean_bring_no_dropped_generation_back_to_mind(story: Story, at: int) -> None:
+def test_new_columns_during_a_clean_restore_no_dropped_generation(story: Story, at: int) -> None:
     story.build([])
     story.build([])
     story.extra = True
@@ -180,7 +180,7 @@ def test_new_columns_beside_a_clean_bring_no_dropped_generation_back_to_mind(sto
 
 
 @pytest.mark.parametrize("at", AT_FIRST)
-def test_of_two_runs_with_new_columns_one_says_so_wherever_they_meet(story: Story, at: int) -> None:
+def test_of_two_concurrent_runs_with_new_columns_one_fails(story: Story, at: int) -> None:
     story.build([])
     story.extra = True
     story.upsert([Change(1, 10)], Disturbance("meet", at, lambda: story.upsert([Change(2, 20)])))
@@ -215,7 +215,7 @@ def test_an_undo_shows_a_column_again_whose_drop_a_full_refresh_overtook(story: 
     story.undo_full_refresh(story.orders)
 
 
-def test_a_model_whose_consumed_versions_somebody_expired_asks_for_a_full_refresh(story: Story) -> None:
+def test_a_model_whose_consumed_versions_were_expired_requires_a_full_refresh(story: Story) -> None:
     story.build([Change(4, 1)])
     story.pull()
     story.upsert([Change(3, 2)])

@@ -104,7 +104,7 @@ def test_a_file_too_many_or_too_few_in_a_wheel_is_found(wheel: Path, tmp_path: P
     assert faults_of_wheel(damaged) == [f"missing: {lost}", "not ours: dbt/__init__.py"]
 
 
-def test_the_command_tells_the_version(installed: Environment, wheel: Path) -> None:
+def test_the_command_prints_the_version(installed: Environment, wheel: Path) -> None:
     version = wheel.name.split("-")[1]
     assert succeed([installed.program("dbt-arctic"), "--version"], installed.home).strip().endswith(version)
 

@@ -34,7 +34,7 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(jud
     assert set(judged.full) <= {"extreme", "guard", "too-large", "unsupported"}
 
 
-def test_sums_extremes_and_counts_of_different_values_are_met(judged: Tally) -> None:
+def test_sums_extremes_and_counts_of_distinct_values_occur(judged: Tally) -> None:
     assert not judged.rare(OPERATORS, 0.04 * CASES)
     # Extremes follow from the changes, unless they have left their group: then its rows are read.
     kept, lost = (judged.operators[name] for name in OPERATORS[2:4])
@@ -151,7 +151,7 @@ def test_a_text_may_say_the_type_of_a_value() -> None:
         assert may_change_types(query.node) == changes
 
 
-def test_different_values_of_small_groups_are_counted_anew() -> None:
+def test_distinct_values_of_small_groups_are_recounted() -> None:
     """All lines of an order are as quickly read as those that changed."""
     schemas = {"l": [("o", "int"), ("n", "int"), ("s", "int"), ("d", "double")]}
     facts = Facts({"l": UpstreamFacts(True, ("o", "n"))})

@@ -243,7 +243,7 @@ def test_each_shape_is_refreshed_as_the_table_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (*_, expected) in CASES.items() if expected == "ties"])
-def test_the_key_decides_ties_where_that_is_asked_for(name: str) -> None:
+def test_the_key_decides_ties_if_the_config_requires_it(name: str) -> None:
     sql, key, _ = CASES[name]
     facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS})
     made = ordered_by_key(sql, key.split(), facts, lambda tree: understand(tree, SCHEMAS))

@@ -59,12 +59,12 @@ JOINED = same("o_id", "l_order")
 
 
 @pytest.mark.parametrize("state", ["changed", "plus", "minus", "weighted", "keys"])
-def test_the_lines_of_changed_orders_are_asked_for(state: State) -> None:
+def test_the_lines_of_changed_orders_are_looked_up(state: State) -> None:
     assert met(Join(orders(state), lines(), "inner", (JOINED,))) == {"lines": BY_ORDERS}
     assert met(Join(lines("old"), orders(state), "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
-def test_orders_are_asked_for_by_the_changed_lines() -> None:
+def test_orders_are_looked_up_by_the_changed_lines() -> None:
     assert met(Join(lines("weighted"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
 
 
@@ -78,21 +78,21 @@ def test_orders_are_asked_for_by_the_changed_lines() -> None:
         ("full", False, False),
     ],
 )
-def test_a_side_that_is_kept_is_asked_for_all_its_rows(
+def test_all_rows_of_a_preserved_side_are_read(
     kind: JoinKind, left_is_told: bool, right_is_told: bool
 ) -> None:
     assert bool(met(Join(lines(), orders("changed"), kind, (JOINED,)))) == left_is_told
     assert bool(met(Join(orders("changed"), lines(), kind, (JOINED,)))) == right_is_told
 
 
-def test_the_null_side_of_a_join_is_not_told_what_the_join_is() -> None:
+def test_the_null_supplying_side_of_a_join_is_not_restricted_by_it() -> None:
     inner = Join(Scan("customers", "c", (("c_id", "id"),)), lines(), "left", (same("c_id", "l_line"),))
     assert met(Join(orders("changed"), inner, "inner", (JOINED,))) == {}
     turned = Join(lines(), Scan("customers", "c", (("c_id", "id"),)), "left", (same("c_id", "l_line"),))
     assert met(Join(orders("changed"), turned, "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
-def test_values_of_several_sources_are_asked_for_together() -> None:
+def test_values_of_several_sources_are_looked_up_together() -> None:
     items = (("k", column("l_order")),)
     both = UnionAll(
         (Project(orders("keys"), (("k", column("o_id")),)), Project(lines("keys"), items)), ("k",)

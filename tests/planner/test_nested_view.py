@@ -67,7 +67,7 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
     assert not sums.staged.shared_lookups, "and nothing is looked up for it"
 
 
-def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_an_unchanged_subquery_excludes_are_not_affected(data: duckdb.DuckDBPyConnection) -> None:
     """Of all pairs whose sum has changed, q20 is about the parts of one name."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
     made = find_nested_view(
@@ -85,7 +85,7 @@ def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckD
 
 
 @pytest.mark.parametrize(("kept", "is_asked"), [(100, True), (100_000, False), (None, False)])
-def test_lines_of_other_parts_touch_no_small_state(
+def test_lines_of_other_parts_do_not_affect_a_small_state(
     data: duckdb.DuckDBPyConnection, kept: int | None, is_asked: bool
 ) -> None:
     """Of all lines that have changed, the state of q17 is about those of the parts of one brand."""

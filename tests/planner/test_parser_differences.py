@@ -55,7 +55,7 @@ SCHEMAS: Schemas = {
         ("(x | y) << 2", "SHIFTLEFT((`a`.`x` | `a`.`y`), 2)"),
     ],
 )
-def test_what_is_said_alike(sql: str, said: str) -> None:
+def test_equivalent_spellings_have_one_plan(sql: str, said: str) -> None:
     text = full_sql(understand(f"SELECT id, {sql} AS c FROM a", SCHEMAS), InDuckDB())
     assert said in " ".join(text.split())
 

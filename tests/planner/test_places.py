@@ -242,9 +242,7 @@ def line_in(sql: str) -> int:
 
 
 @pytest.mark.parametrize(("code", "sql", "instead"), CASES)
-def test_a_cause_is_told_with_its_line_and_with_what_to_write_instead(
-    code: str, sql: str, instead: str
-) -> None:
+def test_a_reason_has_its_line_and_what_to_write_instead(code: str, sql: str, instead: str) -> None:
     found = [one for one in causes(sql) if one.code == code]
     assert found, causes(sql)
     assert {(one.line, one.view) for one in found} == {(line_in(sql), "")}
@@ -333,7 +331,7 @@ def test_a_cause_in_the_query_over_a_view_is_the_querys() -> None:
         "SELECT id FROM a\nWHERE x NOT IN (\nSELECT v FROM b -- here\n)",
     ],
 )
-def test_a_value_that_all_rows_depend_on_is_told_with_its_line(sql: str) -> None:
+def test_a_value_that_all_rows_depend_on_is_reported_with_its_line(sql: str) -> None:
     totals = ("aid s", "SELECT aid,\n sum(v) AS s FROM b GROUP BY aid")
     (found,) = advise(reading(sql, {"totals": totals}), CONFIG)
     assert not found.always

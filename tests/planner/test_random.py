@@ -41,7 +41,7 @@ def test_most_cases_are_incremental(total: Tally) -> None:
     assert total.changed >= 0.5 * CASES
 
 
-def test_each_operator_is_met(total: Tally) -> None:
+def test_each_operator_occurs(total: Tally) -> None:
     """In the long run a hundredth of the cases has each; in a short one chance says less."""
     assert set(total.operators) <= set(OPERATORS)
     assert not total.rare(OPERATORS, 0.004 * CASES)
@@ -53,7 +53,7 @@ def test_no_case_of_several_types_differs(typed: Tally) -> None:
     assert typed.incremental >= extent(0.7, 0.75) * OF_TYPES
 
 
-def test_what_is_said_in_other_words_is_the_same() -> None:
+def test_other_spellings_have_the_same_plan() -> None:
     worded = tally(range(OF_WORDS), "in other words")
     assert not worded.wrong, "\n\n".join(worded.wrong[:3])
     assert worded.incremental >= 0.85 * OF_WORDS

@@ -432,7 +432,7 @@ def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str
     ],
 )
 @pytest.mark.parametrize("operator", ["UNION", "EXCEPT", "INTERSECT ALL"])
-def test_what_may_have_been_told_apart_by_more_is_cast_after_it_was_compared(
+def test_values_that_more_precision_may_distinguish_are_cast_after_the_comparison(
     type_: str, value: str, stored: str, operator: str
 ) -> None:
     schemas: Schemas = {"t": [("id", "bigint"), ("a", type_)], "v": [("id", "bigint"), ("x", stored)]}

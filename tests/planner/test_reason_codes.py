@@ -69,7 +69,7 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
-def test_codes_are_found_wherever_one_is_told() -> None:
+def test_codes_are_found_wherever_one_is_reported() -> None:
     text = """
 def run(plan):
     told = plan.code if plan.code else "by-name"

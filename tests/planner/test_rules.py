@@ -108,7 +108,7 @@ def test_what_is_read_for_the_affected_keys(sql: str, key: str, changed: str, st
     assert reads(sql, key, changed) == states
 
 
-def test_a_condition_is_asked_of_changed_rows() -> None:
+def test_a_condition_is_evaluated_on_changed_rows() -> None:
     sql = affected_sql(planned("SELECT x FROM a WHERE x > 1 AND d < 5", "x"), InDuckDB())
     assert "`a`.`x` > 1" in sql
     assert "`a`.`d` < 5" in sql

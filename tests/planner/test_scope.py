@@ -21,7 +21,7 @@ def test_no_column_of_a_query_is_called_as_one_that_we_add(ours: str) -> None:
     assert names(ours) != names(ours)
 
 
-def test_no_two_names_are_alike_whatever_their_case() -> None:
+def test_no_two_names_are_equal_whatever_their_case() -> None:
     names = Identifiers()
     made = [names(wish) for wish in ("a", "A", "a_2", "a", "b", "_signs")]
     assert len({name.lower() for name in made}) == len(made)

@@ -318,7 +318,7 @@ def test_whatever_is_expected_models_are_those_of_their_queries(
     assert min(seen[what] for what in ("expected keys", "expected columns", "compared")) >= SEEDS // 4, seen
 
 
-def test_what_only_the_plan_over_kept_rows_reads_is_asked_for_too(world: World) -> None:
+def test_rows_that_only_the_plan_over_cached_rows_reads_are_requested_too(world: World) -> None:
     """Order 1 goes to another customer, while of p a row has changed that no order has."""
     orders = {(1,): (1, 10, 5, 0), (2,): (2, 20, 5, 0)}
     lines = {(1, 1): (1, 1, 7, 0), (2, 1): (2, 1, 7, 0)}

@@ -35,7 +35,7 @@ def counted(cases: int, incremental: int, of_each: int, **others: int) -> Tally:
         (counted(20, 15, 0), []),
     ],
 )
-def test_each_operator_is_met_often_and_most_cases_are_incremental(
+def test_each_operator_occurs_often_and_most_cases_are_incremental(
     done: Tally, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = soak.missing(done)

@@ -333,7 +333,7 @@ def test_errors_lead_to_the_plans_that_are_declared(
 
 
 @pytest.mark.parametrize("name", ["q04", "q18"])
-def test_what_is_added_is_looked_up_between_the_bounds_of_touched_values(
+def test_the_delta_is_looked_up_between_the_bounds_of_affected_values(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
     """Where the rows that touched values meet are kept, the statement looks them up by itself."""

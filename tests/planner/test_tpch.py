@@ -143,7 +143,9 @@ def test_a_query_that_shows_its_state_shows_what_the_query_gives(
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_changes_meet_other_tables_by_their_keys(name: str, data: duckdb.DuckDBPyConnection) -> None:
+def test_changes_are_joined_with_other_tables_by_their_keys(
+    name: str, data: duckdb.DuckDBPyConnection
+) -> None:
     """Not by anything that many rows share: the nation of a customer is that of four hundred suppliers."""
     found = split_of(name, data)
     assert found is not None

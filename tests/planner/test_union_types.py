@@ -77,7 +77,7 @@ def test_what_has_other_digits_in_one_part(value: str, one: str, other: str) -> 
         understand(query(value, one, other), SCHEMAS, now=NOW)
 
 
-def test_equal_numbers_of_two_widths_do_not_stand_for_each_other_beside_a_decimal() -> None:
+def test_equal_numbers_of_two_widths_are_not_interchangeable_with_a_decimal() -> None:
     schemas = {"a": [("v", "int")], "b": [("v", "bigint"), ("k", "int")]}
     for value in ("3 / ceil(a.v, 0)", "100000000000000000000 / a.v", "decimal(3) / a.v"):
         sql = f"SELECT {value} AS g, bool_or(b.k > 1) AS s FROM a JOIN b ON a.v = b.v GROUP BY {value}"
@@ -165,7 +165,7 @@ def test_parts_of_types_that_spark_widens_are_cast(
         ("EXISTS (SELECT 1 FROM o AS p WHERE p.id = o.n)", "n > 1"),
     ],
 )
-def test_columns_of_unions_that_are_compared_alike(one: str, other: str) -> None:
+def test_columns_of_unions_that_are_compared_in_the_same_way(one: str, other: str) -> None:
     schemas = {
         "o": [*SCHEMAS["o"], ("st", "struct<k:string>"), ("d", "double"), ("t", "timestamp")],
     }
@@ -175,7 +175,7 @@ def test_columns_of_unions_that_are_compared_alike(one: str, other: str) -> None
         understand(f"SELECT id, max(x) AS m FROM {union} GROUP BY id", schemas)
 
 
-def test_elements_of_arrays_in_unions_are_compared_alike() -> None:
+def test_elements_of_arrays_in_unions_are_compared_in_the_same_way() -> None:
     schemas = {"o": [("id", "bigint"), ("tags", "array<string>"), ("more", "array<bigint>")]}
     part = "SELECT id, x FROM o LATERAL VIEW explode({}) e AS x"
     both = f"SELECT x, count(*) AS n FROM ({part} UNION ALL {part}) AS u GROUP BY x"

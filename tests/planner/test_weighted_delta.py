@@ -112,7 +112,7 @@ LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck =
         ),
     ],
 )
-def test_what_few_changes_meet_is_sent_to_each_task_as_long_as_it_is_few(
+def test_rows_that_few_changes_match_are_broadcast_while_they_are_few(
     sql: str, rows: dict[str, int], changed: dict[str, int | None], expected: list[set[str]]
 ) -> None:
     assert sent(parts(sql, rows, changed)) == expected
@@ -158,7 +158,7 @@ def test_scans_read_what_is_used_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(("key", "times"), [(("ck",), 1), ((), 2)])
-def test_changed_relations_of_which_many_meet_many_are_joined_each_by_itself(
+def test_changed_relations_with_a_many_to_many_link_are_joined_separately(
     key: tuple[str, ...], times: int
 ) -> None:
     """Stores and customers of one city are no lines and orders."""

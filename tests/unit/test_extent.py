@@ -28,7 +28,7 @@ def collected(monkeypatch: pytest.MonkeyPatch, long: bool) -> tuple[list[str], l
     return [item.name for item in items], [item.name for item in left_out]
 
 
-def test_the_short_form_leaves_out_and_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_form_reports_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert collected(monkeypatch, long=False) == (["a"], ["b", "c"])
 
 

@@ -20,7 +20,7 @@ def test_a_spark_of_minutes_compiles_quickly_and_one_of_hours_with_care(
     assert "TieredStopAtLevel" not in os.environ["JAVA_TOOL_OPTIONS"]
 
 
-def test_what_a_user_has_told_java_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_options_of_the_user_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xint")
     java.choose()
     assert os.environ["JAVA_TOOL_OPTIONS"] == "-Xint"

@@ -99,7 +99,7 @@ def an_error_in_words() -> ArcticError:
 @pytest.mark.parametrize(
     "make", [an_error_of_a_catalog, an_error_of_java, an_error_of_a_start, an_error_in_words]
 )
-def test_no_error_tells_a_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_error_contains_a_secret(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret, "_known", set())
     error = make()
     assert CANARY not in str(error)

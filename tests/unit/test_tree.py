@@ -80,7 +80,7 @@ def test_the_page_of_errors_names_no_error_that_is_gone() -> None:
     assert named == {error.code for error in error_classes()}
 
 
-def test_no_file_holds_a_path_of_somebodys_machine() -> None:
+def test_no_file_contains_a_path_of_a_machine() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in tracked()

@@ -83,7 +83,7 @@ NO_CATALOG = cast(Any, None)
         ),
     ],
 )
-def test_a_cause_is_told_of_the_text_that_has_it(
+def test_a_reason_names_the_text_that_contains_it(
     monkeypatch: pytest.MonkeyPatch, expression: str, view: str, place: str
 ) -> None:
     there = {

@@ -36,7 +36,7 @@ def model(name: str, *reads: str, language: str = "sql", **config: Any) -> Any:
     )
 
 
-def test_tests_of_sources_seeds_and_staging_models_tell_what_changes_must_keep() -> None:
+def test_tests_of_sources_seeds_and_staging_models_determine_what_changes_must_preserve() -> None:
     orders, customers, kinds = "source.shop.raw.orders", "source.shop.raw.customers", "seed.shop.kinds"
     staged, joined, people = "model.shop.staged", "model.shop.joined", "model.shop.people"
     nodes = {
@@ -139,7 +139,7 @@ def test_a_copy_has_its_sources_name_in_a_schema_of_the_check() -> None:
         (CheckReport(models={"a"}, failures={"b": (1, "why")}, differences={("a", 1): 3}), 1),
     ],
 )
-def test_the_exit_code_tells_of_differences_first_and_then_of_what_was_not_compared(
+def test_the_exit_code_shows_differences_first_and_then_what_was_not_compared(
     found: CheckReport, code: int
 ) -> None:
     assert found.exit_code == code

@@ -25,7 +25,7 @@ def test_what_changed_or_went_is_written_in_the_spelling_of_the_table() -> None:
     assert (change.comment, change.columns, change.missing) == ("", {"id": "", "Name": "who"}, ("gone",))
 
 
-def test_only_what_is_asked_for_is_compared() -> None:
+def test_only_requested_parts_are_compared() -> None:
     described = model("new", id="new")
     assert changed_docs(described, "old", COLUMNS, False, True).comment is None
     assert changed_docs(described, "old", COLUMNS, True, False).columns == {}

@@ -63,7 +63,9 @@ def test_a_target_path_may_read_the_variables_of_dbt_1_12(
     assert outside_of_dbt(project).artifacts == project / "built"
 
 
-def test_a_target_path_that_cannot_be_read_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_path_that_cannot_be_read_is_reported(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAKE", "/lake")
     monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
     (project / "dbt_project.yml").write_text(

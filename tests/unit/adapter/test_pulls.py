@@ -73,7 +73,7 @@ def test_a_run_has_nothing_to_do_only_if_it_pulls_and_nothing_changed() -> None:
     assert not pulls.nothing_new("m")
 
 
-def test_forgetting_tells_how_to_drop_what_was_staged() -> None:
+def test_forgetting_returns_how_to_drop_the_staging_tables() -> None:
     pulls = ModelPulls()
     pulls.add("m", {}, pull(ORDERS, "1", staging="m__pull_1"))
     pulls.add("m", {}, pull(RETURNS, "1"))

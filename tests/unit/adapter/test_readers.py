@@ -36,7 +36,7 @@ def test_a_table_in_between_ends_the_chain() -> None:
     assert read_by_automatic(nodes) == {"model.b"}
 
 
-def test_who_reads_a_relation_by_the_names_of_both() -> None:
+def test_readers_of_a_relation_by_the_names_of_both() -> None:
     def stored(name: str, **more: Any) -> dict[str, str]:
         return {"database": "lake", "schema": "Shop", "name": name, **more}
 

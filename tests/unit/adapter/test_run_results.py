@@ -28,7 +28,7 @@ def written(folder: Path, *results: dict[str, Any]) -> Path:
     return folder
 
 
-def test_a_model_tells_its_strategy_and_what_it_read(tmp_path: Path) -> None:
+def test_a_model_reports_its_strategy_and_what_it_read(tmp_path: Path) -> None:
     response = {
         "strategy": "incremental",
         "reason": None,
@@ -53,7 +53,7 @@ def test_a_model_tells_its_strategy_and_what_it_read(tmp_path: Path) -> None:
     )
 
 
-def test_a_failure_tells_its_first_line(tmp_path: Path) -> None:
+def test_a_failure_shows_its_first_line(tmp_path: Path) -> None:
     failed = result("model.shop.revenue", "error", message="Database Error\n  AR-303 NULL")
     found = read_run_results(written(tmp_path, failed))
     assert found is not None

@@ -41,7 +41,7 @@ def test_its_own_are_those_that_dbt_makes_and_the_manifest_has() -> None:
     assert Operator.other_schemas(found, ["shop", "shop_staging"]) == ["staging"]
 
 
-def test_a_manifest_of_another_target_tells_of_no_schemas_of_this_one() -> None:
+def test_a_manifest_of_another_target_has_no_schemas_of_this_one() -> None:
     found = operator("shop", "live", "staging", live=None, staging="staging")
     assert Operator.other_schemas(found, ["shop"]) == []
     ours = operator("shop", "staging", shop=None, staging="staging")

@@ -41,7 +41,7 @@ FLOATS = (0.1, 3.4028234663852886e38, 1e-45, 16777216.0, 1.1, 123456.79)
         (Decimal("1.50"), "decimal(3,2)", Decimal("1.50")),
     ],
 )
-def test_a_cell_tells_the_value(value: Any, type_: str, cell: Any) -> None:
+def test_a_cell_contains_the_value(value: Any, type_: str, cell: Any) -> None:
     assert table_value(value, parse_type(type_)) == cell
 
 

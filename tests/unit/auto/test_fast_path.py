@@ -31,7 +31,7 @@ class Context:
         (None, 100, 0, "8"),
     ],
 )
-def test_a_stage_has_as_many_tasks_as_its_rows_ask_for(
+def test_the_number_of_tasks_of_a_stage_follows_its_rows(
     cores: int | None, changed: int, read: int | None, tasks: str | None
 ) -> None:
     context: Any = Context(cores)

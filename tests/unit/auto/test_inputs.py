@@ -171,7 +171,7 @@ def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
         ("SELECT id,\n _row_id AS r\nFROM t", "unsupported", 2),
     ],
 )
-def test_what_is_found_in_a_view_is_told_of_it(
+def test_a_reason_in_a_view_names_the_view(
     monkeypatch: pytest.MonkeyPatch, text: str, code: str, line: int
 ) -> None:
     made = reading(SQL)
@@ -188,7 +188,7 @@ def test_what_is_found_in_a_view_is_told_of_it(
     assert (mine.code, mine.line, mine.view) == (code, line, "")
 
 
-def test_a_relation_that_nobody_can_follow_is_advised_and_one_that_is_yet_to_be_built_is_not(
+def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: None)
@@ -200,7 +200,7 @@ def test_a_relation_that_nobody_can_follow_is_advised_and_one_that_is_yet_to_be_
     assert list(told.values()) == [[], [2], [2]]
 
 
-def test_what_is_found_in_a_view_of_a_view_is_told_of_the_one_that_has_it(
+def test_a_reason_in_a_view_of_a_view_names_the_view_that_contains_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made, w = reading(SQL), Name("lake", "shop", "w")

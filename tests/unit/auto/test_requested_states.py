@@ -41,7 +41,7 @@ def told_by_commits(*commits: Any) -> Any:
     return recorded_in(commits, "lake")
 
 
-def test_a_commit_says_what_was_ever_asked_for_and_only_where_it_is_not_said() -> None:
+def test_a_commit_records_all_requests_so_far_unless_they_are_recorded() -> None:
     first = record_requests(TOLD, told_by_commits())
     assert told_by_commits(Commit(), Commit(first)) == TOLD
     again = record_requests({LINES: RecordedRequests(("amount",))}, told_by_commits(Commit(first)))
@@ -107,7 +107,7 @@ def asked_of_lines(said: dict[Name, Any], lines: Upstream = LINES_NOW, target: s
     return expected_requests.expected_requests(catalog, alongside, LINES.sibling(target), lines, LAST, {})
 
 
-def test_what_others_asked_for_last_time_is_expected(said: dict[Name, Any]) -> None:
+def test_requests_of_other_models_at_their_last_refresh_are_expected(said: dict[Name, Any]) -> None:
     consumed = {LINES.dotted: LAST, ORDERS.dotted: LAST}
     assert asked_of_lines(said) is None
     said[LINES.sibling("mine")] = (consumed, TOLD)

@@ -23,7 +23,7 @@ def commit(at_ms: int, summary: dict[str, str]) -> Snapshot:
     return Snapshot(at_ms, None, at_ms, at_ms, "append", summary)
 
 
-def test_a_history_tells_how_long_each_refresh_took() -> None:
+def test_a_history_contains_the_duration_of_each_refresh() -> None:
     history = [
         commit(20_000, note("incremental", 12_500, 40)),
         commit(10_000, {"arctic.txn": "7"}),
@@ -82,7 +82,7 @@ def test_what_was_slower_is_tried_again_when_it_may_lose_little(
     assert (slower(earlier, 100) is not None) == expected
 
 
-def test_the_reason_tells_the_times() -> None:
+def test_the_reason_contains_the_durations() -> None:
     reason = slower([Took("incremental", 20, 100), Took("full", 10)], 200)
     assert reason is not None
     assert "40 s or more" in reason.what
@@ -184,7 +184,7 @@ def test_what_cannot_be_found_late_this_time_is_tried() -> None:
     assert found_late(keys, None, guarded=False) is not None
 
 
-def test_the_reason_tells_what_was_found() -> None:
+def test_the_reason_contains_what_was_found() -> None:
     reason = found_late(found("guard", "many-keys"), 100, guarded=True)
     assert reason is not None
     assert "the last 2" in reason.what

@@ -40,7 +40,7 @@ def outcome(summary: Summary, what: str) -> tuple[str, bool | None]:
     return found.measured, found.met
 
 
-def test_a_target_compares_medians_and_a_miss_is_told_like_the_rest() -> None:
+def test_a_target_compares_medians_and_a_missed_one_is_reported_like_the_others() -> None:
     summary = Summary([run("arctic", 1, 2.8), run("iceberg-cow", 30, 2.0), run("hudi", 4, 2.0)])
     assert outcome(summary, "write: times faster than MERGE copy-on-write") == ("30.0", True)
     assert outcome(summary, "write: times faster than Hudi") == ("4.0", False)
@@ -63,7 +63,7 @@ def test_a_run_that_failed_or_found_wrong_rows_gives_no_numbers_and_says_why() -
     assert "| MERGE on Iceberg | upserts-1000 | round 1: 2 \\| 3 |" in text
 
 
-def test_growth_is_told_from_the_smallest_to_the_largest_table() -> None:
+def test_growth_is_reported_from_the_smallest_to_the_largest_table() -> None:
     runs = [
         Run("arctic", growth(rows, 100, 1), 0, Told(samples=[sample("write", seconds, case="growth")]))
         for rows, seconds in ((1_000, 1.0), (20_000, 1.2))

@@ -109,7 +109,7 @@ def test_reads_against_pending_commits_follow_powers_of_two() -> None:
     assert sorted(case.read_after) == [0, 1, 2, 4, 8, 16]
 
 
-def test_what_a_process_told_before_it_failed_stays(tmp_path: Path) -> None:
+def test_the_report_of_a_process_before_its_failure_is_kept(tmp_path: Path) -> None:
     report = Reporter(tmp_path / "told.jsonl")
     report.versions({"spark": "4.1.4"})
     report.sample("1% uniform", "write", Cost(1.5, 10, 20, 30), number=1, commits=1, lying=(3, 400))
@@ -139,7 +139,7 @@ def test_a_step_costs_what_it_wrote(tmp_path: Path) -> None:
     assert cost.written is None or cost.written >= 100_000
 
 
-def test_ratios_are_of_medians_and_the_last_line_tells_them() -> None:
+def test_ratios_are_of_medians_and_the_last_line_contains_them() -> None:
     found = ratios(
         {
             "merge": [10.0, 20.0, 1000.0],

@@ -298,7 +298,7 @@ def test_on_a_full_disk_a_killed_commit_is_rolled_back_later(handmade: HandmadeW
     assert open_embedded(handmade).list_schemas() == ["a"]
 
 
-def test_metadata_that_somebody_else_may_read_is_not_called_damaged(
+def test_metadata_that_another_user_may_read_is_not_reported_as_damaged(
     handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = handmade.table("a", "t")

@@ -114,7 +114,7 @@ def test_live_files_come_with_their_bounds_and_deleted_ones_do_not(handmade: Han
 
 
 @pytest.mark.parametrize("format_version", [1, 2])
-def test_files_of_any_format_version_are_of_rows_unless_it_is_said(
+def test_files_of_any_format_version_are_data_files_by_default(
     handmade: HandmadeWarehouse, format_version: Literal[1, 2]
 ) -> None:
     """The manifest list of version 1 does not say what a manifest is of."""

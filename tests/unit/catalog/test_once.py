@@ -33,7 +33,7 @@ def test_what_changes_meanwhile_does_not_show(handmade: HandmadeWarehouse) -> No
     assert anew.load_view("a", "shown") == catalog.load_view("a", "shown") != loaded[1]
 
 
-def test_what_cannot_be_read_is_asked_for_again(handmade: HandmadeWarehouse) -> None:
+def test_a_failed_read_is_repeated(handmade: HandmadeWarehouse) -> None:
     path = handmade.table("a", "orders")
     content = path.read_bytes()
     path.write_bytes(b"{")

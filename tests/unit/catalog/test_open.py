@@ -50,7 +50,7 @@ def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_each_catalog_has_its_reader_and_opening_asks_nothing(
+def test_each_catalog_has_its_reader_and_opening_reads_nothing(
     properties: dict[str, str], reader: type[object]
 ) -> None:
     assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is reader
@@ -142,6 +142,6 @@ def test_an_address_whose_parameters_only_the_driver_knows_is_left_to_spark() ->
     assert pyiceberg_properties({"type": "jdbc", "uri": address}) is None
 
 
-def test_all_snapshots_are_asked_for() -> None:
+def test_all_snapshots_are_requested() -> None:
     refs = {"type": "rest", "uri": "http://host/", "snapshot-loading-mode": "refs"}
     assert (pyiceberg_properties(refs) or {})["snapshot-loading-mode"] == "all"

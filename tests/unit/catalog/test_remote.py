@@ -173,7 +173,7 @@ def test_files_that_cannot_be_read_are_an_error_that_names_them(
 
 
 @pytest.mark.usefixtures("catalog")
-def test_views_are_asked_of_spark_where_pyiceberg_has_none(rest: RestServer) -> None:
+def test_views_are_read_by_spark_if_pyiceberg_has_none(rest: RestServer) -> None:
     reader = open_rest(
         rest,
         views_by_sql=True,

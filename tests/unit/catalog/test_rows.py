@@ -34,7 +34,7 @@ def lake(tmp_path: Path) -> Iterator[RemoteCatalog]:
     reader._open().engine.dispose()  # type: ignore[attr-defined]
 
 
-def test_every_commit_counts_and_columns_come_as_they_were_asked_for(lake: RemoteCatalog) -> None:
+def test_every_commit_counts_and_columns_have_the_requested_order(lake: RemoteCatalog) -> None:
     rows = lake.read_rows("shop", "small", ["files", "name"])
     assert sorted(rows) == [(1, "a"), (1, "a"), (2, None), (3, "c")]
 

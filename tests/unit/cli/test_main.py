@@ -16,7 +16,7 @@ from dbt_arctic.cli.main import COMMANDS, main
 from dbt_arctic.cli.output import print_json
 
 
-def test_every_command_is_where_it_is_said_to_be() -> None:
+def test_every_command_is_where_the_documentation_says() -> None:
     context = click.Context(main)
     found = {name: main.get_command(context, name) for name in main.list_commands(context)}
     assert {name: command.name for name, command in found.items() if command} == {

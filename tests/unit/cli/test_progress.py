@@ -22,7 +22,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return screen
 
 
-def test_a_person_sees_what_is_at_work(terminal: io.StringIO, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_the_current_step(terminal: io.StringIO, capsys: pytest.CaptureFixture[str]) -> None:
     with progress("compact", total=2) as bar:
         bar.now("major sales.orders", "40,500 pending rows, 9.7 MB")
         bar.echo("done with one")
@@ -59,7 +59,7 @@ def test_a_failure_leaves_the_terminal_as_it_was(terminal: io.StringIO) -> None:
     assert terminal.getvalue().endswith(("\x1b[?25h\r\x1b[1A\x1b[2K", "\x1b[?25h", "\x1b[2K"))
 
 
-def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> None:
+def test_each_statement_is_shown_with_the_rows_so_far(terminal: io.StringIO) -> None:
     ran: list[str] = []
 
     def run(step: str, sql: str, table: object = None) -> int | None:
@@ -77,7 +77,7 @@ def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> N
     assert told == ["hide rows: statement 1", "expire: statement 2, 1,200 rows so far"]
 
 
-def test_files_are_counted_and_asked_for_once_each() -> None:
+def test_files_are_counted_and_requested_once_each() -> None:
     told: list[int] = []
     size_of = counting(told.append, len)
     assert [size_of("x" * number) for number in range(120)] == list(range(120))

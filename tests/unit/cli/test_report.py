@@ -104,7 +104,7 @@ def test_nothing_is_loaded_and_nothing_may_be(page: str) -> None:
     assert "default-src 'none'" in page
 
 
-def test_no_path_and_no_secret_is_told(page: str, report: Report, results: RunResults) -> None:
+def test_no_path_and_no_secret_is_shown(page: str, report: Report, results: RunResults) -> None:
     for text in (page, repr(report_as_dict(report, results))):
         assert "hunter2" not in text
         assert not re.search(r"/(data|srv)/|s3://", text)

@@ -52,7 +52,7 @@ def test_the_number_follows_the_volume_by_powers_of_two_and_not_to_and_fro(
     assert wanted_buckets(status(found, size), DEFAULT) == found, "it would be changed again"
 
 
-def test_it_follows_the_tasks_that_are_to_read_a_table() -> None:
+def test_the_target_size_follows_the_number_of_tasks_that_read_a_table() -> None:
     settings = CompactionSettings(parallelism=100)
     assert wanted_buckets(status(8, 100 * MB), settings) == 8
     assert wanted_buckets(status(8, 2 * GB), settings) == 64

@@ -73,7 +73,7 @@ def test_it_settles_on_what_operations_take_and_stays_there() -> None:
     assert Experience(records).factor(operation()) == median(one.seconds / 2.0 for one in records[:5])
 
 
-def test_the_longest_history_that_a_model_asks_for_is_kept() -> None:
+def test_the_longest_history_of_any_model_is_kept() -> None:
     assert longest_history([("a", None), ("b", {"trigger": "never"})]) == DEFAULT_S
     assert longest_history([("a", {"history": "1 day"}), ("b", None)]) == 24 * 3600
     with pytest.raises(ConfigError, match="history"):

@@ -39,7 +39,7 @@ def lags(catalog: Catalog, **consumed: Consumed) -> list[Lag]:
     return Upstreams(catalog).lags(log.state)  # type: ignore[arg-type]
 
 
-def test_the_oldest_commit_that_was_not_consumed_tells_the_age(orders: Orders) -> None:
+def test_the_oldest_unconsumed_commit_determines_the_age(orders: Orders) -> None:
     orders.upsert(50)
     orders.upsert(30)
     orders.trim(20, rows=10)
@@ -52,7 +52,7 @@ def test_the_oldest_commit_that_was_not_consumed_tells_the_age(orders: Orders) -
         assert lag == Lag(ORDERS, since), read
 
 
-def test_what_an_erasure_has_taken_out_of_the_log_is_told_by_what_it_carries_on(orders: Orders) -> None:
+def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: Orders) -> None:
     def behind(read: int) -> Lag:
         (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
         return lag
@@ -78,11 +78,11 @@ def test_what_an_erasure_has_taken_out_of_the_log_is_told_by_what_it_carries_on(
         ("change-1", "7", "it has become a keyed table"),
     ],
 )
-def test_what_is_lost_is_told(orders: Orders, table_id: str, version: str, lost: str) -> None:
+def test_lost_rows_are_reported(orders: Orders, table_id: str, version: str, lost: str) -> None:
     assert lags(Catalog(orders), lake__shop__orders=Consumed(table_id, version)) == [Lag(ORDERS, None, lost)]
 
 
-def test_a_plain_upstream_is_told_by_its_snapshots(orders: Orders) -> None:
+def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) -> None:
     log = Log("events")
     log.commit(60, rows=1)
     log.commit(40, rows=1)

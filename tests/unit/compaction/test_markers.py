@@ -38,7 +38,9 @@ def test_no_manifest_is_read_where_nothing_may_have_taken_them(orders: Orders) -
     ],
     ids=["taken", "all taken", "a trim of as many rows", "a trim, and markers by number"],
 )
-def test_the_files_say_who_was_taken(orders: Orders, files: list[PlacedFile], unmarked: bool) -> None:
+def test_the_files_show_which_runs_were_cancelled(
+    orders: Orders, files: list[PlacedFile], unmarked: bool
+) -> None:
     orders.upsert(5)
     taken(orders.change, 2)
     orders.files["orders__change_1"] = files
@@ -63,13 +65,13 @@ def test_what_was_taken_before_others_were_made_is_no_loss(orders: Orders) -> No
     assert may_be_lost(orders.table, orders.change.state)
 
 
-def test_rows_hidden_in_files_that_somebody_put_together_count_too(orders: Orders) -> None:
+def test_rows_hidden_in_files_that_another_program_merged_count_too(orders: Orders) -> None:
     orders.change.commit(1, "delete", hidden=2, vectors=1)
     orders.change.snapshots[-1].summary.update({"added-position-deletes": "2"})  # type: ignore[attr-defined]
     assert may_be_lost(orders.table, orders.change.state)
 
 
-def test_without_the_commit_that_made_them_an_empty_table_tells(orders: Orders) -> None:
+def test_without_the_commit_that_created_them_an_empty_table_decides(orders: Orders) -> None:
     orders.upsert(5, rows=10)
     orders.change.expire(1)
     assert not may_be_lost(orders.table, orders.change.state)

@@ -78,7 +78,7 @@ def test_the_oldest_commits_are_trimmed_first(orders: Orders) -> None:
     assert major._oldest_first(orders.change.state, frozenset([late, *merged])) == (*merged, late)
 
 
-def test_any_other_failure_of_a_trim_is_told(orders: Orders) -> None:
+def test_any_other_failure_of_a_trim_is_reported(orders: Orders) -> None:
     context: Any = Context(StatementError("No space left on device"))
     with pytest.raises(StatementError, match="No space"):
         major._trim(context, plan(orders))
@@ -91,7 +91,7 @@ def test_a_rewrite_gives_way(error: ArcticError) -> None:
     assert context.ran == ["rewrite_plain"]
 
 
-def test_any_other_failure_of_a_rewrite_is_told() -> None:
+def test_any_other_failure_of_a_rewrite_is_reported() -> None:
     context: Any = Context(StatementError("No space left on device"))
     with pytest.raises(StatementError):
         merge_small_files(context, Name("lake", "shop", "events"))

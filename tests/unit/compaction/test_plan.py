@@ -86,7 +86,7 @@ def test_where_nothing_but_deletes_was_merged_no_trim_is_due_until_they_may_go(o
 
 
 @pytest.mark.parametrize("side", ["base", "change"])
-def test_where_a_log_was_expired_the_files_tell(orders: Orders, side: str) -> None:
+def test_the_files_decide_if_a_log_was_expired(orders: Orders, side: str) -> None:
     old, new = orders.upsert(600, rows=10), orders.upsert(30, rows=7)
     if side == "base":
         orders.merge(300, old)
@@ -227,7 +227,7 @@ def test_small_files_that_reads_would_soon_pay_for_are_a_reason(orders: Orders) 
     assert plan_table(orders.status, [slow] * 8, calm) == []
 
 
-def test_a_bucket_is_told_by_its_files() -> None:
+def test_a_bucket_is_determined_by_its_files() -> None:
     merged, pending = txn(90), txn(5)
     base = [PlacedFile(True, 100, 10 * MB, ("0",)), PlacedFile(False, 30, 900, ("0",))]
     change = [

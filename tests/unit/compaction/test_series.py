@@ -60,7 +60,7 @@ def test_the_series_begins_with_what_was_there_already(orders: Orders) -> None:
     assert [(point.at_ms, point.pending_rows) for point in told] == [(since, 10), (NOW, 10)]
 
 
-def test_what_an_expired_log_does_not_tell_is_left_out(orders: Orders) -> None:
+def test_what_an_expired_log_does_not_contain_is_left_out(orders: Orders) -> None:
     for minutes_ago in (50, 40, 30):
         orders.upsert(minutes_ago)
     orders.change.expire(2)

@@ -79,7 +79,7 @@ def test_what_has_landed_in_spite_of_a_cancel_is_done_and_the_next_is_not_sent()
     ("error", "raised"),
     [(StatementError("job cancelled"), StatementCancelled), (CommitStateUnknown("?"), CommitStateUnknown)],
 )
-def test_a_cancelled_write_of_which_nobody_knows_is_not_said_to_be_undone(
+def test_a_cancelled_write_with_an_unknown_result_is_not_reported_as_undone(
     error: ArcticError, raised: type[ArcticError]
 ) -> None:
     def fail() -> None:

@@ -35,7 +35,7 @@ def test_what_spark_says_is_no_lost_answer() -> None:
     assert not isinstance(fault(refused, WRITE).error, ConnectionLost)
 
 
-def test_a_token_that_is_refused_is_told() -> None:
+def test_a_refused_token_is_reported() -> None:
     refused = SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.UNAUTHENTICATED)
     assert isinstance(fault(refused, QUERY).error, ServerUnreachable)
     assert isinstance(fault(refused, WRITE, is_opening=True).error, ServerUnreachable)

@@ -30,7 +30,7 @@ SQLITE = Cause("org.apache.iceberg.jdbc.UncheckedSQLException", "Unknown failure
         ("org.apache.hadoop.fs.FSError", "java.io.IOException: Input/output error", "damaged", "system log"),
     ],
 )
-def test_what_the_disk_said_is_the_reason(java_class: str, message: str, why: str, fix: str) -> None:
+def test_the_error_of_the_disk_is_the_reason(java_class: str, message: str, why: str, fix: str) -> None:
     error = classify([SPARK, Cause(java_class, message)], "INSERT INTO t SELECT 1").error
     assert type(error) is DiskError
     assert error.where == "INSERT INTO t SELECT 1"

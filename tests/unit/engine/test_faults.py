@@ -204,7 +204,7 @@ def test_the_position_stays_and_the_stack_and_the_plan_go() -> None:
     assert clean_message("boom\n\tat a.B$.c(D.scala:1)\n\t... 3 more\nDriver stacktrace:\nx") == "boom"
 
 
-def test_the_innermost_message_is_told_since_it_is_the_reason() -> None:
+def test_the_innermost_message_is_reported_because_it_is_the_reason() -> None:
     error = classify(chain(WRITING, ("java.io.IOException", "Stream is closed")), "INSERT").error
     assert "[WRITING_JOB_FAILED]" in error.why
     assert "Stream is closed" in error.why

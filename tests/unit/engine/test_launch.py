@@ -72,7 +72,7 @@ def test_a_jar_that_is_missing_or_cut_off_is_left_to_ivy(tmp_path: Path, jars: l
 
 
 @pytest.mark.parametrize("given", [{PACKAGES: "a.b:c:1"}, {CLASS_PATH: "/mine.jar"}])
-def test_a_user_who_chooses_jars_gets_these(tmp_path: Path, archive: Path, given: dict[str, str]) -> None:
+def test_jars_that_the_user_chooses_are_used(tmp_path: Path, archive: Path, given: dict[str, str]) -> None:
     conf = launched(tmp_path, **given)
     assert {key: conf.get(key) for key in given} == given
     assert conf[JAVA_OPTIONS] == COLLECTOR
@@ -96,12 +96,12 @@ def test_a_class_path_of_sparks_own_defaults_stays(tmp_path: Path, archive: Path
     assert CLASS_PATH not in launched(tmp_path)
 
 
-def test_an_archive_is_used_beside_other_options(tmp_path: Path, archive: Path) -> None:
+def test_an_archive_is_used_in_addition_to_other_options(tmp_path: Path, archive: Path) -> None:
     assert launched(tmp_path)[JAVA_OPTIONS] == f'{COLLECTOR} "-XX:SharedArchiveFile={archive}"'
     assert launched(tmp_path, **{JAVA_OPTIONS: "-Xss4m"})[JAVA_OPTIONS].split(" ", 1)[0] == "-Xss4m"
 
 
-def test_who_chooses_an_archive_gets_that(
+def test_an_archive_that_the_user_chooses_is_used(
     tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert launched(tmp_path, **{JAVA_OPTIONS: "-Xshare:off"})[JAVA_OPTIONS] == "-Xshare:off"

@@ -137,7 +137,7 @@ def test_a_cluster_keeps_its_own_number_of_shuffle_partitions_and_its_driver_add
         ("-XX:+UseZGC -Xss1m", False),
     ],
 )
-def test_java_is_told_of_one_collector(monkeypatch: pytest.MonkeyPatch, options: str, wanted: bool) -> None:
+def test_java_gets_one_collector(monkeypatch: pytest.MonkeyPatch, options: str, wanted: bool) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
     conf = session_conf(SparkSettings("lake", "/data/shop"))
     assert ("spark.driver.extraJavaOptions" in conf) == wanted

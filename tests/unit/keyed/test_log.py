@@ -104,7 +104,7 @@ def test_merged_transactions_are_those_of_all_commits_or_of_settled_ones() -> No
     assert merged_transactions(base, before_ms=150) == frozenset()
 
 
-def test_the_newest_commit_that_names_consumed_versions_tells_them() -> None:
+def test_the_newest_commit_with_consumed_versions_determines_them() -> None:
     old, new = {"l.s.a": Consumed("t", "1.2.3")}, {"l.s.a": Consumed("t", "1.5.3")}
     log = [
         Commit(4, 3, "delete", {}),

@@ -35,7 +35,7 @@ def test_the_same_columns_in_another_order_and_case_are_no_difference() -> None:
     assert not compare(columns(a="int", b="string"), columns(B="string", A="int"))
 
 
-def test_each_kind_of_difference_is_told() -> None:
+def test_each_kind_of_difference_is_reported() -> None:
     found = compare(
         columns(a="int", b="string", c="decimal(10,2)", d="bigint"),
         columns(a="bigint", c="string", d="bigint", e="date"),

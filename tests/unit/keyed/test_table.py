@@ -83,7 +83,7 @@ def test_a_view_is_keyed_only_while_its_protocol_is_written() -> None:
     assert not is_keyed({"arctic.protocol": ""})
 
 
-def test_a_newer_protocol_asks_for_an_upgrade() -> None:
+def test_a_newer_protocol_requires_an_upgrade() -> None:
     with pytest.raises(NewerProtocol, match="pip install"):
         from_properties(NAME, {**keyed().to_properties(), "arctic.protocol": str(PROTOCOL + 1)}, ())
 

@@ -79,7 +79,7 @@ def test_the_base_has_merged_what_the_change_table_has_had(orders: Orders) -> No
     assert not list(check_log(orders.table, base, expired, [MARKERS]))
 
 
-def test_a_commit_by_hand_is_told_until_the_table_was_rolled_back(orders: Orders) -> None:
+def test_a_manual_commit_is_reported_until_the_table_was_rolled_back(orders: Orders) -> None:
     base, change = orders.side("base", 1, "b", "x"), orders.side("change", 1, "b", "a10", "x")
     assert kinds(check_commits(orders.table, base, change)) == ["by-hand", "by-hand"]
     last = change.snapshots[-1]
@@ -103,7 +103,7 @@ def test_markers_are_known_by_their_missing_statistics(orders: Orders) -> None:
     assert not list(check_markers(orders.table, change, [file_of(0, 20)]))
 
 
-def test_markers_are_made_again_by_compaction_where_the_log_tells_who_took_them(orders: Orders) -> None:
+def test_compaction_recreates_markers_if_the_log_shows_what_removed_them(orders: Orders) -> None:
     change = orders.side("change", 1, "b", "a20", "d")
     late = replace(change.snapshots[-1], summary={"deleted-records": "1"})
     change = replace(change, snapshots=(*change.snapshots[:-1], late))
@@ -156,7 +156,7 @@ def test_the_generation_before_is_missed_if_the_view_names_it() -> None:
     ]
 
 
-def test_half_a_savepoint_is_told(orders: Orders) -> None:
+def test_an_incomplete_savepoint_is_reported(orders: Orders) -> None:
     base = orders.side("base", 1, tags={"savepoint_a": 1, "savepoint_b": 1, "other": 1})
     change = orders.side("change", 1, tags={"savepoint_a": 1})
     (finding,) = check_savepoints(orders.table, base, change)
@@ -196,7 +196,7 @@ def test_what_cannot_be_read_names_the_command_that_shows_it_again(orders: Order
     assert [finding.table for finding in check_unreadable(damaged)] == ["lake.shop.x"]
 
 
-def test_a_view_that_is_gone_is_told_once(orders: Orders) -> None:
+def test_a_missing_view_is_reported_once(orders: Orders) -> None:
     inventory = orders.inventory(*orders.sides(1, 2), shown=False)
     (finding,) = check_leftovers(inventory, 10**12)
     assert finding.kind == "view-missing"

@@ -124,7 +124,7 @@ def test_a_savepoint_has_a_name_that_is_nothing_else(name: str) -> None:
         tag_of(name)
 
 
-def test_commits_are_told_by_what_they_did(orders: Orders) -> None:
+def test_commits_are_classified_by_what_they_did(orders: Orders) -> None:
     base = orders.side("base", 1, "b", "m10,20", "r", "x")
     change = orders.side("change", 1, "b", "a10", "a20", "d", "r", "x")
     back = replace(change.snapshots[-1], snapshot_id=7, parent_id=6, timestamp_ms=7000)

@@ -69,7 +69,7 @@ def test_after_an_undo_the_younger_generation_counts_from_that_moment() -> None:
         assert set(found(undone, keep_previous_ms=DAY).values()) == expected
 
 
-def test_an_older_generation_goes_and_a_younger_one_when_its_build_cannot_be_at_work() -> None:
+def test_an_older_generation_is_removed_and_a_younger_one_if_its_build_cannot_be_active() -> None:
     orders = Orders(generation=3, previous=2)
     shown = [*orders.sides(2), *orders.sides(3, created_ms=YOUNG)]
     inventory = orders.inventory(
@@ -81,7 +81,7 @@ def test_an_older_generation_goes_and_a_younger_one_when_its_build_cannot_be_at_
     assert found(inventory, older_than_ms=3 * DAY) == {"orders__base_4": "kept: young"}
 
 
-def test_a_build_at_work_is_kept_and_one_whose_process_has_ended_goes_at_once(
+def test_an_active_build_is_kept_and_one_whose_process_has_ended_is_removed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     orders = Orders(generation=3, previous=2)
@@ -112,7 +112,7 @@ def test_a_savepoint_keeps_a_generation(orders: Orders) -> None:
     assert found(inventory, older_than_ms=0) == {"orders__base_5": "kept: savepoint"}
 
 
-def test_without_a_view_generations_go_only_when_they_are_asked_for(orders: Orders) -> None:
+def test_without_a_view_generations_are_only_removed_on_request(orders: Orders) -> None:
     inventory = orders.inventory(*orders.sides(1), shown=False)
     names = ["orders__base_1", "orders__change_1"]
     assert found(inventory) == dict.fromkeys(names, "kept: no-view")
@@ -125,12 +125,12 @@ def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
     assert set(found(inventory, dropped=True, older_than_ms=0).values()) == {"kept: unreadable-view"}
 
 
-def test_a_table_of_somebody_else_with_such_a_name_is_never_looked_at(orders: Orders) -> None:
+def test_a_foreign_table_with_this_name_is_never_read(orders: Orders) -> None:
     strange = state("orders__base_9", properties={"arctic.of": "lake.other.orders"})
     assert found(orders.inventory(*orders.sides(1), strange), older_than_ms=0, dropped=True) == {}
 
 
-def test_branches_and_staging_tables_tell_their_age_by_their_names(orders: Orders) -> None:
+def test_the_names_of_branches_and_staging_tables_contain_their_age(orders: Orders) -> None:
     names = {f"arctic_{txn(OLD)}": 1, f"arctic_{txn(YOUNG)}": 1, "main": 1, "arctic_of_mine": 1}
     plain = state("plain", branches=names)
     staged = [state(f"orders__pull_{txn(at)}") for at in (OLD, YOUNG)]

@@ -121,7 +121,7 @@ def test_how_automatic_models_were_refreshed(shop: Orders) -> None:
     ]
 
 
-def test_what_was_done_before_is_left_out_and_so_is_what_nobody_asked_for(shop: Orders) -> None:
+def test_what_was_done_before_or_was_not_requested_is_left_out(shop: Orders) -> None:
     catalog = Catalog(shop, [record(45), record(500), record(50, EVENTS)])
     assert [one.at_ms for one in gathered(catalog).operations] == [NOW - 45 * MINUTE, NOW - 50 * MINUTE]
     only = gathered(catalog, wanted=lambda name: name == EVENTS)
@@ -137,7 +137,7 @@ def test_a_table_of_operations_that_cannot_be_read_hides_nothing_else(shop: Orde
     assert len(found.tables) == 3
 
 
-def test_who_holds_versions_back_is_told(shop: Orders) -> None:
+def test_the_holder_of_versions_is_reported(shop: Orders) -> None:
     catalog = Catalog(shop)
     assert gathered(catalog).held == []
     base = shop.base.state.name

@@ -195,7 +195,7 @@ def test_no_analysis_has_a_case_for_whatever_is_left() -> None:
     assert wild == []
 
 
-def test_a_function_that_asks_for_several_operators_says_what_others_mean_to_it() -> None:
+def test_a_function_that_checks_for_several_operators_lists_the_meaning_of_others() -> None:
     assert sorted(ASKING - MATCHES.keys()) == sorted(SHAPES)
 
 

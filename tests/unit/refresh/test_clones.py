@@ -101,7 +101,7 @@ def test_a_keyed_table_that_began_as_a_clone_is_none_any_more() -> None:
     assert clone.began_as(properties) == name("prod")
 
 
-def test_a_pull_from_elsewhere_than_the_source_pulled_is_refused() -> None:
+def test_a_pull_from_another_table_than_the_last_one_is_refused() -> None:
     rows = clone.ClonedRows(name("prod"), "", {})
     clone.reject_other_upstreams(rows, [], "orders")
     with pytest.raises(ConfigError, match=r"the changes in lake\.raw\.orders"):

@@ -170,14 +170,14 @@ def test_an_overwrite_replaces_partitions_where_there_are_some(config: dict[str,
     ],
     ids=str,
 )
-def test_what_is_accepted_of_a_result_and_strictness_are_told_apart(
+def test_accepted_nondeterminism_and_strictness_are_distinguished(
     given: dict[str, Any], strict: str, accept: list[str]
 ) -> None:
     config = parse_config("m", {**AUTOMATIC, **given})
     assert [config.auto, sorted(config.accept)] == [strict, accept]
 
 
-def test_ties_are_decided_by_the_key_where_that_is_asked_for() -> None:
+def test_ties_are_decided_by_the_key_if_the_config_requires_it() -> None:
     assert parse_config("m", AUTOMATIC).ties == ""
     assert parse_config("m", {**AUTOMATIC, "auto": {"ties": None}}).ties == ""
     both = parse_config("m", {**AUTOMATIC, "auto": {"ties": "by_key", "strict": True}})

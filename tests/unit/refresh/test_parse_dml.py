@@ -120,7 +120,7 @@ def test_a_source_is_known_by_its_alias_or_its_name(source: str, alias: str) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_not_understood_is_said(sql: str, words: list[str]) -> None:
+def test_unsupported_sql_is_reported(sql: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_modification(sql)
     assert [word for word in words if word not in str(raised.value)] == []

@@ -94,7 +94,7 @@ def test_a_conflict_with_another_commit_is_tried_again_until_main_moved_or_not()
         publish_with(*[CONFLICT] * ATTEMPTS)
 
 
-def test_without_an_answer_the_table_itself_tells() -> None:
+def test_without_an_answer_the_table_shows_the_result() -> None:
     assert publish_with(UNKNOWN, catalog=Catalog(main=2, branch=2)) == (True, 1)
     with pytest.raises(CommitStateUnknown):
         publish_with(UNKNOWN, catalog=Catalog(main=1, branch=2))
@@ -107,7 +107,7 @@ def test_a_branch_that_is_not_the_one_that_was_made_is_not_published() -> None:
     assert publish_with(catalog=Catalog(branch=None)) == (False, 0)
 
 
-def test_rows_whose_columns_were_made_anew_are_not_published() -> None:
+def test_rows_whose_columns_were_recreated_are_not_published() -> None:
     then = [CatalogColumn("id", "int", field_id=1), CatalogColumn("x", "int", field_id=2)]
     added = (*then, CatalogColumn("y", "int", field_id=3))
     assert publish_with(None, catalog=Catalog(columns=added), columns=then) == (True, 1)

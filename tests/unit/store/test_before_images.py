@@ -47,7 +47,7 @@ WITH, WITHOUT = commit(7, images="true"), commit(8)
     ],
     ids=["those of the commits", "none keeps any", "nobody counted", "trimmed", "merged", "merged apart"],
 )
-def test_nulls_tell(
+def test_nulls_distinguish_the_states(
     commits: list[Snapshot], files: list[tuple[int | tuple[int, int], int | None]], found: int | None
 ) -> None:
     assert count_images(Files(*files), TABLE, commits, 9) == found  # type: ignore[arg-type]

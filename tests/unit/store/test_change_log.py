@@ -69,7 +69,7 @@ def file(rows: int, *bounds: int | None) -> DataFile:
     ],
     ids=["markers", "empty", "one", "two", "mixed", "with markers", "unknown", "twice"],
 )
-def test_the_bounds_of_transactions_tell(files: tuple[DataFile, ...], found: str) -> None:
+def test_the_bounds_of_transactions_decide(files: tuple[DataFile, ...], found: str) -> None:
     assert logged(*files) == found
 
 

@@ -63,7 +63,7 @@ def test_a_file_that_may_hold_rows_of_these_commits_counts(txn: tuple[int, int] 
     assert ranges(table(id="bigint"), *files) == {"id": ("1", "99")}
 
 
-def test_a_file_that_does_not_tell_leaves_nothing_known() -> None:
+def test_a_file_without_bounds_makes_the_result_unknown() -> None:
     files = ({TXN: (7, 7), "id": (10, 20)}, {TXN: (8, 8), "id": None})
     assert ranges(table(id="bigint"), *files) == {}
 

@@ -59,7 +59,7 @@ def ended() -> Process:
     return replace(this_process(), pid=child.pid, started=mark)
 
 
-def test_a_process_is_told_from_one_that_has_ended_and_from_a_later_one_of_its_number() -> None:
+def test_a_process_is_distinguished_from_an_ended_one_and_from_a_later_one_with_its_number() -> None:
     here = this_process()
     assert is_running(here) is True
     assert is_running(replace(here, started="another time")) is False
@@ -74,7 +74,7 @@ def test_a_process_that_ended_and_was_not_waited_for_does_not_run() -> None:
         assert started(child.pid) == ""
 
 
-def test_a_lease_of_this_process_is_held_while_its_build_is_at_work() -> None:
+def test_a_lease_of_this_process_is_held_while_its_build_is_active() -> None:
     mine = base(this_process())
     assert lease.build_at_work(2, mine, None, NOW) is None
     assert lease.was_cut_off(mine, None)
@@ -102,7 +102,7 @@ def test_a_lease_of_another_host_is_over_when_it_was_not_renewed() -> None:
     assert not lease.was_cut_off(base(other), None), "nobody knows"
 
 
-def test_a_finished_build_is_at_work_until_it_must_have_been_shown() -> None:
+def test_a_finished_build_is_active_until_it_must_have_been_published() -> None:
     with lease.held(context(), TABLE, lease.take(context(), 60)):
         found = lease.build_at_work(2, base(this_process()), change(True, NOW - 60_000), NOW)
         assert found is not None
@@ -110,7 +110,7 @@ def test_a_finished_build_is_at_work_until_it_must_have_been_shown() -> None:
         assert lease.build_at_work(2, base(this_process()), change(True, NOW - 60_001), NOW) is None
 
 
-def test_a_table_without_a_lease_or_with_one_that_nobody_understands_is_nobodys() -> None:
+def test_a_table_without_a_valid_lease_has_no_owner() -> None:
     for text in (None, "", "{}", "[1]", '{"holder": 1}'):
         properties = {} if text is None else {lease.PROPERTY_LEASE: text}
         strange = replace(base(this_process()), properties=properties)
@@ -118,7 +118,7 @@ def test_a_table_without_a_lease_or_with_one_that_nobody_understands_is_nobodys(
         assert not lease.was_cut_off(strange, None)
 
 
-def test_a_lease_is_renewed_beside_a_long_statement_and_a_failure_to_do_so_ends_nothing(
+def test_a_lease_is_renewed_during_a_long_statement_and_a_failed_renewal_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran: list[str] = []

@@ -51,7 +51,7 @@ def asked(
     return cache.read(shared.kept(rows, columns, dict.fromkeys(lookup_keys), made, cache.run))
 
 
-def test_who_asks_first_computes_and_who_asks_next_keeps() -> None:
+def test_the_first_request_computes_and_the_second_one_caches() -> None:
     cache, shared = Cache(), SharedRows()
     assert asked(cache, shared, "t", ["a"]) is None
     assert not cache.views
@@ -63,7 +63,7 @@ def test_who_asks_first_computes_and_who_asks_next_keeps() -> None:
     assert asked(cache, shared, "u", ["a"]) == "SELECT a met by "
 
 
-def test_another_column_has_all_kept_anew_under_the_same_name() -> None:
+def test_another_column_recreates_the_cache_under_the_same_name() -> None:
     cache, shared = Cache(), SharedRows()
     for _ in range(2):
         narrow = shared.kept("t", ["a"], {}, made, cache.run)
@@ -74,7 +74,7 @@ def test_another_column_has_all_kept_anew_under_the_same_name() -> None:
     assert len(cache.views) == 1
 
 
-def test_rows_of_other_keys_have_all_kept_anew_once() -> None:
+def test_rows_of_other_keys_recreate_the_cache_once() -> None:
     cache, shared = Cache(), SharedRows()
     for lookup_keys in ((), ("orders",)):
         found = asked(cache, shared, "t", ["a"], lookup_keys)
@@ -85,7 +85,7 @@ def test_rows_of_other_keys_have_all_kept_anew_once() -> None:
     assert cache.views == before
 
 
-def test_who_asks_first_keeps_what_others_will_ask_for() -> None:
+def test_the_first_request_caches_what_others_are_expected_to_request() -> None:
     cache, shared = Cache(), SharedRows()
     looked: list[None] = []
 
@@ -102,12 +102,12 @@ def test_who_asks_first_keeps_what_others_will_ask_for() -> None:
     assert asked(cache, shared, "t", ["c"]) == "SELECT a, b, c met by orders"
 
 
-def test_who_asks_first_keeps_nothing_where_nobody_else_will_ask() -> None:
+def test_the_first_request_caches_nothing_if_no_other_is_expected() -> None:
     cache, shared = Cache(), SharedRows()
     assert shared.kept("t", ["a"], {}, made, cache.run, lambda: None) is None
 
 
-def test_the_oldest_are_forgotten_and_kept_again_when_asked_for() -> None:
+def test_the_oldest_are_dropped_and_cached_again_on_request() -> None:
     cache, shared = Cache(), SharedRows()
     tables = [f"t{number}" for number in range(MAX_RELATIONS + 1)]
     for table in tables:
