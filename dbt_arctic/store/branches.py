@@ -15,7 +15,6 @@ from dbt_arctic.store.leftovers import branch_name, is_abandoned_branch
 
 __all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"]
 
-_GONE = -1
 ATTEMPTS = 5
 """How often a write on a branch is retried after other commits interfered."""
 
@@ -59,7 +58,7 @@ def publish(
         unchanged.
     """
     state = context.catalog.load_table(target.schema, target.identifier)
-    is_as_made = state is not None and _begins_at(state, branch) == since and _has(state, columns)
+    is_as_made = state is not None and _begins_at(state, branch, since) and _has(state, columns)
     if not (is_as_made or context.prints_only):
         return False
     for left in reversed(range(ATTEMPTS)):
@@ -82,8 +81,8 @@ def publish(
     return False
 
 
-def _begins_at(state: TableState, branch: str) -> int | None:
-    """The snapshot of main that a branch starts from.
+def _begins_at(state: TableState, branch: str, since: int | None) -> bool:
+    """Whether a branch exists and starts from this snapshot of main; ``None``: from an empty table.
 
     If a branch is dropped while a statement writes to it, the commit of the statement creates it again from
     the current main. Its rows were computed without the newer commits of main, and a fast-forward would not
@@ -92,8 +91,8 @@ def _begins_at(state: TableState, branch: str) -> int | None:
     main = {one.snapshot_id for one in state.history()}
     at = state.branches.get(branch)
     if at is None:
-        return _GONE
-    return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None)
+        return False
+    return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None) == since
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
@@ -101,7 +100,7 @@ def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
     values.
     """
     numbers = {column.name: column.field_id for column in state.columns}
-    return all(numbers.get(column.name, _GONE) == column.field_id for column in columns)
+    return all(column.name in numbers and numbers[column.name] == column.field_id for column in columns)
 
 
 def _landed(context: Context, target: Name, branch: str) -> bool:

@@ -124,7 +124,8 @@ def carry_over(
         written = ((column.name, column.type) for column in stored)
         if lossy := unstorable(written, table.types.items(), fill=True):
             raise _cannot(retired, table, where, "; ".join(one.describe() for one in lossy))
-        if (txn := _replay(context, retired.table, state, log, late, table, target, retired.target_head)) > 0:
+        txn = _replay(context, retired.table, state, log, late, table, target, retired.target_head)
+        if txn is not None:
             if refuse_computed:
                 _refuse_computed(context, retired, table, where)
             return txn
@@ -255,8 +256,8 @@ def _replay(
     table: KeyedTable,
     target: TableState,
     target_head: int | None,
-) -> int:
-    """Make one attempt at a replay. Returns the new transaction, or -1 if another commit was faster."""
+) -> int | None:
+    """Make one attempt at a replay. Returns the new transaction; ``None`` if another commit was faster."""
     stored = tuple(column for column in state.columns if column.name not in SYSTEM_COLUMNS)
     newer = _newer(target, target_head)
     txn = context.new_txn()
@@ -275,7 +276,7 @@ def _replay(
     )
     with staged(context, table.change, head(target), branch, table):
         context.run("replay", statement, table)
-        return txn if publish(context, table.change, branch, table, head(target), target.columns) else -1
+        return txn if publish(context, table.change, branch, table, head(target), target.columns) else None
 
 
 def _newer(target: TableState, since: int | None) -> LogRange:

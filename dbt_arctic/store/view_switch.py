@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from dbt_arctic.catalog.api import ViewState
 from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTable, StatementError
@@ -39,13 +39,24 @@ value is JSON of the columns.
 _KEEP_ALTERED = 4
 
 
+class PublishedColumns(NamedTuple):
+    """The columns of a generation that a run has published.
+
+    :param columns: names and types.
+    :param required: the columns that are NOT NULL.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    required: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Seen:
     """The state of a view at one read.
 
     :param generation: the generation that it shows; ``None`` if it shows none, or does not record it.
     :param shown: the generations that switches have published, by their number.
-    :param altered: the columns of one generation that were published, by number, and which are NOT NULL.
+    :param altered: the published columns of the generation, by the number of the publication.
     :param columns: names and types.
     :param projected: the run that is changing nested fields, see ``KeyedTable.projected``.
     """
@@ -54,7 +65,7 @@ class Seen:
     shown: Mapping[str, Generation]
     comment: str = ""
     previous: Generation | None = None
-    altered: Mapping[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...]]] = field(default_factory=dict)
+    altered: Mapping[str, PublishedColumns] = field(default_factory=dict)
     columns: tuple[tuple[str, str], ...] = ()
     projected: str = ""
 
@@ -268,7 +279,7 @@ def _seen(view: ViewState | None) -> Seen:
     previous = view.properties.get("arctic.previous")
     before = _generation(*json.loads(previous)) if previous else None
     altered = {
-        name.removeprefix(_ALTERED): (
+        name.removeprefix(_ALTERED): PublishedColumns(
             tuple((column, type_) for column, type_ in json.loads(text)[0]),
             tuple(json.loads(text)[1]),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from sqlglot import exp
 
@@ -179,7 +180,7 @@ def _steps(
         linked = [one for one in left if join_columns & set(one.output)]
         picked = min(
             linked or left,
-            key=lambda one: (_fans_out(one, join_columns, facts), not _is_filtered(one), rows_of(one, facts)),
+            key=lambda one: (_fan_out(one, join_columns, facts), not _is_filtered(one), rows_of(one, facts)),
         )
         left = [one for one in left if one is not picked]
         both = reach | set(picked.output)
@@ -216,16 +217,22 @@ def _joined_rows(
     return UNKNOWN
 
 
-def _fans_out(node: Node, join_columns: frozenset[str] | set[str], facts: Facts) -> int:
-    """How many rows of a relation one row can match by the columns ``join_columns``.
+class _FanOut(IntEnum):
+    """How many rows of a relation one row can match."""
 
-    0: at most one row. 1: the columns are a part of a key, so the matches are few, like the lines of an
-    order. 2: unknown, for example the hundreds of suppliers in a customer's nation.
-    """
+    ONE = 0
+    FEW = 1
+    """The columns are a part of a key, as for the lines of an order."""
+    UNKNOWN = 2
+    """For example, the hundreds of suppliers in a customer's nation."""
+
+
+def _fan_out(node: Node, join_columns: frozenset[str] | set[str], facts: Facts) -> _FanOut:
+    """How many rows of a relation one row can match by these columns."""
     keys = unique_keys(node, facts)
     if any(key <= join_columns for key in keys):
-        return 0
-    return 1 if any(key & join_columns for key in keys) else 2
+        return _FanOut.ONE
+    return _FanOut.FEW if any(key & join_columns for key in keys) else _FanOut.UNKNOWN
 
 
 def _is_filtered(node: Node) -> bool:
@@ -240,7 +247,7 @@ def _is_filtered(node: Node) -> bool:
 
 def matches_few_rows(node: Node, names: Iterable[str], facts: Facts) -> bool:
     """Whether a row matches at most one row of ``node`` by these columns, or few, like an order's lines."""
-    return _fans_out(node, frozenset(names), facts) <= 1
+    return _fan_out(node, frozenset(names), facts) <= _FanOut.FEW
 
 
 def rows_of(node: Node, facts: Facts) -> int:
