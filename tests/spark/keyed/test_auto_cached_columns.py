@@ -86,6 +86,7 @@ def test_another_query_is_seen(asking: Asking) -> None:
     assert asking.asked
 
 
+@pytest.mark.modelled
 def test_another_spark_is_asked(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_columns, "_spark", lambda: "5.0.0")
     assert asking.refresh().startswith("INCREMENTAL")

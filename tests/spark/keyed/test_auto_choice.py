@@ -82,6 +82,7 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
     assert told == [late, late, at_once, late, at_once]
 
 
+@pytest.mark.modelled
 def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monkeypatch: Any) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
@@ -105,6 +106,7 @@ def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monk
     assert [tuple(row) for row in context.query(f"SELECT * FROM {model.sql}")] == [(1, 100)]
 
 
+@pytest.mark.modelled
 def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: Any) -> None:
     """As many tasks as these rows ask for are started after a shuffle."""
     orders, customers = shop.table("orders"), shop.table("customers")
@@ -130,6 +132,7 @@ def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: A
     assert read == {"joined": 20, "alone": 0}
 
 
+@pytest.mark.modelled
 def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     """Of incremental refreshes, and of a model over a small state; a user's own query is as Spark has it."""
     orders = shop.table()
@@ -174,6 +177,7 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     assert refresh()["means"] == ("INCREMENTAL (sums)", 1)
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     "sql",
     first(

@@ -310,6 +310,7 @@ def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -
     assert model.follows() == "INCREMENTAL (sums)"
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     ("condition", "code"),
     [
