@@ -344,25 +344,6 @@ def _numbered(type_: str) -> str:
     return expressions.get(type_, f"try_cast(id AS {type_})")
 
 
-def create_branch(table: Name, branch: str, snapshot_id: int | None) -> str:
-    """The statement that creates a branch at a snapshot; an empty one if the table has no snapshot."""
-    at = "" if snapshot_id is None else f" AS OF VERSION {snapshot_id}"
-    return f"ALTER TABLE {table.sql} CREATE BRANCH {quote(branch)}{at}"
-
-
-def drop_branch(table: Name, branch: str) -> str:
-    """The statement that drops a branch."""
-    return f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quote(branch)}"
-
-
-def fast_forward(table: Name, branch: str) -> str:
-    """The statement for a compare-and-swap: main becomes the branch's head, unless main has moved."""
-    return (
-        f"CALL {quote(table.catalog)}.system.fast_forward("
-        f"table => {table.procedure_argument()}, branch => 'main', to => {literal(branch)})"
-    )
-
-
 def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mapping[str, str]) -> str:
     """The statement for an empty commit on a branch, whose properties repeat those of an expiring commit."""
     listed = quote_all(columns)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dbt_arctic.keyed import create, write
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.maintenance.leftovers import Removal, Retention, find_leftovers
@@ -51,7 +52,7 @@ def _remove(
     """Remove one item and return whether it was removed."""
     table, target = removal.table, removal.target
     if removal.branch:
-        context.run("drop_branch", write.drop_branch(target, removal.branch), table)
+        context.run("drop_branch", drop_branch(target, removal.branch), table)
     elif removal.is_view and target.identifier in inventory.keyed:
         drop_keyed(context, inventory.keyed[target.identifier])
     elif removal.is_view:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.log import (
     PROPERTY_LOG,
     PROPERTY_MERGED,
@@ -34,7 +35,6 @@ from dbt_arctic.keyed.log import (
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
-from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, goes_on
 from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, find_in_the_way, side_columns

@@ -9,11 +9,11 @@ from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erase
+from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
-from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
 from dbt_arctic.maintenance.inventory import take_inventory

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from dbt_arctic.catalog.api import CatalogColumn, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
-from dbt_arctic.keyed import write
+from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
@@ -24,14 +24,14 @@ def staged(
     context: Context, target: Name, snapshot_id: int | None, branch: str, table: KeyedTable | None = None
 ) -> Iterator[None]:
     """Create a branch of ``target`` at a snapshot, and drop it at the end, published or not."""
-    context.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
+    context.run("create_branch", create_branch(target, branch, snapshot_id), table)
     try:
         yield
     finally:
         # The user must see the original failure, or none if the write was published. A later run drops a
         # branch that remains.
         with suppress(ArcticError):
-            context.run("drop_branch", write.drop_branch(target, branch), table)
+            context.run("drop_branch", drop_branch(target, branch), table)
 
 
 def drop_stale_branches(context: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
@@ -40,7 +40,7 @@ def drop_stale_branches(context: Context, target: Name, state: TableState, table
     """
     for branch in state.branches:
         if is_abandoned_branch(branch, context.now_ms()):
-            context.run("drop_branch", write.drop_branch(target, branch), table)
+            context.run("drop_branch", drop_branch(target, branch), table)
 
 
 def publish(
@@ -63,7 +63,7 @@ def publish(
         return False
     for left in reversed(range(ATTEMPTS)):
         try:
-            context.run("fast_forward", write.fast_forward(target, branch), table)
+            context.run("fast_forward", fast_forward(target, branch), table)
         except StatementError as error:
             if "fast-forward" not in str(error):
                 raise

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ArcticError, ConcurrentRun
-from dbt_arctic.keyed.write import create_branch, drop_branch
+from dbt_arctic.keyed.branch import create_branch, drop_branch
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.clean import clean
 from dbt_arctic.maintenance.erase import erase

@@ -37,6 +37,7 @@ from dbt_arctic.keyed import (
     savepoint,
     write,
 )
+from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
 from dbt_arctic.keyed.checks import Check, checked_select
 from dbt_arctic.keyed.layout import Layout, partition_expression, partition_field
 from dbt_arctic.keyed.log import LogRange
@@ -198,9 +199,9 @@ def statements(world: World) -> dict[str, str]:
         "fill_base": write.fill_base(table, batch, properties),
         "fill_tombstones": write.fill_tombstones(table, batch, 7, properties),
         "mark_buckets": write.mark_buckets(table, properties),
-        "create_branch": write.create_branch(other, word[10], 5),
-        "drop_branch": write.drop_branch(other, word[10]),
-        "fast_forward": write.fast_forward(other, word[10]),
+        "create_branch": create_branch(other, word[10], 5),
+        "drop_branch": drop_branch(other, word[10]),
+        "fast_forward": fast_forward(other, word[10]),
         "create_base": create.create_base(table, 1, properties, word[9]),
         "order_base": create.order_base(table),
         "create_change": create.create_change(table, 1),
