@@ -109,7 +109,7 @@ def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn
     found = compare_columns(as_columns(target), as_columns(source))
     added = [change for change in found.added if not change.is_nested]
     removed = {change.label for change in found.removed if not change.is_nested}
-    changed = [*found.widened, *found.incompatible]
+    changed = [*found.widened, *found.incompatible, *found.typed]
     nested = [change for change in (*found.added, *found.removed) if change.is_nested]
     return {
         "schema_changed": bool(found),

@@ -210,6 +210,37 @@ def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int
     return _stored(f"({value}).{quote(there[0])}", there[1], type_, depth)
 
 
+def typed(produced: str, stored: str) -> str:
+    """The type with a type for each part that has none: the one that the column stores there, or string.
+
+    :param stored: the type of the column that the values are for; empty if there is none.
+
+    >>> typed("struct<a:void,b:int>", "struct<b:int,a:date>"), typed("array<void>", "")
+    ('struct<a:date,b:int>', 'array<string>')
+    """
+    return type_text(_typed(parse_type(produced), parse_type(stored) if stored else None))
+
+
+def _typed(produced: DataType, stored: DataType | None) -> DataType:
+    match produced:
+        case Atomic("void"):
+            return stored or Atomic("string")
+        case Array(element):
+            return Array(_typed(element, stored.element if isinstance(stored, Array) else None))
+        case Map(key, value):
+            of_key, of_value = (stored.key, stored.value) if isinstance(stored, Map) else (None, None)
+            return Map(_typed(key, of_key), _typed(value, of_value))
+        case Struct(fields):
+            known = stored if isinstance(stored, Struct) else Struct(())
+            return Struct(tuple((name, _typed(one, _field_type(known, name))) for name, one in fields))
+    return produced
+
+
+def _field_type(struct: Struct, name: str) -> DataType | None:
+    there = struct.field(name)
+    return None if there is None else there[1]
+
+
 def same_shape(produced: str, stored: str) -> bool:
     """Whether fields have the same names in the same order at every depth, so that no value has to be
     reshaped."""

@@ -34,6 +34,8 @@ class ColumnThen:
     nested_today: str = ""
 
 
+_VOID = Atomic("void")
+
 ColumnsAt = Mapping[int, Mapping[str, ColumnThen]]
 """The columns of snapshots by snapshot id. Snapshots that are not listed have the current columns."""
 
@@ -63,6 +65,8 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
     if then is None:
         return f"CAST(NULL AS {column.type})"
     type_ = then.type
+    if type_ == "void":
+        return f"CAST(NULL AS {column.type})"
     if then.nested and then.nested_today and then.nested != then.nested_today:
         # Fields are matched by id: a field that was dropped and added again is a different one.
         value, type_ = as_today(value, then.nested, then.nested_today), then.type_today
@@ -73,17 +77,21 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
         # In another generation the type may be arbitrary; a conversion could lose digits.
         return value
     value = stored_value(value, type_, column.type)
-    return f"CAST({value} AS {column.type})" if found.widened or is_changing else value
+    return f"CAST({value} AS {column.type})" if found.widened or found.typed or is_changing else value
 
 
 def projected(value: str, type_: str) -> str:
     """SQL of a value with the fields and the type of ``type_``, if its stored type has more fields or is
     wider.
 
-    >>> projected("a", "string"), projected("a", "int")
-    ('a', 'CAST(a AS int)')
+    A part without a type is NULL. It is not read, because it may be missing until it gets its type.
+
+    >>> projected("a", "string"), projected("a", "int"), projected("a", "void")
+    ('a', 'CAST(a AS int)', 'NULL')
     """
     parsed = parse_type(type_)
+    if parsed == _VOID:
+        return "NULL"
     if not (_has_fields(parsed) or any(atom.kind in PROMOTED for atom in atoms(parsed))):
         return value
     return f"CAST({_named(value, parsed, 0)} AS {type_})"
@@ -101,6 +109,8 @@ def _has_fields(type_: DataType) -> bool:
 
 
 def _named(value: str, type_: DataType, depth: int) -> str:
+    if type_ == _VOID:
+        return "NULL"
     if not _has_fields(type_):
         return value
     each = f"_arctic_{depth}"

@@ -74,9 +74,13 @@ class SchemaDifference:
 
     @property
     def incompatible(self) -> tuple[FieldChange, ...]:
-        """The type changes that are not possible in place, including fields without a type, see
-        ``FieldChange``."""
-        return self.of("incompatible", "typed")
+        """The type changes that are not possible."""
+        return self.of("incompatible")
+
+    @property
+    def typed(self) -> tuple[FieldChange, ...]:
+        """The columns and fields that get their type, see ``FieldChange``."""
+        return self.of("typed")
 
     def describe(self) -> str:
         """A description for errors and logs."""
@@ -86,7 +90,8 @@ class SchemaDifference:
         if self.removed:
             parts.append("gone: " + ", ".join(change.label for change in self.removed))
         changed = [f"{change.label} is now {change.new}" for change in self.widened]
-        changed += [f"{one.label} was {one.old}, is now {one.new}" for one in self.incompatible]
+        others = self.of("incompatible", "typed")
+        changed += [f"{one.label} was {one.old}, is now {one.new}" for one in others]
         if changed:
             parts.append("; ".join(changed))
         return "; ".join(parts)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
+from dbt_arctic.keyed.assignment import typed
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
@@ -46,18 +47,19 @@ def begin_plain_write(
 def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]) -> str:
     """SQL of a table with the rows of a relation.
 
-    :param stored: the types of the target columns, by name in lower case. A column that only holds NULL has
-        no type that a table could store.
+    :param stored: the types of the target columns, by name in lower case. A column or field that only holds
+        NULL has no type that every table could store.
     """
-    selected = ", ".join(
-        f"CAST(NULL AS {stored.get(column.name.lower(), 'STRING')}) AS {quote(column.name)}"
-        if column.type == "void"
-        else quote(column.name)
-        for column in schema
-    )
-    # Same format as the target tables: an older format has no columns of type void, and no variants.
+
+    def selected(column: ColumnInfo) -> str:
+        name = quote(column.name)
+        type_ = typed(column.type, stored.get(column.name.lower(), "")) if "void" in column.type else ""
+        return f"CAST({name} AS {type_}) AS {name}" if type_ not in ("", column.type) else name
+
+    columns = ", ".join(map(selected, schema))
+    # Same format as the target tables: an older format has no variants.
     properties = "TBLPROPERTIES ('format-version'='3')"
-    return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {selected}\nFROM {batch}"
+    return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {columns}\nFROM {batch}"
 
 
 def execute_plain_write(context: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dbt_arctic.keyed.assignment import unstorable
 from dbt_arctic.keyed.create import add_columns, drop_columns, widen_column
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.schema_difference import FieldChange, SchemaDifference, compare_columns, evolved
+from dbt_arctic.keyed.schema_difference import FieldChange, compare_columns, evolved
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.refresh.batch import (
     FILLING,
@@ -30,18 +30,13 @@ def evolve_plain(
     """Change the columns of a plain table to those of a query, as far as ``on_schema_change`` allows. Returns
     the new columns.
 
-    Regardless of the setting, a field that held only NULL and has no type yet gets its type.
-
     :raises SchemaChanged: a value would be changed when it is stored, or a column is missing. Nothing was
         changed.
     """
     require_no_metadata_columns(model, [column.name for column in produced])
     if on_schema_change == "ignore":
         require_same_columns(model, stored, produced)
-    difference = compare_columns(stored, produced)
-    typed = difference.of("typed")
-    rest = SchemaDifference(tuple(one for one in difference.changes if one.kind != "typed"))
-    changes = [*typed, *changes_to_make(model, on_schema_change, rest)]
+    changes = changes_to_make(model, on_schema_change, compare_columns(stored, produced))
     return _altered(context, name, model, changes, stored, produced, fill=on_schema_change in FILLING)
 
 

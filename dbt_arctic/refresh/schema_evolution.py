@@ -10,7 +10,7 @@ from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.nested import field_ids
-from dbt_arctic.keyed.schema_difference import FieldChange, compare_columns, evolved
+from dbt_arctic.keyed.schema_difference import FieldChange, Path, compare_columns, evolved
 from dbt_arctic.keyed.table import Column, KeyedTable
 from dbt_arctic.refresh.batch import require_same_columns, require_storable
 from dbt_arctic.refresh.config import KeyedConfig
@@ -44,7 +44,6 @@ def evolve(
     difference = compare_columns(table.columns, produced)
     if mode == "ignore":
         require_same_columns(config.model, table.columns, produced)
-        return table
     if mode == "fail":
         refuse_difference(config.model, difference)
     changes = changes_to_make(config.model, mode, difference)
@@ -75,12 +74,15 @@ def _change(
     target: KeyedTable,
     changes: Sequence[FieldChange],
 ) -> KeyedTable:
-    if any(change.is_nested or change.kind == "widened" for change in changes):
+    if any(change.is_nested or change.kind in ("widened", "typed") for change in changes):
         table = _project(context, config, table)
     sides = Sides(context, config.model, table)
     added = [(change.path, change.new) for change in changes if change.kind == "added"]
+    typed = [(change.path, change.new) for change in changes if change.kind == "typed"]
     widened = [change for change in changes if change.kind == "widened"]
     for side in (table.base, table.change):
+        if typed:
+            sides.retype(side, typed)
         if added:
             sides.add(side, added)
         for change in widened:
@@ -109,7 +111,7 @@ def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> Keye
     """Complete an interrupted change of nested fields or types.
 
     Fields that the view does not show are dropped, because they may hold values that were to be deleted. A
-    widened type is kept, since types cannot be narrowed.
+    widened type is kept, since types cannot be narrowed. A column that was getting its type has none again.
     """
     if not table.projected:
         return table
@@ -119,6 +121,8 @@ def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> Keye
     for side in (table.base, table.change):
         columns = evolved(columns, compare_columns(columns, sides.columns(side)).widened)
     for side in (table.base, table.change):
+        if untyped := _untyped(sides.columns(side), columns):
+            sides.retype(side, untyped)
         for change in compare_columns(sides.columns(side), columns).widened:
             sides.widen(side, change.path, change.new)
         extra = [
@@ -129,6 +133,13 @@ def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> Keye
     found = replace(table, columns=columns, projected="")
     show_again(context, found, before=table, where=config.model)
     return found
+
+
+def _untyped(side: Sequence[Column], columns: Sequence[Column]) -> list[tuple[Path, str]]:
+    """The columns and fields that have no type in the table, but have one in a side table or are missing."""
+    lacking = [change for change in compare_columns(side, columns).added if change.new == "void"]
+    getting = compare_columns(columns, side).typed
+    return [(change.path, "void") for change in (*lacking, *getting)]
 
 
 def _mend(context: Context, config: KeyedConfig, table: KeyedTable) -> bool:
@@ -223,6 +234,14 @@ def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, changes: Sequ
         *table.layout.sort_by,
         *(partition_column(text) for text in table.layout.partition_by),
     }
+    typed = [one for one in changes if one.kind == "typed" and one.path[0] in used]
+    if typed:
+        raise SchemaChanged(
+            f"{typed[0].label} had only NULL, and is now {typed[0].new}",
+            where=config.model,
+            why="the table is keyed, partitioned or sorted by it",
+            fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+        )
     needed = [one.label for one in changes if one.kind == "removed" and ".".join(one.path) in used]
     if needed:
         raise SchemaChanged(

@@ -11,10 +11,10 @@ from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.schema_difference import FieldChange, Kind, SchemaDifference
 
 _MADE: Mapping[str, tuple[Kind, ...]] = {
-    "ignore": (),
+    "ignore": ("typed",),
     "fail": (),
-    "append_new_columns": ("added",),
-    "sync_all_columns": ("added", "widened", "removed"),
+    "append_new_columns": ("typed", "added"),
+    "sync_all_columns": ("typed", "added", "widened", "removed"),
 }
 
 
@@ -22,6 +22,8 @@ def changes_to_make(
     model: str, on_schema_change: str, difference: SchemaDifference
 ) -> tuple[FieldChange, ...]:
     """The part of a difference that is applied to the table. The rest remains.
+
+    A field that held only NULL and has no type yet gets its type, unless every difference is refused.
 
     :raises SchemaChanged: with ``sync_all_columns``, a type change that Iceberg does not support in place.
     """

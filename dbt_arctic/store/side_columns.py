@@ -49,6 +49,21 @@ class Sides:
             before = self._state(side)
         self._alter(side, "add_columns", create.add_columns(side, added), before)
 
+    def retype(self, side: Name, changed: Sequence[tuple[Path, str]]) -> None:
+        """Give columns and fields of a side table that hold only NULL another type.
+
+        Iceberg cannot change the type of a column without one, so they are dropped and added again.
+
+        :param changed: paths with their new types.
+        :raises ConcurrentRun: another run with the same change of columns was faster.
+        """
+        there = to_columns(self._state(side))
+        differing = [(path, type_) for path, type_ in changed if field_type(there, path) != type_]
+        if present := [path for path, _ in differing if field_type(there, path) is not None]:
+            self.drop(side, present)
+        if differing:
+            self._alter(side, "add_columns", create.add_columns(side, differing), self._state(side))
+
     def widen(self, side: Name, path: Path, type_: str) -> None:
         """Give a column or field of a side table a wider type.
 
@@ -87,11 +102,12 @@ class Sides:
 
 def takes_rows(side: Sequence[CatalogColumn], table: KeyedTable) -> bool:
     """Whether a row in the table's current layout can be written to a side table with these columns. That is
-    not possible while nested fields are added or dropped.
+    not possible while nested fields are added or dropped, or a column is dropped to get its type.
     """
     there = {column.name: column.type for column in side}
     return all(
-        same_shape(column.type, there[column.name]) for column in table.columns if column.name in there
+        same_shape(column.type, there[column.name]) if column.name in there else column.type != "void"
+        for column in table.columns
     )
 
 

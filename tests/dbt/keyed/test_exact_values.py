@@ -84,20 +84,57 @@ def test_a_value_that_a_plain_column_would_change_fails_the_model_and_changes_no
     assert {name: places.rows(name) for name in before} == before
 
 
-def test_a_plain_column_of_nothing_but_null_gets_the_type_of_its_first_value(places: Shop) -> None:
-    for name in ("appended", "replaced"):
-        places.model(name, PLACES[name] + "\nselect 1L as id, null as n, parse_json('[1]') as v")
-    places.dbt("run")
-    places.dbt("run")
-    places.model("appended", PLACES["appended"] + "\nselect 'x' as id, 'text' as n, parse_json('[1]') as v")
+UNTYPED = {
+    **{name: PLACES[name] for name in ("appended", "replaced", "keyed")},
+    "partial": "{{ config(materialized='incremental', unique_key='id', buckets=1, "
+    "merge_update_columns=['n', 's'], on_schema_change='sync_all_columns') }}",
+    "strict": "{{ config(materialized='incremental', unique_key='id', buckets=1, on_schema_change='fail') }}",
+    "sorted": "{{ config(materialized='incremental', unique_key='id', buckets=1, sort_by='n') }}",
+}
+VARIANT = "parse_json('[1]') as v"
+
+
+def test_a_column_of_nothing_but_null_gets_the_type_of_its_first_value(places: Shop) -> None:
+    for name, config in UNTYPED.items():
+        places.model(
+            name, f"{config}\nselect 1L as id, null as n, named_struct('a', 1, 'b', null) as s, {VARIANT}"
+        )
+    # What no table can store is refused, with the name and what to do.
+    for name in ("lost", "lost_keyed"):
+        config = PLACES["keyed"] if name == "lost_keyed" else PLACES["appended"]
+        places.model(name, f"{config}\nselect 1L as id, named_struct('only', null) as nothing")
+    places.model("lost_map", f"{PLACES['appended']}\nselect 1L as id, map() as m")
+    places.dbt("run", "--select", *UNTYPED)
+    told = places.refusals("run", "--select", "lost", "lost_keyed", "lost_map")
+    for name in ("lost", "lost_keyed"):
+        assert "cannot store nothing, because no field of this struct has a type" in told[name]
+        assert "named_struct('a', cast(null as string))" in told[name]
+    assert "cast(map() as map<string, string>)" in told["lost_map"]
+    places.dbt("run", "--select", *UNTYPED)
+    places.model("appended", f"{UNTYPED['appended']}\nselect 'x' as id, 'text' as n, null as s, {VARIANT}")
     assert "AR-305" in places.fail("run", "--select", "appended")
-    for name in ("appended", "replaced"):
-        places.model(name, PLACES[name] + "\nselect 2L as id, 1.5BD as n, parse_json('[1]') as v")
-    places.dbt("run")
-    # Of a refused batch the column has nothing, not even its type.
-    assert places.sql("SELECT DISTINCT typeof(n) FROM {s}.appended") == [("decimal(2,1)",)]
-    assert places.rows("appended", "id, CAST(n AS STRING)") == [(1, None), (1, None), (2, "1.5")]
-    assert places.rows("replaced", "id, CAST(n AS STRING)") == [(1, None), (2, "1.5")]
+    for name, config in UNTYPED.items():
+        places.model(
+            name, f"{config}\nselect 2L as id, 1.5BD as n, named_struct('b', 'x', 'a', 2) as s, {VARIANT}"
+        )
+    told = places.refusals("run", "--select", "strict", "sorted")
+    assert "n was void, is now decimal(2,1)" in told["strict"]
+    assert "n had only NULL, and is now decimal(2,1)" in told["sorted"]
+    assert "--full-refresh --select sorted" in told["sorted"]
+    typed = [name for name in UNTYPED if name not in told]
+    places.dbt("run", "--select", *typed)
+    for name in typed:
+        # Of a refused batch the column has nothing, not even its type.
+        assert places.sql(f"SELECT DISTINCT typeof(n), typeof(s.b) FROM {{s}}.{name}") == [
+            ("decimal(2,1)", "string")
+        ], name
+        first = [(1, None, 1, None)] * (2 if name == "appended" else 1)
+        assert places.rows(name, "id, CAST(n AS STRING), s.a, s.b") == [*first, (2, "1.5", 2, "x")], name
+    for name, config in UNTYPED.items():
+        places.model(name, f"{config}\nselect 2L as id, null as n, null as s, {VARIANT}")
+    places.dbt("run", "--select", *typed)
+    assert places.rows("keyed", "id, n, s.a") == places.rows("partial", "id, n, s.a")
+    assert places.rows("keyed", "id, n, s.a") == [(1, None, 1), (2, None, None)]
 
 
 @pytest.mark.parametrize("strategy", ["upsert", "merge"])

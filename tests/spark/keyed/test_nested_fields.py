@@ -107,6 +107,40 @@ def test_a_change_that_is_cut_off_anywhere_is_done_by_the_next_run(
     ]  # fmt: skip
 
 
+def test_columns_without_a_type_get_theirs_wherever_the_run_is_cut_off(shop: Any, troubled: Any) -> None:
+    untyped = {"id": "bigint", "n": "void", "s": "struct<a:int,b:void>"}
+    typed = {**untyped, "n": "string", "s": "struct<a:int,b:date>"}
+
+    def row(number: int, n: str | None) -> Row:
+        return {"id": number, "n": n, "s": {"a": number, "b": None}}
+
+    def without_types(number: int) -> str:
+        return f"SELECT {number}L AS id, NULL AS n, named_struct('a', {number}, 'b', NULL) AS s"
+
+    for at, attempt in troubled("die", "lose_the_answer"):
+        table = shop.table(f"untyped{at}", untyped, buckets=1)
+        table.build_sql(without_types(1))
+        table.upsert_sql(without_types(2))
+        version, before = table.version, [row(1, None), row(2, None)]
+        now = table.with_types(typed)
+        attempt(lambda session, now=now: now.on(session).upsert([row(3, "x")]))
+        assert [one for one in table.rows() if one["id"] != 3] == before
+        if table.table.projected:
+            (finding,) = findings(table)
+            assert "is not complete" in finding.what
+        now.upsert([row(3, "x")])
+        assert now.rows() == [*before, row(3, "x")]
+        assert now.table.types == typed
+        assert view_is_plain(table)
+        assert findings(table) == []
+        known = columns_of(shop.main.catalog, table.table, version)
+        older = merge_on_read(table.table, version, known)
+        assert now._sorted(shop.main.read(older, list(typed))) == before
+        assert dict(shop.main.context.query_schema(older)) == typed
+        now.compact()
+        assert now.base_rows() == [*before, row(3, "x")]
+
+
 def test_older_versions_are_read_with_the_fields_of_today(shop: Any, boxes: Any) -> None:
     """By Iceberg's numbers: a field that was dropped and added again is another one, which they lack."""
     table = boxes()
