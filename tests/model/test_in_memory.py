@@ -9,7 +9,7 @@ from tests.extent import extent
 from tests.model.random_stories import tell
 from tests.model.world import MemoryWorld
 
-STORIES = extent(40, 100)
+STORIES = extent(25, 100)
 STEPS = 30
 
 

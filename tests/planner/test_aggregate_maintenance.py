@@ -20,7 +20,7 @@ from tests.planner.random_tables import SCHEMAS
 from tests.planner.summed import OPERATORS
 from tests.planner.tally import Tally, tally
 
-CASES = extent(100, 400)
+CASES = extent(60, 400)
 
 
 @pytest.fixture(scope="module")

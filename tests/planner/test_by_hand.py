@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from tests.extent import first
+from tests.extent import extent, first
 from tests.planner.oracle import Database, judge
 from tests.planner.random_queries import Case
 
+CHANGES = extent(20, 40)
 FIRST = "(SELECT t1.*, row_number() OVER (PARTITION BY t1.x ORDER BY t1.id) AS rn FROM a AS t1) AS q"
 
 QUERIES = {
@@ -129,7 +130,7 @@ def test_a_query_with_random_changes(name: str, database: Database) -> None:
     sql, key = QUERIES[name]
     columns = tuple(f"o{place}" for place in range(1, 4) if f" AS o{place}" in sql)
     told: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(CHANGES):
         verdict = judge(database, Case(seed, sql, columns, tuple(key.split()), frozenset()))
         assert verdict.outcome in ("incremental", "full"), f"seed {seed}: {verdict.why}"
         told[verdict.outcome] += 1

@@ -45,7 +45,7 @@ SCHEMAS = {
 KEYS = {"o": ("id",), "l": ("oid", "ln"), "p": ("pid",)}
 ROWS = {"o": 1000, "l": 4000, "p": 500}
 LINKS = ("id", "oid", "pid", "ref", "prev", "cust")
-SEEDS = extent(24, 40)
+SEEDS = extent(14, 40)
 
 
 @dataclass(frozen=True)

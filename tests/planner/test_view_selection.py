@@ -22,7 +22,7 @@ from tests.planner.oracle import Database
 from tests.planner.random_queries import Case
 from tests.planner.tally import tally
 
-CASES = extent(60, 250)
+CASES = extent(40, 250)
 SCHEMAS = {
     "s": (("id", "bigint"), ("item", "bigint"), ("shop", "bigint"), ("day", "bigint"), ("x", "decimal(9,2)")),
     "w": (("id", "bigint"), ("item", "bigint"), ("site", "bigint"), ("day", "bigint"), ("x", "decimal(9,2)")),

@@ -22,7 +22,7 @@ def _translated(spark_sql: str) -> str:
     """The statement for DuckDB. Hypothesis runs a statement on many tables, and translates it once."""
     text = _PINNED.sub(r"`\1@\2`", spark_sql)
     (translated,) = sqlglot.transpile(text, read="spark", write="duckdb")
-    # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
+    # Spark's raise_error has any type; DuckDB's error() needs a type.
     return re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
 
 
