@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from dbt.cli.main import dbtRunner
 
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.settings import SparkSettings
-from dbt_arctic.engine.warehouse import prepare_warehouse
+from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouse
 from tests.dbt.keyed.conftest import Shop
 
 
@@ -127,6 +129,14 @@ def test_sessions_that_use_a_new_catalog_at_once_find_its_tables(tmp_path: Path)
         for _ in pool.map(lambda _: prepare_warehouse(settings), range(16)):
             pass
     assert EmbeddedCatalog("lake", tmp_path / "lake").list_schemas() == []
+    file = catalog_file(settings)
+    assert file is not None
+    with closing(sqlite3.connect(file)) as connection:
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(iceberg_tables)")}
+        others = list(connection.execute("PRAGMA table_info(iceberg_namespace_properties)"))
+    # Iceberg creates or extends nothing at the first use, where two sessions would do it at once.
+    assert "iceberg_type" in columns
+    assert others
 
 
 ENDED = "select id, name, at from {{ source('raw', 'raw_rows') }} -- all; of it\n;\n-- the end;"
