@@ -30,7 +30,7 @@ from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.operations import TABLE as OPERATIONS
+from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
 

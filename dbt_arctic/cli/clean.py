@@ -17,7 +17,7 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress
-from dbt_arctic.maintenance.clean import clean as remove
+from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Kept, Removal, Retention, find_leftovers
 from dbt_arctic.maintenance.orphans import DAY_MS, Orphans, Shared, find_orphans, remove_orphans
@@ -88,7 +88,9 @@ def clean(
                 bar.echo(f"{'removed' if done else 'kept   '}  {removal.what}", err=as_json)
                 bar.advance()
 
-            count = remove(operator.context, target.credentials.database, found.removals, retention, report)
+            count = remove_leftovers(
+                operator.context, target.credentials.database, found.removals, retention, report
+            )
             for one in found.orphans:
                 bar.now(one.table.dotted, counted(len(one.files), "file"))
                 remove_orphans(operator.context, one, files_older_than)

@@ -18,10 +18,9 @@ from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.operations import TABLE as OPERATIONS
+from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.claims import find_claims
-from dbt_arctic.maintenance.expire import expire as let_go
-from dbt_arctic.maintenance.expire import plan_expiry
+from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
 
@@ -93,7 +92,7 @@ def expire(
                 if not plan.going:
                     continue
                 bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.going, "snapshot"))
-                done = let_go(operator.context, plan.name, claims, before_ms, released)
+                done = expire_versions(operator.context, plan.name, claims, before_ms, released)
                 gone += 0 if done is None else done.snapshots
                 bar.advance(plan.going)
     click.echo(f"{counted(gone, 'snapshot')} expired.", err=as_json)

@@ -20,7 +20,7 @@ from dbt_arctic.cli.options import (
 from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
 from dbt_arctic.cli.status import as_dict
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.operations import TABLE as OPERATIONS
+from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.expire_plan import shown_hold
 from dbt_arctic.maintenance.report import Report, collect_report
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.operations import COLUMNS, TABLE, Record
+from dbt_arctic.keyed.operations import COLUMNS, OPERATIONS, Record
 
 
 def read_operations(catalog: CatalogReader, schema: Name, table: str = "") -> list[Record]:
@@ -17,7 +17,7 @@ def read_operations(catalog: CatalogReader, schema: Name, table: str = "") -> li
         none.
     :param table: a dotted name; empty for all.
     """
-    name = schema.sibling(TABLE)
+    name = schema.sibling(OPERATIONS)
     if catalog.load_table(name.schema, name.identifier) is None:
         return []
     rows = catalog.read_rows(name.schema, name.identifier, list(COLUMNS))

@@ -159,7 +159,7 @@ def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
     tried = [one for one in done if one.was_tried]
     if not tried:
         return
-    name = schema.sibling(sql.TABLE)
+    name = schema.sibling(sql.OPERATIONS)
     if context.catalog.load_table(name.schema, name.identifier) is None:
         context.run("create_operations", sql.create_table(name))
     context.run("record_operations", sql.insert(name, [_record(context, one) for one in tried]))

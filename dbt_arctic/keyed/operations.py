@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 
-TABLE = "arctic_operations"
+OPERATIONS = "arctic_operations"
 """The name of the table, in the schema of the target."""
 
 COLUMNS = {

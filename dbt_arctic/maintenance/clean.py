@@ -14,7 +14,7 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.view_switch import forget_previous
 
 
-def clean(
+def remove_leftovers(
     context: Context,
     catalog_name: str,
     removals: Sequence[Removal],

@@ -67,7 +67,7 @@ def find_holds(context: Context, name: Name, claims: Claims, before_ms: int) -> 
     return () if state is None else plan_plain(name, state, claims, before_ms).holds
 
 
-def expire(
+def expire_versions(
     context: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> Expired | None:
     """Expire the snapshots that neither the policy nor a consumer needs.

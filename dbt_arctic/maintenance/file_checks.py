@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dbt_arctic.catalog.api import StoredFile
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.finding import Finding, rebuild_command
 
 SizeOf = Callable[[str], int | None]
 """The size of a file in bytes; ``None`` if it does not exist, -1 if that cannot be determined."""
@@ -34,5 +34,5 @@ def check_files(
                 f"{len(paths)} of the {len(files)} files of {side} {what}",
                 ", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else ""),
                 "they were deleted or overwritten outside of Iceberg, or the disk is damaged",
-                f"restore them from a backup; otherwise {rebuild(table.name)}",
+                f"restore them from a backup; otherwise {rebuild_command(table.name)}",
             )

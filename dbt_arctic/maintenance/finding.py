@@ -28,16 +28,16 @@ def from_error(kind: str, table: Name, error: ArcticError, fix: str = "") -> Fin
     return Finding(kind, table.dotted, error.what, error.where or table.dotted, error.why, fix or error.fix)
 
 
-def rebuild(table: Name) -> str:
+def rebuild_command(table: Name) -> str:
     """The command that rebuilds a table."""
     return f"dbt run --full-refresh --select {table.identifier}"
 
 
-def restore(table: Name) -> str:
+def restore_command(table: Name) -> str:
     """The command that restores a table."""
     return f"dbt-arctic restore {table.schema}.{table.identifier}"
 
 
-def clean(table: Name) -> str:
+def clean_command(table: Name) -> str:
     """The command that removes leftovers."""
     return f"dbt-arctic clean --schema {table.schema}"

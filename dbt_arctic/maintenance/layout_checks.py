@@ -8,7 +8,7 @@ from dbt_arctic.catalog.api import TableState
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.finding import Finding, rebuild_command
 from dbt_arctic.store.state import laid_out
 
 _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
@@ -38,7 +38,7 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
                 f"{_listed(table.layout.fields)}",
                 side.dotted,
                 "its partition spec was changed manually; reads are correct, but joins shuffle",
-                rebuild(table.name),
+                rebuild_command(table.name),
             )
     order = base.sort_order
     if order is not None and order != table.layout.sort_by and not any("(" in column for column in order):

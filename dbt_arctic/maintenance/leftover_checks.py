@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import side_generation, side_root
-from dbt_arctic.maintenance.finding import Finding, clean, from_error, restore
+from dbt_arctic.maintenance.finding import Finding, clean_command, from_error, restore_command
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.leftovers import Kept, Kind, Removal, Retention, find_leftovers
 from dbt_arctic.store.leftovers import aside_of
@@ -44,7 +44,7 @@ def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
     there = roots(inventory)
     for name, error in sorted(inventory.damaged_views.items()):
         view = inventory.name(name)
-        repair = f"{restore(view)}, which needs no backup; or: {error.fix}" if name in there else ""
+        repair = f"{restore_command(view)}, which needs no backup; or: {error.fix}" if name in there else ""
         yield from_error("metadata", view, error, repair)
     known_sides = {
         side.identifier for table in inventory.keyed.values() for side in (table.base, table.change)
@@ -55,7 +55,7 @@ def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
     for name, strange in sorted(inventory.strange.items()):
         view = inventory.name(name)
         newer = strange.code == "AR-402"
-        fix = restore(view) if name in there and not newer else ""
+        fix = restore_command(view) if name in there and not newer else ""
         yield from_error("newer-protocol" if newer else "view-properties", view, strange, fix)
 
 
@@ -67,7 +67,7 @@ def _removable(removal: Removal) -> Finding:
         f"{removal.what} {_WORDS[removal.kind]}",
         removal.target.dotted,
         removal.why,
-        clean(removal.target),
+        clean_command(removal.target),
     )
 
 
@@ -89,8 +89,8 @@ def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
             name.dotted,
             "the view was dropped or replaced manually; or a run was interrupted: a first build, or one that "
             "changed the model's materialization",
-            f"{restore(name)} restores generation {newest}; dbt run --select {root} builds a new one; "
-            f"{clean(name)} --dropped removes it",
+            f"{restore_command(name)} restores generation {newest}; dbt run --select {root} builds a new "
+            f"one; {clean_command(name)} --dropped removes it",
         )
 
 

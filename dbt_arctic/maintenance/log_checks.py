@@ -11,7 +11,7 @@ from dbt_arctic.keyed import erase
 from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
-from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.finding import Finding, rebuild_command
 from dbt_arctic.maintenance.layout_checks import compact_full
 from dbt_arctic.maintenance.timeline import added
 from dbt_arctic.store.state import laid_out
@@ -40,7 +40,7 @@ def check_log(
             table.change.dotted,
             "rows of the change table were deleted manually before compaction had merged them, or the base "
             "table was rolled back manually",
-            rebuild(table.name),
+            rebuild_command(table.name),
         )
     if changes and changes[-1].parent_id is None:
         logged = {int(c.summary[PROPERTY_TXN]) for c in changes if PROPERTY_TXN in c.summary}
@@ -53,7 +53,7 @@ def check_log(
                 f"{_list(unknown)}",
                 table.base.dotted,
                 "the change table was rolled back manually",
-                rebuild(table.name),
+                rebuild_command(table.name),
             )
 
 
@@ -82,7 +82,7 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
                 "rows were written or deleted manually or by another program; these changes are not in "
                 "the change log, so models that pull from this table do not see them",
                 f"dbt-arctic rollback {table.name.schema}.{table.name.identifier} VERSION, with the version "
-                f"before it from dbt-arctic history; or {rebuild(table.name)}",
+                f"before it from dbt-arctic history; or {rebuild_command(table.name)}",
             )
 
 
@@ -116,7 +116,9 @@ def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFil
             "they were deleted manually, or by a late statement of an interrupted compaction; "
             "reads are correct, but joins of merged rows shuffle both sides",
             # Compaction detects this from the log, unless the log's commits have expired.
-            compact_full(table) if may_be_lost(laid_out(table, change), change) else rebuild(table.name),
+            compact_full(table)
+            if may_be_lost(laid_out(table, change), change)
+            else rebuild_command(table.name),
         )
 
 

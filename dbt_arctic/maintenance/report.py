@@ -17,8 +17,7 @@ from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.series import LagPoint, Point, lag_series, table_series
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.operations import TABLE as OPERATIONS
-from dbt_arctic.keyed.operations import Record
+from dbt_arctic.keyed.operations import OPERATIONS, Record
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import find_holds
 from dbt_arctic.maintenance.expire_plan import Hold

@@ -16,8 +16,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.create import PROPERTY_DROPPED_BY
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
-from dbt_arctic.maintenance.finding import rebuild
-from dbt_arctic.maintenance.finding import restore as command
+from dbt_arctic.maintenance.finding import rebuild_command, restore_command
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
@@ -107,8 +106,8 @@ def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
                 f"generation {table.generation.number} of {table.name} is being removed",
                 where=side.dotted,
                 why="dbt-arctic clean has started to drop it",
-                fix=f"if no clean is running: {create.withdraw_drop(side)}; then {command(table.name)} "
-                f"--generation {table.generation.number}",
+                fix=f"if no clean is running: {create.withdraw_drop(side)}; then "
+                f"{restore_command(table.name)} --generation {table.generation.number}",
             )
 
 
@@ -180,7 +179,7 @@ def _generation(
         f"no generation of {name} can be restored",
         where=name.dotted,
         why=failures[0].why if failures else f"there are no side tables of a completed build of {root}",
-        fix=f"build it: {rebuild(name)}",
+        fix=f"build it: {rebuild_command(name)}",
     )
 
 
@@ -213,6 +212,6 @@ def _make_way(context: Context, name: Name) -> None:
                 error.what,
                 where=error.where,
                 why=error.why,
-                fix=f"move that file away (mv {error.where} ...), then run {command(name)} again",
+                fix=f"move that file away (mv {error.where} ...), then run {restore_command(name)} again",
             ) from error
         context.run("drop_view", create.drop_view(name), None)

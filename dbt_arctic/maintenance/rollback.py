@@ -24,7 +24,7 @@ from dbt_arctic.keyed.rollback import insert_difference
 from dbt_arctic.keyed.savepoint import consumed_at
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, Version, encode_consumed
-from dbt_arctic.maintenance.finding import rebuild
+from dbt_arctic.maintenance.finding import rebuild_command
 from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.log_checks import check_commits
 from dbt_arctic.maintenance.rollback_build import build_version
@@ -167,6 +167,6 @@ def _consumed(
             f"the upstream versions of version {to} of {table.name} are no longer recorded",
             where=table.name.dotted,
             why="the commits that recorded them have expired",
-            fix=f"choose a later version, or {rebuild(table.name)}",
+            fix=f"choose a later version, or {rebuild_command(table.name)}",
         )
     return versions_to_carry(history)

@@ -10,7 +10,7 @@ from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.finding import Finding, rebuild_command
 
 
 def check_statement(table: KeyedTable, version: Version, known: ColumnsAt) -> str:
@@ -66,5 +66,5 @@ def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Fin
                 f"{count} {what}, for instance {example}",
                 side.dotted,
                 "rows were written manually or by another program; dbt-arctic checks each batch",
-                rebuild(table.name),
+                rebuild_command(table.name),
             )

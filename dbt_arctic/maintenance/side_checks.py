@@ -9,7 +9,7 @@ from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_ID, PROPERTY_OF, KeyedTable, side_name
-from dbt_arctic.maintenance.finding import Finding, from_error, rebuild, restore
+from dbt_arctic.maintenance.finding import Finding, from_error, rebuild_command, restore_command
 
 _TAKEN = "it was dropped and created again manually"
 
@@ -36,7 +36,7 @@ def _check_side(
             f"{side} does not exist",
             side.dotted,
             "it was dropped or renamed manually",
-            f"rename it back if it was renamed; otherwise {rebuild(table.name)}",
+            f"rename it back if it was renamed; otherwise {rebuild_command(table.name)}",
         )
     elif state.properties.get(PROPERTY_ID) != expected_id:
         yield Finding(
@@ -45,7 +45,7 @@ def _check_side(
             f"{side} is not the table with which {table.name} was built",
             side.dotted,
             _TAKEN if PROPERTY_ID not in state.properties else "another table took its name",
-            rebuild(table.name),
+            rebuild_command(table.name),
         )
     elif state.properties.get(PROPERTY_OF) != table.made_as.dotted:
         yield Finding(
@@ -64,7 +64,7 @@ def _check_side(
             f"{side} has lost its snapshots",
             side.dotted,
             "it was replaced or emptied manually",
-            rebuild(table.name),
+            rebuild_command(table.name),
         )
 
 
@@ -95,7 +95,7 @@ def check_previous(table: KeyedTable, tables: Mapping[str, TableState]) -> Itera
                 side.dotted,
                 "it was dropped manually; the full refresh cannot be undone, and a model that last read the "
                 "previous generation must be rebuilt",
-                f"{restore(table.name)}, which removes it from the view's properties",
+                f"{restore_command(table.name)}, which removes it from the view's properties",
             )
             return
 

@@ -19,7 +19,7 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import operations as sql
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.claims import find_claims
-from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 3600 * 1000
@@ -68,7 +68,7 @@ def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) 
     :returns: whether it was due.
     :raises ArcticError: another process was faster, or the catalog is unreachable. The table is unchanged.
     """
-    name = schema.sibling(sql.TABLE)
+    name = schema.sibling(sql.OPERATIONS)
     state = context.catalog.load_table(name.schema, name.identifier)
     if state is None or newest(state) is None:
         return False
@@ -78,5 +78,5 @@ def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) 
     context.run("forget_operations", sql.forget_before(name, context.now_ms() - history_s * 1000))
     merge_small_files(context, name)
     claims = find_claims(context.catalog, name.catalog)
-    expire(context, name, claims, context.now_ms() - VERSIONS_MS)
+    expire_versions(context, name, claims, context.now_ms() - VERSIONS_MS)
     return True

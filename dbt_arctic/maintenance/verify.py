@@ -9,7 +9,7 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
 from dbt_arctic.keyed.table import TXN, KeyedTable
 from dbt_arctic.maintenance.file_checks import SizeOf, check_files
-from dbt_arctic.maintenance.finding import Finding, from_error, rebuild
+from dbt_arctic.maintenance.finding import Finding, from_error, rebuild_command
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
@@ -114,7 +114,7 @@ def _files(
     try:
         files = catalog.stored_files(state.schema, state.name, head(state))
     except CatalogUnavailable as error:
-        fix = f"{error.fix} Without a backup: {rebuild(table.name)}"
+        fix = f"{error.fix} Without a backup: {rebuild_command(table.name)}"
         yield from_error("metadata", table.name, error, fix)
         return
     yield from check_files(table, table.name.sibling(state.name), files, size_of)

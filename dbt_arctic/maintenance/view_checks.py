@@ -9,7 +9,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import SYSTEM_COLUMNS, KeyedTable
-from dbt_arctic.maintenance.finding import Finding, rebuild, restore
+from dbt_arctic.maintenance.finding import Finding, rebuild_command, restore_command
 
 _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
@@ -24,7 +24,7 @@ def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
             f"the query of the view {table.name} is not the one that dbt-arctic writes",
             table.name.dotted,
             "it was replaced manually, or another version of dbt-arctic wrote it",
-            restore(table.name),
+            restore_command(table.name),
         )
 
 
@@ -56,7 +56,7 @@ def check_columns(table: KeyedTable, base: TableState, change: TableState) -> It
             f"{table.change} does not have the columns {missing}",
             table.change.dotted,
             "it was altered by hand",
-            rebuild(table.name),
+            rebuild_command(table.name),
         )
     required = [column.name for column in stored if not column.nullable]
     if required:
@@ -95,7 +95,7 @@ def _compare(table: KeyedTable, side: Name, columns: tuple[CatalogColumn, ...]) 
             f"{side} {'; '.join(parts)}",
             side.dotted,
             "a column was dropped, renamed or changed manually",
-            rebuild(table.name),
+            rebuild_command(table.name),
         )
     if extra:
         yield Finding(

@@ -28,9 +28,9 @@ from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version, decode_consumed
 from dbt_arctic.maintenance.claims import find_claims
-from dbt_arctic.maintenance.clean import clean
+from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.consumers import find_consumers, goes_on
-from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
@@ -343,7 +343,7 @@ class Story:
 
         def run(process: Process) -> None:
             claims = find_claims(process.context.catalog, "lake")
-            expire(process.context, table.name, claims, process.context.now_ms() - age_ms)
+            expire_versions(process.context, table.name, claims, process.context.now_ms() - age_ms)
 
         catalog, before_ms = self.world.catalog, self.world.now_ms() - age_ms
         shown = find_keyed(catalog, table.name)
@@ -506,7 +506,7 @@ class Story:
             context = process.context
             inventory = take_inventory(context.catalog, "lake", self.world.schema)
             found = find_leftovers(inventory, context.now_ms(), kept)
-            clean(context, "lake", found.removals, kept)
+            remove_leftovers(context, "lake", found.removals, kept)
 
         return self._attempt("clean", run, disturbance)
 

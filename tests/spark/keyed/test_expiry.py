@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.maintenance.claims import Claims, find_claims
-from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept, plan_keyed
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.trouble import ROWS, amounts
@@ -46,7 +46,7 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
 
         def run(session: Any, before_ms: int = before_ms) -> None:
             for table in (copy.orders, orders):
-                expire(session.context, table.name, claims_of(session), before_ms)
+                expire_versions(session.context, table.name, claims_of(session), before_ms)
 
         attempt(run)
         assert amounts(orders) == model

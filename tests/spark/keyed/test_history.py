@@ -20,8 +20,8 @@ from dbt_arctic.errors import (
 )
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.maintenance.claims import Claims
-from dbt_arctic.maintenance.clean import clean
-from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.clean import remove_leftovers
+from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.restore import restore, undo_full_refresh
@@ -169,7 +169,7 @@ def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(
     source.upsert([{"id": 7, "amount": 7}])
     middle.run()
     middle.orders.compact()
-    expire(context, name, Claims(), context.now_ms() + 1000)
+    expire_versions(context, name, Claims(), context.now_ms() + 1000)
     change = load_change(shop.main.catalog, middle.orders.table)
     assert len(change.history(change.tags["savepoint_kept"])) == 1
     drop_savepoint(context, name, "again")
@@ -219,7 +219,7 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
     later = replace(context, now_ms=lambda: context.now_ms() + 30 * 24 * 3600 * 1000)
     inventory = take_inventory(catalog, "lake", schema)
     removals = find_leftovers(inventory, later.now_ms(), Retention()).removals
-    assert clean(later, "lake", removals, Retention()) == len(removals) >= 4
+    assert remove_leftovers(later, "lake", removals, Retention()) == len(removals) >= 4
     assert verify_schema(catalog, take_inventory(catalog, "lake", schema), later.now_ms(), lambda _: -1) == []
     with pytest.raises(ConfigError, match="no previous generation"):
         undo_full_refresh(context, orders.name)

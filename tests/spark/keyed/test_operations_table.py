@@ -32,7 +32,7 @@ def session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Session:
 @pytest.fixture
 def wrote(session: Session) -> list[Record]:
     """As many commits as make it time, a day apart; each run records what it did in one."""
-    name, now = session.name(sql.TABLE), session.context.now_ms()
+    name, now = session.name(sql.OPERATIONS), session.context.now_ms()
     session.query(sql.create_table(name))
     records = [record(now - day * DAY_MS, f"it's run {day}") for day in range(MOST_FILES)]
     for one in records:
@@ -50,7 +50,7 @@ def told(session: Session) -> list[Record]:
 
 
 def state(session: Session) -> Any:
-    found = session.catalog.load_table(session.schema, sql.TABLE)
+    found = session.catalog.load_table(session.schema, sql.OPERATIONS)
     assert found is not None
     return found
 
@@ -71,7 +71,9 @@ def test_old_rows_go_and_one_file_is_left(session: Session, wrote: list[Record])
     assert len(state(session).snapshots) > 2, "none of them is a week old"
     later = replace(session.context, now_ms=lambda: session.context.now_ms() + 8 * DAY_MS)
     for number in range(MOST_FILES):
-        session.query(sql.insert(session.name(sql.TABLE), [record(session.context.now_ms(), str(number))]))
+        session.query(
+            sql.insert(session.name(sql.OPERATIONS), [record(session.context.now_ms(), str(number))])
+        )
     keep_operations(later, session.name("any"))
     assert len(state(session).snapshots) == 1
     assert len(told(session)) == 3 + MOST_FILES
@@ -87,7 +89,7 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
         nonlocal number
         number += 1
         young.append(record(session.context.now_ms() + number, f"meanwhile {step}"))
-        session.query(sql.insert(session.name(sql.TABLE), [young[-1]]))
+        session.query(sql.insert(session.name(sql.OPERATIONS), [young[-1]]))
 
     def kept() -> bool:
         found = {one.run for one in told(session)}

@@ -15,10 +15,10 @@ import pytest
 from dbt_arctic.errors import ArcticError, ConcurrentRun
 from dbt_arctic.keyed.branch import create_branch, drop_branch
 from dbt_arctic.maintenance.claims import find_claims
-from dbt_arctic.maintenance.clean import clean
+from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
-from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.release import release
@@ -133,7 +133,7 @@ def test_a_clean_up_forgets_no_generation_that_was_retired_since(shop: Any, orde
     late_ms = context.now_ms() + 8 * 24 * 3600 * 1000
     found = find_leftovers(take_inventory(context.catalog, "lake", orders.name.schema), late_ms, week)
     assert {one.kind for one in found.removals} == {"previous"}
-    clean(replace(context, now_ms=lambda: late_ms), "lake", found.removals, week)
+    remove_leftovers(replace(context, now_ms=lambda: late_ms), "lake", found.removals, week)
     assert orders.table.previous is not None
     assert copy.run() == "upserted"
     assert {row["id"]: row["amount"] for row in copy.rows()} == amounts(orders)
@@ -206,7 +206,7 @@ def test_what_is_read_under_another_name_does_not_expire(shop: Any, orders: Any)
     context = shop.main.context
     claims = find_claims(context.catalog, "lake")
     claims.unknown.clear()  # what other tests have left broken in this warehouse
-    expire(context, sold, claims, context.now_ms() + 1000)
+    expire_versions(context, sold, claims, context.now_ms() + 1000)
     renamed = type(copy)(copy.orders, (sold,))
     assert renamed.run() == "upserted"
     assert {row["id"]: row["amount"] for row in renamed.rows()} == {0: 0, 1: 100, 2: 2, 3: 3, 20: 20}

@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.catalog.api import CatalogColumn, DataFile, StoredFile
 from dbt_arctic.errors import CatalogUnavailable, NewerProtocol, UnknownRelation
 from dbt_arctic.maintenance.file_checks import check_files
-from dbt_arctic.maintenance.finding import rebuild
+from dbt_arctic.maintenance.finding import rebuild_command
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
 from dbt_arctic.maintenance.log_checks import check_commits, check_log, check_markers
 from dbt_arctic.maintenance.row_checks import check_rows
@@ -99,7 +99,7 @@ def test_a_delete_of_some_rows_of_a_file_is_no_trim(orders: Orders) -> None:
 def test_markers_are_known_by_their_missing_statistics(orders: Orders) -> None:
     change = orders.side("change", 1, "b", "a20")
     (finding,) = check_markers(orders.table, change, [file_of(20)])
-    assert (finding.kind, finding.fix) == ("markers", rebuild(orders.table.name))
+    assert (finding.kind, finding.fix) == ("markers", rebuild_command(orders.table.name))
     assert not list(check_markers(orders.table, change, [file_of(0, 20)]))
 
 

@@ -177,7 +177,9 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
         "forget_previous",
         lambda context, table: context.run("forget_previous", forget(table), table),
     )
-    gone = cleaning.clean(context, "lake", removals, retention, lambda removal, done: told.append(done))
+    gone = cleaning.remove_leftovers(
+        context, "lake", removals, retention, lambda removal, done: told.append(done)
+    )
     assert (gone, told) == (1, [True, False, False])
     shop, by = "`lake`.`shop`", "('arctic.dropped-by'"
     assert ran.steps == [
