@@ -51,6 +51,7 @@ def columns(model: Model, sql: str) -> list[str]:
     return [column.name for column in model.session.context.query_schema(sql)]
 
 
+@pytest.mark.modelled
 def test_one_statement_adds_what_changed(orders: Orders, model: Model) -> None:
     orders.upsert([{"id": 1, "amount": 40}, {"id": 50, "amount": 7}])
     orders.delete([{"id": 3}])
@@ -122,6 +123,7 @@ def test_a_single_row_is_its_own_state(orders: Orders) -> None:
     assert model.rows() == [(0, 5, 5.0)]
 
 
+@pytest.mark.modelled
 def test_nobody_sees_what_it_keeps(orders: Orders, model: Model) -> None:
     name, catalog = model.name, model.session.catalog
     table = as_table(model).table

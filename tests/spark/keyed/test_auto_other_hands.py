@@ -86,6 +86,7 @@ def test_after_an_erasure_everything_is_computed_once(orders: Orders, model: Mod
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_what_is_carried_on_says_of_no_query_that_rows_are_its(orders: Orders, model: Model) -> None:
     def carried() -> dict[str, Any]:
         table = load_keyed(model.session.catalog, model.name)

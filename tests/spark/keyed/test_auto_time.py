@@ -55,6 +55,7 @@ def of_day(column: str) -> str:
     return f"date_add(DATE '{START:%Y-%m-%d}', CAST({column} AS INT))"
 
 
+@pytest.mark.modelled
 def test_a_window_moves_with_the_days(shop: Any) -> None:
     orders = shop.table("orders")
     orders.build(days(-9, 9))
@@ -91,6 +92,7 @@ def test_sums_of_a_window_move_with_the_days(shop: Any) -> None:
     assert model.refresh(6) == "INCREMENTAL (sums)"
 
 
+@pytest.mark.modelled
 def test_the_time_of_day_moves_each_time(shop: Any) -> None:
     orders = shop.table("orders")
     orders.build(days(0, 5))
@@ -130,6 +132,7 @@ def test_a_view_that_asks_for_the_time(shop: Any) -> None:
     assert model.refresh(3) == "INCREMENTAL (2 keys)"
 
 
+@pytest.mark.modelled
 def test_without_a_clock_nothing_is_left_out(shop: Any) -> None:
     """The time is not known to have stayed the same, so a refresh is a full one."""
     orders = shop.table("orders")

@@ -128,6 +128,7 @@ def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:
     assert compared.is_right(value)
 
 
+@pytest.mark.modelled
 def test_small_tables_are_not_asked(compared: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_table, "WORTH_ROWS", 61)
     compared.refresh("decimal")

@@ -114,6 +114,7 @@ def of_merges(shop: Any, after: int, name: str) -> list[Any]:
     return found
 
 
+@pytest.mark.modelled
 def test_a_compaction_with_nothing_to_do_runs_nothing(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -126,6 +127,7 @@ def test_a_compaction_with_nothing_to_do_runs_nothing(shop: Any) -> None:
     assert orders.commits() == commits
 
 
+@pytest.mark.modelled
 def test_within_the_grace_a_second_compaction_merges_only_what_is_new(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -139,6 +141,7 @@ def test_within_the_grace_a_second_compaction_merges_only_what_is_new(shop: Any)
     assert {row["id"]: row["amount"] for row in orders.rows()} == {**dict(enumerate(range(10))), 3: 30, 4: 40}
 
 
+@pytest.mark.modelled
 def test_deletes_of_absent_keys_are_merged_and_trimmed_like_all_else(shop: Any) -> None:
     # A MERGE that changes no row must still record what it merged.
     orders = shop.table()
@@ -159,6 +162,7 @@ def test_a_compaction_leaves_no_property_for_later_commits_of_its_session(shop: 
     assert [one for one in state.snapshots if "arctic.merged" in one.summary] == []
 
 
+@pytest.mark.modelled
 def test_a_build_of_many_generations_keeps_the_last_two(shop: Any) -> None:
     orders = shop.table()
     for number in range(4):

@@ -80,6 +80,7 @@ def test_a_bad_batch_writes_nothing(orders: Any) -> None:
     assert orders.rows() == before[0]
 
 
+@pytest.mark.modelled
 def test_a_bad_first_build_or_full_refresh_publishes_nothing(shop: Any, orders: Any) -> None:
     before = (orders.rows(), orders.table)
     new = shop.table("new")
@@ -93,6 +94,7 @@ def test_a_bad_first_build_or_full_refresh_publishes_nothing(shop: Any, orders: 
     assert (orders.rows(), orders.table) == before
 
 
+@pytest.mark.modelled
 def test_reserved_names_are_refused_in_any_case(shop: Any) -> None:
     for name in ("_TXN", "_Offset", "_ROW_ID", "_last_updated_sequence_number"):
         with pytest.raises(ConfigError, match="with AS"):
@@ -122,6 +124,7 @@ def test_deduplicate_by_decides_and_ties_are_an_error(orders: Any) -> None:
         latest.upsert_sql("SELECT 5L AS id, 3 AS amount UNION ALL SELECT 5L, 3")
 
 
+@pytest.mark.modelled
 def test_delete_when_makes_deletes_in_a_build_as_in_an_upsert(orders: Any) -> None:
     gone = orders.configured(delete_when="amount < 0")
     gone.upsert([{"id": 1, "amount": -1}, {"id": 3, "amount": 3}, {"id": 9, "amount": -5}])
@@ -130,6 +133,7 @@ def test_delete_when_makes_deletes_in_a_build_as_in_an_upsert(orders: Any) -> No
     assert [row["id"] for row in orders.rows()] == [3]
 
 
+@pytest.mark.modelled
 def test_a_changed_key_or_layout_asks_for_a_full_refresh(orders: Any) -> None:
     before = (orders.rows(), orders.commits())
     for changed in (
@@ -177,6 +181,7 @@ def test_a_side_table_that_was_dropped_or_made_again_by_hand_is_noticed(orders: 
         assert orders.rows() == ROWS
 
 
+@pytest.mark.modelled
 def test_a_table_of_a_newer_protocol_is_left_alone(orders: Any) -> None:
     orders.session.query(f"ALTER VIEW {orders.name.sql} SET TBLPROPERTIES ('arctic.protocol' = '99')")
     for attempt in (
@@ -190,6 +195,7 @@ def test_a_table_of_a_newer_protocol_is_left_alone(orders: Any) -> None:
     assert orders.rows() == [{"id": 1, "amount": 1}, {"id": 2, "amount": 20}]
 
 
+@pytest.mark.modelled
 def test_an_upsert_without_a_table_says_what_to_run(shop: Any) -> None:
     with pytest.raises(UnknownRelation, match="dbt run --select orders"):
         shop.table().upsert(ROWS)

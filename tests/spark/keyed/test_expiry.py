@@ -106,6 +106,7 @@ def test_a_pull_beside_a_full_refresh_holds_nothing(shop: Any) -> None:
     assert [hold.why for hold in plan.holds] == []
 
 
+@pytest.mark.modelled
 def test_a_host_whose_clock_is_behind() -> None:
     commits = [
         Snapshot(number, number - 1, number, at, "append", {}) for number, at in enumerate((10, 40, 30, 35))

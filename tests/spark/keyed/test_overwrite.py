@@ -176,6 +176,7 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
     assert at == 9
 
 
+@pytest.mark.modelled
 def test_a_batch_is_checked_like_every_other_and_an_upsert_needs_no_rebuild(days: Any) -> None:
     with pytest.raises(DuplicateKey):
         replace_by(days, [row(2, 1, 2), row(2, 2, 3)])

@@ -144,6 +144,7 @@ def test_every_sensible_scalar_as_key(shop: Any, type_: str) -> None:
     assert kept() == sorted(model.values())
 
 
+@pytest.mark.modelled
 def test_an_upsert_moves_a_row_to_another_partition(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "day": "date", "v": "int"}, partition_by=["day"])
     first = {"id": 1, "day": "2020-01-01", "v": 1}
