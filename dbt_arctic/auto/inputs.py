@@ -26,7 +26,7 @@ from dbt_arctic.planner.properties.facts import UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
 
-VERSION_OF_RULES = "11"
+VERSION_OF_RULES = "12"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
 once."""
 

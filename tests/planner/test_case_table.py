@@ -139,15 +139,48 @@ CASES = {
         "unsupported",
     ),
     "generator": ("select id, explode(array(v, other_id)) as x from t", "id", INCREMENTAL),
-    "time in a value": ("select id, coalesce(at, current_timestamp()) as x from t", "id", "time"),
+    "time in a value": ("select id, coalesce(at, current_timestamp()) as x from t", "id", INCREMENTAL),
     "time in a case": (
         "select id, case when at > current_timestamp() then 'later' else 'past' end as x from t",
         "id",
-        "time",
+        INCREMENTAL,
     ),
     "time in a join": (
         "select t.id, o.name from t left join o on o.id = t.other_id and o.at < current_timestamp()",
         "id",
+        INCREMENTAL,
+    ),
+    "time in an inner join": (
+        "select t.id, o.name from t join o on o.id = t.other_id and o.at < current_timestamp() - t.n * "
+        "interval '1 day'",
+        "id",
+        INCREMENTAL,
+    ),
+    "time in an outer join, of both sides": (
+        "select t.id, o.name from t left join o on o.id = t.other_id and greatest(o.at, t.at) < now()",
+        "id",
+        "time",
+    ),
+    "time in an aggregate": (
+        "select g, sum(case when at > current_timestamp() then v else 0 end) later, "
+        "count(*) filter (where d = current_date()) today, "
+        "max(datediff(coalesce(d, current_date()), date '2020-01-01')) age from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "time in a group": (
+        "select coalesce(d, current_date()) as x, count(*) n from t group by coalesce(d, current_date())",
+        "x",
+        INCREMENTAL,
+    ),
+    "time in a window": (
+        "select id, sum(case when at > now() then v end) over (partition by g order by id) s from t",
+        "id",
+        INCREMENTAL,
+    ),
+    "time beside an aggregate": (
+        "select g, datediff(current_date(), max(d)) age from t group by g",
+        "g",
         "time",
     ),
     "time alone": ("select id, current_date() as x from t", "id", "time"),

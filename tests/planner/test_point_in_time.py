@@ -6,12 +6,13 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dbt_arctic.planner.delta import weighted_delta
+from dbt_arctic.planner.delta import old_or_new, weighted_delta
 from dbt_arctic.planner.delta.plan import understand
-from dbt_arctic.planner.delta.rules import condition
+from dbt_arctic.planner.delta.rules import condition, project
 from dbt_arctic.planner.frontend.parse import named_columns, parse
 from dbt_arctic.planner.frontend.point_in_time import TIMES, Clock, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
+from dbt_arctic.planner.properties import facts
 from dbt_arctic.planner.properties.determinism import depends_on_time, require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
@@ -28,14 +29,35 @@ def test_what_time_moves_is_found() -> None:
     assert judged.incremental > 0.7 * CASES
 
 
-@pytest.mark.parametrize("mistake", ["nothing moves", "of what changed, the time now"])
+MISTAKES = {
+    "no condition moves": [
+        (condition, "moved", lambda node: None),
+        (weighted_delta, "moved", lambda node: None),
+    ],
+    "no value moves": [(project, "differs", lambda values: None)],
+    "no value in a delta moves": [(weighted_delta, "differs", lambda values: None)],
+    "of what changed, the time now": [(weighted_delta, "before", lambda part: part)],
+    "the old values are those of now": [(project, "before", lambda part: part)],
+    "an old state has the time of now": [(facts, "before", lambda part: part)],
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_with_time_are_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if mistake == "nothing moves":
-        monkeypatch.setattr(condition, "moved", lambda node: None)
-        monkeypatch.setattr(weighted_delta, "moved", lambda node: None)
-    else:
-        monkeypatch.setattr(weighted_delta, "before", lambda part: part)
-    assert any(tally(range(first, first + 10), "timed").wrong for first in range(0, 60, 10))
+    for module, name, wrong in MISTAKES[mistake]:
+        monkeypatch.setattr(module, name, wrong)
+    assert any(tally(range(first, first + 50), "timed").wrong for first in range(0, 300, 50))
+
+
+def test_no_row_has_the_value_of_both_times() -> None:
+    """So a value that moves is read in each state by itself."""
+    now, last = (Clock(day, f"{day} 00:00:00Z") for day in ("2026-11-22", "2026-11-21"))
+    schemas = {"a": [("id", "bigint"), ("d", "date")]}
+    query = understand("SELECT id, coalesce(d, current_date()) AS x FROM a", schemas, now=now, last=last)
+    upstream = Facts({"a": UpstreamFacts(True, ("id",))}, time_moved=True)
+    of_id, of_both = query.identifiers(["id"]), query.identifiers(["id", "x"])
+    assert old_or_new.old_or_new(query.node, tuple(of_id), upstream) is not None
+    assert old_or_new.old_or_new(query.node, tuple(of_both), upstream) is None
 
 
 COLUMNS = ["d", "now"]

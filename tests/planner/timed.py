@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
+from dbt_arctic.planner.algebra.operators import Project, walk
 from dbt_arctic.planner.delta.plan import full_sql, understand
-from dbt_arctic.planner.frontend.point_in_time import DATE
+from dbt_arctic.planner.frontend.point_in_time import DATE, moves
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.planner.oracle import ATTEMPTS, Database, InDuckDB, Prepared, Verdict, at_old, compare, facts_of
 from tests.planner.random_queries import Case, draw
 
-OPERATORS = ("current_date", "current_timestamp", "time alone")
+OPERATORS = ("current_date", "current_timestamp", "time alone", "time in a value")
 
 _NUMBER = re.compile(r"(<=|>=|<>|[<>=]) -?\d+\b")
+_OTHERWISE = re.compile(r"\b(coalesce\(t\d+\.\w+, )[^(),]+\)")
+"""What takes the place of a missing value."""
 _CALL = re.compile(r"(current_date|current_timestamp)\(\)")
 _STANDS_IN = re.compile(r"\b(WHEN|FILTER \(WHERE|WHERE|HAVING|ON)\b")
 _OTHER = 1_000_003
@@ -46,17 +49,20 @@ def draw_timed(seed: int) -> Case:
 
 
 def timed(case: Case) -> Case:
-    """The case with the time in place of some numbers that something is compared with: mostly where rows are
-    chosen, since elsewhere there is no plan."""
+    """The case with the time in place of some numbers that something is compared with, and of some values
+    for a missing one."""
     chance = random.Random(case.sql)
     functions = chance.choice((OPERATORS[:1], OPERATORS[1:2], OPERATORS[:2]))
 
     def swapped(found: re.Match[str]) -> str:
         where = _STANDS_IN.findall(case.sql[: found.start()])
-        share = 0.7 if where and where[-1] in ("WHERE", "HAVING", "ON") else 0.03
+        share = 0.7 if where and where[-1] in ("WHERE", "HAVING", "ON") else 0.4
         return f"{found[1]} {chance.choice(functions)}()" if chance.random() < share else found[0]
 
-    return replace(case, sql=_NUMBER.sub(swapped, case.sql))
+    def instead(found: re.Match[str]) -> str:
+        return f"{found[1]}{chance.choice(functions)}())" if chance.random() < 0.5 else found[0]
+
+    return replace(case, sql=_OTHERWISE.sub(instead, _NUMBER.sub(swapped, case.sql)))
 
 
 def judge_timed(database: Database, case: Case) -> Verdict:
@@ -66,9 +72,11 @@ def judge_timed(database: Database, case: Case) -> Verdict:
     if isinstance(ready, Verdict):
         return ready
     called = {found for found in OPERATORS if f"{found}()" in case.sql}
-    alone = {OPERATORS[2]} if same_rows else set[str]()
+    alone = {OPERATORS[2]} if same_rows else set()
+    projections = (part for part in walk(ready.query.node) if isinstance(part, Project))
+    in_values = any(moves(value) for part in projections for _, value in part.items)
     verdict = compare(database, ready, InDuckDB())
-    return replace(verdict, met=verdict.met | called | alone)
+    return replace(verdict, met=verdict.met | called | alone | ({OPERATORS[3]} if in_values else set()))
 
 
 def prepare_timed(database: Database, case: Case, *, same_rows: bool) -> Prepared | Verdict:

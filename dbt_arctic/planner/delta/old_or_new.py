@@ -88,7 +88,7 @@ def _scan(node: Scan, wanted: tuple[str, ...], facts: Facts) -> Node:
 def _project(node: Project, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     items = dict(node.items)
     kept = tuple((name, items[name]) for name in wanted)
-    if any(value.find(SubqueryRef) is not None for _, value in kept):
+    if any(value.find(SubqueryRef) is not None or moves(value) for _, value in kept):
         return None
     used = columns_of(*(value for _, value in kept))
     below = old_or_new(node.child, tuple(name for name in node.child.output if name in used), facts)

@@ -23,6 +23,7 @@ from dbt_arctic.planner.frontend.build import Builder
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_time_functions
 from dbt_arctic.planner.frontend.set_operation_casts import with_common_types
+from dbt_arctic.planner.frontend.time_columns import with_time_columns
 from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts
@@ -136,14 +137,14 @@ def understand(
             what = f"Spark gives the columns in another order: {mine}, not {name}"
             raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
-    node = built.node
+    timed_node = node = with_time_columns(built.node, builder.identifier)
     try:
         node = with_typed_nulls(node, builder.types)
         refuse_mixed(node, builder.types, wraps=wraps)
     except CannotPlan:
         # Casts are only written if the untyped tree was refused: a lookup needs columns without a cast.
         node = with_typed_nulls(
-            with_common_types(built.node, builder.types, builder.identifier), builder.types
+            with_common_types(timed_node, builder.types, builder.identifier), builder.types
         )
         refuse_mixed(node, builder.types, wraps=wraps)
     node = pushed_down(with_exact_equalities(node, builder.types, wraps=wraps))

@@ -51,7 +51,7 @@ from dbt_arctic.planner.delta.join_order import (
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rules.condition import moved
 from dbt_arctic.planner.delta.semi_join_reduction import semi_join_reduced
-from dbt_arctic.planner.frontend.point_in_time import before
+from dbt_arctic.planner.frontend.point_in_time import before, differs
 from dbt_arctic.planner.properties.facts import Facts
 
 SIGN = "_sign"
@@ -123,10 +123,18 @@ def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Wei
     kept = tuple((name, items[name]) for name in wanted)
     used = _below(node.child, columns_of(*(value for _, value in kept)) | _outer(node.subqueries))
     subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
-    return tuple(
-        Project(rows, (*kept, (SIGN, column(SIGN))), subqueries)
+    # Changed rows have the values at the last refresh. A later step replaces those of unchanged rows.
+    earlier = tuple((name, before(value)) for name, value in kept)
+    found: list[Node] = [
+        Project(rows, (*earlier, (SIGN, column(SIGN))), subqueries)
         for rows in weighted_rows(node.child, used, facts, values)
-    )
+    ]
+    other = differs([value for _, value in kept])
+    if other is not None:
+        moved_rows = Filter(node.child, (other,))
+        for shown, sign in ((earlier, -1), (kept, 1)):
+            found.append(_with_sign(Project(moved_rows, shown, subqueries), wanted, sign))
+    return tuple(found)
 
 
 @delta_rule.register

@@ -8,7 +8,7 @@ evaluating the condition for both values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Protocol
@@ -292,6 +292,16 @@ def before(part: exp.Expression) -> exp.Expression:
         return node
 
     return part.copy().transform(earlier, copy=False) if moves(part) else part
+
+
+def differs(values: Iterable[exp.Expression]) -> exp.Expression | None:
+    """The condition that one of these values has changed since the last refresh; ``None`` if none can."""
+    made: exp.Expression | None = None
+    for value in dict.fromkeys(value for value in values if moves(value)):
+        sides = [exp.Paren(this=one) for one in (value.copy(), before(value))]
+        other = exp.Not(this=exp.Paren(this=exp.NullSafeEQ(this=sides[0], expression=sides[1])))
+        made = other if made is None else exp.Or(this=made, expression=other)
+    return None if made is None else exp.Paren(this=made)
 
 
 _OPPOSITE: dict[type, Callable[..., exp.Expression]] = {

@@ -17,6 +17,7 @@ from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, U
 from dbt_arctic.planner.algebra.scalars import columns_of, plain
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, moves
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
+from dbt_arctic.planner.frontend.time_columns import moves_some
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import is_of
@@ -199,16 +200,24 @@ def _causes(
             line = first_line(part.limit, part.offset, *part.order)
             what = "a LIMIT whose ORDER BY leaves rows equal"
             yield CannotPlan("ties", what, _UNIQUE, line)
-        moved = [one for one in all_expressions(part) if moves(one)]
-        if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
-            call = next(one for one in moved[0].find_all(TimeFunction))
-            what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
-            yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
+        for one in all_expressions(part):
+            if moves(one) and not any(one is other for other in _moving_some_rows(part)):
+                call = next(called for called in one.find_all(TimeFunction))
+                what = f"{call.args['call']} has another value than at the last refresh, and so has each row"
+                yield CannotPlan("time", what, "pass a date as a variable", first_line(call, one))
         for expression in all_expressions(part):
             independent = (
                 None if isinstance(part, Window) else independent_of_order(expression, part, facts, same)
             )
             yield from causes_in(expression, independent, types, items, known)
+
+
+def _moving_some_rows(node: Node) -> Iterator[exp.Expression]:
+    """The expressions with a function of time for which the rows that time changes are found."""
+    if isinstance(node, Filter):
+        yield from node.conditions
+    elif isinstance(node, Project):
+        yield from (value for _, value in node.items if moves_some(value))
 
 
 def identical(node: Node, types: Mapping[str, str]) -> Identical:

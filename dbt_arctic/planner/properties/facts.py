@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dbt_arctic.keyed.value_range import Ranges
-from dbt_arctic.planner.algebra.operators import Filter, Node, Scan, map_children, scans
+from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Scan, map_children, scans
 from dbt_arctic.planner.frontend.point_in_time import before, has_moved
 
 
@@ -70,4 +70,6 @@ class Facts:
         made = map_children(node, self.before)
         if self.time_moved and isinstance(made, Filter):
             return replace(made, conditions=tuple(before(part) for part in made.conditions))
+        if self.time_moved and isinstance(made, Project):
+            return replace(made, items=tuple((name, before(value)) for name, value in made.items))
         return made

@@ -66,7 +66,8 @@ SHAPES = {
     "determinism:_advice": "a union below projections and filters; else the advice is about the key",
     "determinism:_identified_by": "projections and windows whose rows are all written; else there is none",
     "determinism:_limited_by": "a limit below projections and filters; else there is no state of all rows",
-    "facts:Facts.before": "only a scan has a state, and only a filter a time that moves",
+    "determinism:_moving_some_rows": "conditions and select lists; elsewhere, the time is not tracked",
+    "facts:Facts.before": "only a scan has a state, and only filters and projections a time that moves",
     "join_order:_is_filtered": "a filter below projections; a guess about costs",
     "join_order:_rows_of_one": "a table below filters and projections; else its size counts as unknown",
     "lookup_keys:_Marking.marked": "the two operators that look up keys",
@@ -90,6 +91,7 @@ SHAPES = {
     "stored_types:short_columns": "the two set operations, and what has no columns of known types",
     "ties_by_key:_of_limit": "a limit below projections; else the text ends in none",
     "unique_keys:_of_both_sides": "a full join below filters, windows and limits; else there is no such key",
+    "time_columns:with_time_columns": "the operators whose time becomes a column or a condition below",
     "union_types:refuse_mixed": "the two set operations",
     "union_types:with_typed_nulls.typed": "the parts of a union; anything else has no untyped NULL to type",
 }

@@ -1,4 +1,4 @@
-"""A select list: changed rows of its input, and rows for which the value of a subquery changed."""
+"""A select list: changed rows of its input, and rows whose value a subquery or the time has changed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Node, Project, Restrict, SubqueryRef
+from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import columns_of, substitute
 from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
+from dbt_arctic.planner.frontend.point_in_time import before, differs
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -21,12 +22,18 @@ def _affected(node: Project, wanted: Wanted, facts: Facts) -> AffectedRows:
     kept = tuple((name, by_name[name]) for name in wanted)
     used = _used(node, items)
     found = affected_rows(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
-    if not _refers(kept):
+    # A row is affected by each of its values, not only by the wanted ones.
+    other = differs([value for _, value in node.items])
+    if other is not None:
+        found += AffectedRows((Filter(node.child, (other,)),), (Filter(node.child, (other,)),))
+    elif not _refers(kept):
         return found.map(lambda rows: Project(rows, kept))
-    before = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in node.subqueries)
+    earlier = tuple((name, before(value)) for name, value in kept)
+    now = node.subqueries if _refers(kept) else ()
+    then = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in now)
     return AffectedRows(
-        tuple(Project(rows, kept, before) for rows in found.minus),
-        tuple(Project(rows, kept, node.subqueries) for rows in found.plus),
+        tuple(Project(rows, earlier, then) for rows in found.minus),
+        tuple(Project(rows, kept, now) for rows in found.plus),
     )
 
 
