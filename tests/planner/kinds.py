@@ -44,7 +44,7 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(30, draw, judge, random_queries.OPERATORS),
+    "plain": Kind(26, draw, judge, random_queries.OPERATORS),
     "rare": Kind(7, draw_rare, judge),
     "typed": Kind(7, partial(draw, typed=True), judge, typed=True),
     "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
@@ -52,7 +52,7 @@ KINDS = {
     "limited": Kind(5, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
     "chained": Kind(7, draw_chained, chained.judge_chain, chained.OPERATORS),
-    "shaped": Kind(16, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "shaped": Kind(20, shaped.draw_shaped, judge, shaped.OPERATORS),
     "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)

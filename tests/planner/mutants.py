@@ -50,7 +50,7 @@ from dbt_arctic.planner.delta.affected_keys import (
     only,
 )
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
-from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery
+from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery, window
 from dbt_arctic.planner.delta.weighted_delta import WeightedRows, delta_rule
 from dbt_arctic.planner.properties import column_equivalences as equivalences_module
 from dbt_arctic.planner.properties import union_branch_pruning as union_pruning_module
@@ -285,6 +285,19 @@ def window_restricted_to_some_of_a_partition() -> Iterator[Sources | None]:
         return inner
 
     with rule(restricted_rule, Window, wrong):
+        yield None
+
+
+@mutant
+def windows_over_each_other_by_the_partition_of_one() -> Iterator[Sources | None]:
+    def wrong(node: Window) -> Any:
+        below = node.child
+        while isinstance(below, Window):
+            below = below.child
+        own = tuple(part for part in node.partition if columns_of(part) <= set(below.output))
+        return below, own
+
+    with replaced(window, "_shared", wrong):
         yield None
 
 
@@ -700,6 +713,7 @@ OWN_SHAPES = {
     "columns_equal_that_are_compared": "chained equalities",
     "rows_beside_a_changed_row_left_out": "relations of one row",
     "groups_of_the_first_set_only": "grouping sets of a join",
+    "windows_over_each_other_by_the_partition_of_one": "windows over each other",
 }
 """Mutants of rules for one shape, and which that is."""
 

@@ -244,6 +244,42 @@ def _tied(dice: random.Random) -> _Drawn:
     return by_key(sql, ()), 3, "o1"
 
 
+def _stacked(dice: random.Random) -> _Drawn:
+    """Windows with several partitions over each other, which share some columns or none."""
+    partitions = dice.sample(["t1.x, t1.y", "t1.x", "t1.y, t1.x, t1.z", "t1.z, t1.x", "t1.y"], 3)
+    calls = dice.sample(["sum(t1.z)", "count(*)", "max(t1.y)", "min(t1.id)", "count(DISTINCT t1.z)"], 3)
+    overs = [f"{call} OVER (PARTITION BY {part})" for call, part in zip(calls, partitions, strict=True)]
+    items = ", ".join(f"{over} AS o{place}" for place, over in enumerate(overs, 3))
+    relation = dice.choice(["a AS t1", "a AS t1 LEFT JOIN b AS t2 ON t2.aid = t1.id AND t2.w > 0"])
+    sql = f"SELECT t1.id AS o1, t1.x AS o2, {items} FROM {relation}"
+    if dice.random() < 0.5:
+        over = f"sum(q.o1) OVER (PARTITION BY {dice.choice(['q.o2, q.o4', 'q.o4', 'q.o2'])})"
+        sql = (
+            f"SELECT q.o1, q.o2, q.o3, {over} AS o4, q.o5 FROM ({sql}) AS q WHERE {_condition(dice, 'q.o3')}"
+        )
+    return sql, 5, dice.choice(["o1", "o2", "o2 o4"])
+
+
+def _interchangeable(dice: random.Random) -> _Drawn:
+    """Windows whose order leaves rows equal that are equal in all columns that are used."""
+    relation, g, n = dice.choice(
+        [
+            ("a AS t1", "t1.x", "t1.y"),
+            ("a AS t1 JOIN b AS t2 ON t2.aid = t1.id", "t1.z", "t1.id"),
+            ("(SELECT t1.x AS g, t1.z + t1.y AS n FROM a AS t1) AS q", "q.g", "q.n"),
+        ]
+    )
+    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    call, frame = dice.choice(
+        [("row_number()", ""), (f"sum({n})", frame), (f"lag({n})", ""), ("ntile(2)", "")]
+    )
+    over = f"{call} OVER (PARTITION BY {g} ORDER BY {n} {frame})"
+    inner = f"SELECT {g} AS o1, {dice.choice([n, g])} AS o2, {over} AS o3 FROM {relation}"
+    if dice.random() < 0.4:
+        inner = f"SELECT r.o3 AS o1, r.o1 AS o2, count(*) AS o3 FROM ({inner}) AS r GROUP BY r.o3, r.o1"
+    return inner, 3, dice.choice(["o1", "o1 o2", "o1 o3"])
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
@@ -253,5 +289,7 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "ends of a window's order": _end_of_order,
     "aggregates in any order": _any_order,
     "ties by key": _tied,
+    "windows over each other": _stacked,
+    "windows over equal rows": _interchangeable,
 }
 OPERATORS = tuple(SHAPES)

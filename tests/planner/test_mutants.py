@@ -26,6 +26,7 @@ CATCHING = {
     "grouping_sets_restricted_as_groups": (0, 43, 57),
     "window_of_the_changed_rows_only": (133, 135, 160),
     "window_restricted_to_some_of_a_partition": (2, 36, 37),
+    "windows_over_each_other_by_the_partition_of_one": (7, 18, 24),
     "union_of_the_first_part_only": (0, 63, 75),
     "set_operation_of_the_left_side_only": (71, 298),
     "project_restricted_by_plain_columns_only": (0, 2, 28),

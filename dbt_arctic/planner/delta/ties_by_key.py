@@ -69,7 +69,7 @@ def _of_windows(
             if found is not None and not is_any_choice(item):
                 # It has the same value for rows that are equal, and may share a named window with others.
                 kept.add(found[0])
-    for window, item in tied_windows(query.node, facts, query.identifiers(key)):
+    for window, item in tied_windows(query.node, query.types, facts, query.identifiers(key)):
         order = item.args.get("order")
         found = place_of(order)
         if order is None or found is None or found[0] in kept:

@@ -21,6 +21,7 @@ from dbt_arctic.planner.frontend.time_columns import moves_some
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import is_of
+from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
 from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
@@ -88,7 +89,7 @@ def require_determinism(
     known: dict[str, Sort] | None = None
     for error in _causes(node, types, facts, _limited_by(node, key)):
         _refuse(error, accept)
-    for _, _, error in _tied(node, facts, key):
+    for _, _, error in _tied(node, types, facts, key):
         _refuse(error, accept)
     for part in walk(node):
         # Values of subqueries are included.
@@ -101,13 +102,13 @@ def require_determinism(
 
 
 def tied_windows(
-    node: Node, facts: Facts, key: frozenset[str] = frozenset()
+    node: Node, types: Mapping[str, str], facts: Facts, key: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Window, exp.Window]]:
     """The window functions that distinguish rows with equal sort keys, so that their result is arbitrary.
 
     :param key: as of ``require_determinism``.
     """
-    return ((window, item) for window, item, _ in _tied(node, facts, key) if is_any_choice(item))
+    return ((window, item) for window, item, _ in _tied(node, types, facts, key) if is_any_choice(item))
 
 
 def is_any_choice(item: exp.Expression) -> bool:
@@ -121,14 +122,17 @@ def is_any_choice(item: exp.Expression) -> bool:
     return name in _OF_PLACES or (name in _FIRSTS and begins_first)
 
 
-def _tied(node: Node, facts: Facts, key: frozenset[str]) -> Iterator[tuple[Window, exp.Window, CannotPlan]]:
+def _tied(
+    node: Node, types: Mapping[str, str], facts: Facts, key: frozenset[str]
+) -> Iterator[tuple[Window, exp.Window, CannotPlan]]:
     own = list(_identified_by(node, key)) if key else []
+    used, same = cache(lambda: used_of_windows(node)), identical(node, types)
     for part in walk(node):
         if isinstance(part, Window):
             mine = next((names for one, names in own if one is part), None)
             for _, item in part.items:
                 error = ties(item, part, facts, mine)
-                if error is not None:
+                if error is not None and not ties_decide_nothing(part, item, used()[id(part)], facts, same):
                     assert isinstance(item, exp.Window)
                     yield part, item, error
 

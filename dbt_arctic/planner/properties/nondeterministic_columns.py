@@ -42,6 +42,7 @@ from dbt_arctic.planner.properties.determinism import (
     ties,
 )
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
 from dbt_arctic.planner.properties.order_independence import independent_of_order
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.spark.functions import SUMS, function_name
@@ -119,6 +120,7 @@ class _Following:
         self._known = cache(lambda: types_of_columns(query.node, query.types))
         self._sorts = cache(lambda: sorts(query.node, query.types))
         self._identical = identical(query.node, query.types)
+        self._used = cache(lambda: used_of_windows(query.node))
 
     def of(self, node: Node) -> _Open:
         match node:
@@ -192,8 +194,7 @@ class _Following:
         why, within = dict(child.why), {}
         parts = self._worst_of(node.partition, child.why, node)
         for name, item in node.items:
-            tied = ties(item, node, self._facts)
-            own = None if tied is None else tied.reason
+            own = self._tied(node, item)
             found = _worst((parts, self._why(item, child.why, node), own))
             if found is None:
                 continue
@@ -203,6 +204,13 @@ class _Following:
                 if all(isinstance(part, exp.Column) for part in node.partition):
                     within[name] = columns
         return _Open(_all(node, child.rows) or why, child.rows, child.counted, within)
+
+    def _tied(self, node: Window, item: exp.Expression) -> Reason | None:
+        tied = ties(item, node, self._facts)
+        used = self._used() if tied is not None else {}
+        if tied is None or ties_decide_nothing(node, item, used[id(node)], self._facts, self._identical):
+            return None
+        return tied.reason
 
     def _of_aggregate(self, node: Aggregate) -> _Open:
         child = self.of(node.child)

@@ -30,6 +30,7 @@ ANALYSES = {
     "union_branch_pruning:_Excluding.kept": "the parts of unions that conditions do not exclude",
     "functional_dependencies:dependencies": "functional dependencies",
     "functional_dependencies:numbered": "the partition and order of a row_number()",
+    "interchangeable_rows:_follow": "the columns of its inputs that a query uses",
     "join_order:changed_rows": "how many rows have changed",
     "lookup_keys:_Marking._origins": "the changed keys that a column's values are",
     "lookup_keys:_Marking._looked_up": "the scan that a condition on keys reaches",

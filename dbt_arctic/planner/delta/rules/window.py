@@ -1,4 +1,8 @@
-"""Window functions: a changed row affects all rows of its partition."""
+"""Window functions: a changed row affects all rows of its partition.
+
+Several operators on top of each other, one for each PARTITION BY, are taken as one over the columns that they
+all partition by. This finds more rows than each of them by itself, in a far smaller statement.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,19 @@ from dbt_arctic.planner.properties.facts import Facts
 
 @affected_keys_rule.register
 def _affected(node: Window, wanted: Wanted, facts: Facts) -> AffectedRows:
-    used = columns_of(*node.partition)
-    rows = affected_rows(node.child, tuple(name for name in node.child.output if name in used), facts).both()
+    input_, partition = _shared(node)
+    used = columns_of(*partition)
+    rows = affected_rows(input_, tuple(name for name in input_.output if name in used), facts).both()
     if not rows:
         return NOTHING
-    if wanted and {plain(part) for part in node.partition} >= set(wanted):
+    if wanted and {plain(part) for part in partition} >= set(wanted):
         return AffectedRows(rows, rows).map(
             lambda part: Project(part, tuple((name, column(name)) for name in wanted))
         )
-    if not node.partition:
+    if not partition:
         return AffectedRows((facts.before(node),), (node,))
-    names = tuple(f"partition_{place}" for place in range(len(node.partition)))
-    items = tuple(zip(names, node.partition, strict=True))
+    names = tuple(f"partition_{place}" for place in range(len(partition)))
+    items = tuple(zip(names, partition, strict=True))
     keys = Aggregate(
         union_of([Project(part, items) for part in rows], names),
         tuple((name, column(name)) for name in names),
@@ -43,20 +48,29 @@ def _affected(node: Window, wanted: Wanted, facts: Facts) -> AffectedRows:
     pairs: Pairs = tuple((value, name) for name, value in items)
     used_names = used | set(wanted)
     kept = (
-        old_or_new(node.child, tuple(name for name in node.child.output if name in used_names), facts)
-        if set(wanted) <= set(node.child.output)
+        old_or_new(input_, tuple(name for name in input_.output if name in used_names), facts)
+        if set(wanted) <= set(input_.output)
         else None
     )
     if kept is not None:
         # Only columns of the input are wanted, not the values of window functions.
         found = (only(restricted(kept, pairs, keys), wanted),)
         return AffectedRows(found, found)
-    old = facts.before(node)
-    assert isinstance(old, Window)
-    return AffectedRows(
-        (replace(old, child=restricted(old.child, pairs, keys)),),
-        (replace(node, child=restricted(node.child, pairs, keys)),),
-    )
+    return AffectedRows((restricted(facts.before(node), pairs, keys),), (restricted(node, pairs, keys),))
+
+
+def _shared(node: Window) -> tuple[Node, tuple[exp.Expression, ...]]:
+    """The input of operators on top of each other, and the columns that all of them partition by.
+
+    If they share none, it is those of the first operator alone.
+    """
+    below, shared = node.child, node.partition
+    while isinstance(below, Window):
+        both = tuple(part for part in shared if part in below.partition)
+        if not both:
+            return node.child, node.partition
+        below, shared = below.child, both
+    return below, shared
 
 
 @restricted_rule.register
