@@ -47,6 +47,11 @@ ORDERED = {
     "SELECT id, v FROM t UNION ALL SELECT id, v FROM o ORDER BY v«, `id`, `v`» LIMIT 3": "id v",
     "SELECT id, n FROM (SELECT id, row_number() OVER (ORDER BY d«, `t`.`id`») AS n FROM t) AS q "
     "ORDER BY n % 2«, `id`» LIMIT 3": "id",
+    # Sets, in the order of their values.
+    "SELECT g, replace(CAST(«sort_array(»collect_set(v)«)» AS STRING), '[', 'collect_set(v)') AS s FROM t "
+    "GROUP BY g": "g",
+    "SELECT g, «sort_array(»COLLECT_SET(DISTINCT (v)) FILTER (WHERE (v) > 1)«)» AS s, "
+    "array_join(array_sort(collect_set(v)), ',') AS x /* collect_set(v) */ FROM t GROUP BY g": "g",
 }
 
 AS_IT_IS = {
@@ -62,6 +67,10 @@ AS_IT_IS = {
     # No key is known.
     "SELECT k, row_number() OVER (PARTITION BY v ORDER BY length(v)) AS n FROM raw": "n",
     "SELECT q.n, row_number() OVER (ORDER BY q.v) AS m FROM (SELECT v, d AS n FROM t) AS q": "m",
+    # The name of the column would be another one.
+    "SELECT g, size(array_distinct(collect_set(v))) FROM t GROUP BY g": "g",
+    # A window has a set for each row.
+    "SELECT id, collect_set(v) OVER (PARTITION BY g ORDER BY id) AS n FROM t": "id",
     # It is not understood.
     "SELECT id, row_number() OVER (ORDER BY d) AS n FROM t TABLESAMPLE (10 PERCENT)": "id",
 }

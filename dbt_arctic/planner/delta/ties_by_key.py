@@ -1,4 +1,4 @@
-"""Adds the key of the rows to each order that leaves rows equal, in the text of a query.
+"""Adds the key of the rows to each order that leaves rows equal, in the text of a query, and sorts sets.
 
 Any choice among equal rows is a right answer of the query. By the key it is the same in each run.
 """
@@ -14,6 +14,7 @@ from dbt_arctic.planner.algebra.operators import Limit, Node, Project, Window, s
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import quoted
 from dbt_arctic.planner.algebra.scalars import plain
+from dbt_arctic.planner.frontend.collected_sets import with_sorted_sets
 from dbt_arctic.planner.frontend.order_by_positions import Names, mark_orders, place_of, place_of_limit
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.determinism import first_rows_are_known, is_any_choice, tied_windows
@@ -39,6 +40,10 @@ def ordered_by_key(
             tree = parse(sql)
             mark_orders(tree, sql)
             query = understood(tree)
+            sets_sorted = with_sorted_sets(tree, sql)
+            if sets_sorted != sql:
+                sql = sets_sorted
+                continue
         except CannotPlan:
             break
         added = {
