@@ -105,9 +105,10 @@ package-tests: java $(ARCHIVED) ## Run the integration tests of a public package
 		$(if $(SCHEMA),--schema "$(SCHEMA)")
 
 .PHONY: public
-public: java $(ARCHIVED) ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path" UNIQUE=file
+public: java $(ARCHIVED) ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path" UNIQUE=file TIES=by_key
 	@$(BIN)/python benchmarks/public_projects.py "$(DIR)" --rounds $(ROUNDS) --packages $(PACKAGES) \
-		$(if $(UNIQUE),--keys "$(UNIQUE)") $(if $(SCHEMA),--schema "$(SCHEMA)")
+		$(if $(UNIQUE),--keys "$(UNIQUE)") $(if $(SCHEMA),--schema "$(SCHEMA)") \
+		$(if $(TIES),--ties "$(TIES)")
 
 .PHONY: clean
 clean: ## Remove what was built, cached and loaded; the environment .venv stays

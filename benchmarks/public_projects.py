@@ -73,7 +73,9 @@ def unique_keys(manifest: dict[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def switch(project: Path, manifest: dict[str, Any], keys: dict[str, list[str]]) -> list[str]:
+def switch(
+    project: Path, manifest: dict[str, Any], keys: dict[str, list[str]], ties: str | None = None
+) -> list[str]:
     """Make models automatic in ``dbt_project.yml``; returns what stays as it is, and why."""
     settings = _read(project / "dbt_project.yml")
     stay = []
@@ -88,7 +90,10 @@ def switch(project: Path, manifest: dict[str, Any], keys: dict[str, list[str]]) 
         place = settings.setdefault("models", {})
         for part in node["fqn"]:
             place = place.setdefault(part, {})
-        chosen = {"materialized": "incremental", "incremental_strategy": "auto", "unique_key": key}
+        chosen: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": "auto"}
+        chosen["unique_key"] = key
+        if ties is not None:
+            chosen["auto"] = {"ties": ties}
         # A misspelled setting would be an error, and so is one that is set in two ways.
         place.update({f"+{name}": value for name, value in {**chosen, "buckets": 1}.items()})
     (project / "dbt_project.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -104,6 +109,7 @@ def main() -> int:
     parser.add_argument("--schema", default="public_project")
     parser.add_argument("--keys", type=Path, help="YAML: the columns of each model that identify a row")
     parser.add_argument("--key", action="append", default=[], metavar="MODEL=COLUMN,...")
+    parser.add_argument("--ties", choices=["by_key"], help="decide ties, in all automatic models")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
@@ -113,7 +119,7 @@ def main() -> int:
         project = prepare(given.project, given.packages, Path(folder), given.schema)
         _run(project, "dbt", "parse", "--quiet")
         manifest = json.loads((project / "target" / "manifest.json").read_text(encoding="utf-8"))
-        for line in switch(project, manifest, unique_keys(manifest) | by_hand):
+        for line in switch(project, manifest, unique_keys(manifest) | by_hand, given.ties):
             print(f"left as it is: {line}")
         _run(project, "dbt", "seed", "--quiet")
         return _run(
