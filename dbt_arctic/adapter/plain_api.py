@@ -17,6 +17,7 @@ from dbt_arctic.adapter.snapshots import (
     has_changed,
     is_newer,
     key_expression,
+    unique_ids,
     unique_rows,
 )
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -190,6 +191,11 @@ class PlainApi(KeyedApi):
                 changed = is_newer(columns["dbt_valid_from"], strategy["updated_at"])
             key = key_expression(strategy["unique_key"], names)
             return {**strategy, "row_changed": changed, "unique_key": key}
+
+    @available.parse(lambda *a, **k: "")
+    def unique_ids(self, rows: str, target: ArcticRelation, scd_id: str, other_id: str) -> str:
+        """The rows that a snapshot writes, in which no new record has the id of a stored one."""
+        return unique_ids(rows, str(target), scd_id, other_id)
 
     @available.parse(lambda *a, **k: "")
     def unique_rows(

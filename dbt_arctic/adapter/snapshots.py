@@ -66,6 +66,25 @@ def unique_rows(
     )
 
 
+def unique_ids(rows: str, target: str, scd_id: str, other_id: str) -> str:
+    """SQL of the rows to write, in which no new record has the id of a stored one.
+
+    dbt computes the id from the key and ``updated_at``. A row that returns with its old ``updated_at`` after
+    its key was deleted, or that changes without a new ``updated_at``, would get the id of an earlier record,
+    and the MERGE would not insert it.
+
+    :param target: SQL of the snapshot's name.
+    :param other_id: SQL of an id for such a row.
+    """
+    return (
+        f"SELECT arctic_changes.* EXCEPT ({scd_id}),\n"
+        f"  CASE WHEN arctic_stored_id IS NULL THEN {scd_id} ELSE {other_id} END AS {scd_id}\n"
+        f"FROM (\n{rows}\n) AS arctic_changes\n"
+        f"LEFT JOIN (SELECT DISTINCT {scd_id} AS arctic_stored_id FROM {target})\n"
+        f"  ON dbt_change_type = 'insert' AND {scd_id} = arctic_stored_id"
+    )
+
+
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that are compared, in the spelling of the query.
 

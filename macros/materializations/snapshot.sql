@@ -62,6 +62,10 @@
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
   {%- set rows_sql = snapshot_staging_table(strategy, snapshot_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
+  {%- if config.get('updated_at') -%}
+    {%- set other_id = snapshot_hash_arguments([columns.dbt_scd_id, snapshot_get_time()]) -%}
+    {%- set rows_sql = adapter.unique_ids(rows_sql, target_relation, columns.dbt_scd_id, other_id) -%}
+  {%- endif -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
     {{ arctic__create_temporary_view(staged, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}

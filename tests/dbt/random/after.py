@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests.dbt.random.automatic import result_of
 from tests.dbt.random.columns import Expected, Refused, Table
-from tests.dbt.random.oracle import expect, expect_batch, rebuilds, seen
+from tests.dbt.random.oracle import expect, expect_batch, rebuilds, require_allowed, seen
 from tests.dbt.random.project import Model, Round, days_of
 
 
@@ -128,6 +128,7 @@ class Ran:
             expected: Expected | None = None
             refusal: Refused | None = None
             try:
+                require_allowed(self.model, batch, self.round)
                 expected = expect_batch(
                     self.model,
                     table,

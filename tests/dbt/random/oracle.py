@@ -22,7 +22,7 @@ from tests.dbt.random.columns import (
     stored_rows,
 )
 from tests.dbt.random.fits import stored_type
-from tests.dbt.random.project import PLAIN, Batch, Model, Round
+from tests.dbt.random.project import KEYED, PLAIN, Batch, Model, Round
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.values import instant
 
@@ -34,8 +34,7 @@ def expect(
 
     :raises Refused: it has to fail.
     """
-    _require_settings(model)
-    _require_contract(model, batch, round_)
+    require_allowed(model, batch, round_)
     if model.kind == "view":
         types = {name: stored_type(one) for name, one in batch.types.items()}
         return Expected(Table(types, batch.dicts, form="view"))
@@ -71,13 +70,23 @@ def rebuilds(model: Model, round_: Round) -> bool:
     return bool(model.config.get("full_refresh", round_.full_refresh))
 
 
-USED_BY = {"incremental_predicates": ("merge", "delete+insert"), "merge_exclude_columns": ("merge", "upsert")}
+USED_BY = {
+    "incremental_predicates": ("merge", "delete+insert"),
+    "merge_update_columns": ("merge", "upsert"),
+    "merge_exclude_columns": ("merge", "upsert"),
+}
 """Settings, and the strategies that they have an effect on. With others they are an error."""
+
+
+def require_allowed(model: Model, batch: Batch, round_: Round) -> None:
+    """:raises Refused: by its settings or its contract the model must not run, whatever its rows are."""
+    _require_settings(model)
+    _require_contract(model, batch, round_)
 
 
 def _require_settings(model: Model) -> None:
     idle = [name for name, kinds in USED_BY.items() if name in model.config and model.kind not in kinds]
-    if model.kind in PLAIN and idle:
+    if model.kind in (*PLAIN, *KEYED) and idle:
         raise Refused(f"{idle} have no effect")
 
 
@@ -308,6 +317,8 @@ def expect_batch(
 
 def _seed_types(model: Model, batch: Batch) -> dict[str, str]:
     declared = {name.lower(): one for name, one in (model.config.get("column_types") or {}).items()}
+    if not declared.keys() <= {name.lower() for name in batch.types}:
+        raise Refused("column_types names a column that the file lacks")
     return {name: stored_type(declared.get(name.lower(), one)) for name, one in batch.types.items()}
 
 
