@@ -87,8 +87,9 @@ soak: java $(ARCHIVED) ## Random operations on keyed tables, in memory and on Sp
 	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" "$(SPARK)" "$(KILLS)"
 
 .PHONY: soak-dbt
-soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CASES=5000 runs, SEED=1
-	@$(BIN)/python -m tests.dbt.random.soak --cases $(if $(filter file,$(origin CASES)),5000,$(CASES)) --seed $(SEED)
+soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CASES=5000 runs, SEED=1 PROCESSES=2
+	@$(BIN)/python -m tests.dbt.random.soak --cases $(if $(filter file,$(origin CASES)),5000,$(CASES)) --seed $(SEED) \
+	  --processes $(PROCESSES)
 
 .PHONY: matrix
 matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..

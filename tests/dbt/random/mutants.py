@@ -263,7 +263,7 @@ def case_of(names: list[str]) -> Case:
         )
         for number in range(2)
     ]
-    return Case(0, tuple(models), tuple(rounds), zone="Europe/Berlin")
+    return Case(1, tuple(models), tuple(rounds), zone="Europe/Berlin")
 
 
 def case_of_retry() -> Case:
@@ -273,4 +273,4 @@ def case_of_retry() -> Case:
     build = Round({"days": batch})
     refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}))
     again = replace(refresh, verb="retry", poisoned=frozenset())
-    return Case(0, (Model("days", "microbatch", config),), (build, refresh, again))
+    return Case(1, (Model("days", "microbatch", config),), (build, refresh, again))

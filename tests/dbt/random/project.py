@@ -12,9 +12,10 @@ import yaml
 
 from tests.dbt.keyed.conftest import SPARK_CONF
 from tests.dbt.random.queries import sql_of_query
+from tests.dbt.random.quick import AS_FOR_USERS, FEW_TASKS, is_usual
 from tests.dbt.random.values import quote, sql_of
 
-CONF = {**SPARK_CONF, "spark.sql.session.timeZone": "UTC"}
+CONF = {**SPARK_CONF, **FEW_TASKS, "spark.sql.session.timeZone": "UTC"}
 """Spark's settings, in which a timestamp is shown as UTC."""
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Beirut", "Australia/Lord_Howe")
 """Time zones of sessions. In Beirut summer time begins at midnight, on Lord Howe it is half an hour."""
@@ -165,7 +166,8 @@ class Case:
 
     @property
     def spark_conf(self) -> dict[str, str]:
-        return {**CONF, "spark.sql.session.timeZone": self.zone}
+        usual = AS_FOR_USERS if is_usual(self.seed) else {}
+        return {**CONF, **usual, "spark.sql.session.timeZone": self.zone}
 
     @property
     def has_microbatch(self) -> bool:
@@ -197,7 +199,7 @@ def files_of(case: Case, round_: Round) -> dict[str, str]:
             contracts.append({"name": model.name, "columns": _declared(round_.contracts[model.name])})
         if model.kind == "seed":
             files[f"seeds/{model.name}.csv"] = _csv(batch)
-            seeds.append({"name": model.name, "config": dict(model.config)})
+            seeds.append({"name": model.name, "config": dict(round_.settled(model).config)})
         else:
             poison = _poison(round_, model) if model.name in round_.poisoned else ""
             files.update(_model_files(round_.settled(model), batch, poison))

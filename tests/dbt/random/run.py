@@ -32,6 +32,7 @@ from tests.dbt.random.columns import Table
 from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.hooks import has_hooks, wrong_steps
 from tests.dbt.random.project import CONF, HOOK_LOG, Case, Model, Round, arguments_of, files_of
+from tests.dbt.random.quick import flags, is_usual
 from tests.dbt.random.values import comparable_type, in_zone, quote
 
 
@@ -213,7 +214,11 @@ class Trial:
             return
         if round_.cancel is not None:
             self.bench.interrupt = Interrupt(*round_.cancel)
-        outcome = self._dbt(arguments_of(round_, self.case.has_microbatch))
+        following = self.case.rounds[number + 1 : number + 2]
+        words = arguments_of(round_, self.case.has_microbatch)
+        if not is_usual(self.case.seed):
+            words += flags(is_retried=bool(following) and following[0].verb == "retry")
+        outcome = self._dbt(words)
         self.bench.script.ends, self.bench.interrupt = {}, None
         self.judged.runs += 1
         self.judged.seconds["dbt"] += time.monotonic() - began

@@ -8,11 +8,18 @@ found, and its smallest form is written as a folder that a person can run. The l
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 from dbt_common.behavior_flags import BehaviorFlagRendered
@@ -21,9 +28,31 @@ from dbt_common.tests import enable_test_caching
 from tests import java
 from tests.conftest import dump_at_once
 from tests.dbt.random.generate import draw_case
-from tests.dbt.random.run import Judged, bench
+from tests.dbt.random.run import Bench, Judged, bench
 from tests.dbt.random.shrink import shrink
 from tests.dbt.random.written import write_case
+
+_WORKER: dict[str, Bench] = {}
+"""The Spark of this process, for as long as the process lives."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """:param found: where differing cases are written; ``None`` to leave them as they are."""
+
+    seed: int
+    models: int
+    rounds: int
+    found: Path | None
+
+
+@dataclass
+class Done:
+    """:param lines: what to say about the case."""
+
+    task: Task
+    judged: Judged
+    lines: list[str] = field(default_factory=list)
 
 
 def say(text: str) -> None:
@@ -38,37 +67,86 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--models", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=1, help="how many, each with a Spark of 2 GiB")
     parser.add_argument("--found", type=Path, default=Path("found"), help="where failing cases are written")
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args(words)
-    java.choose(java.HOURS)
-    quicken()
     total = Judged()
-    seed, told = given.seed, 0.0
-    deadline = time.monotonic() + 60 * given.minutes
-    with bench() as place:
+    began = told = time.monotonic()
+    deadline = began + 60 * given.minutes
+    found = None if given.no_shrink else given.found
+    tasks = (Task(seed, given.models, given.rounds, found) for seed in itertools.count(given.seed))
+    with closing(judged_in(given.processes, tasks)) as cases:
         try:
-            while total.runs < given.cases and time.monotonic() < deadline:
-                judged = place.judge(draw_case(seed, given.models, given.rounds))
-                add(total, judged)
-                for difference in judged.differences:
-                    say(f"DIFFERENT: {difference}")
-                    if given.no_shrink:
-                        continue
-                    case, smallest = shrink(place, draw_case(seed, given.models, given.rounds), difference)
-                    folder = given.found / f"seed-{seed}-{difference.model or 'run'}"
-                    write_case(case, folder, str(smallest))
-                    say(f"  written to {folder}: {smallest}")
-                seed += 1
+            for done in cases:
+                add(total, done.judged)
+                for line in done.lines:
+                    say(line)
+                if total.runs >= given.cases or time.monotonic() >= deadline:
+                    break
                 if time.monotonic() - told > 60:
                     told = time.monotonic()
-                    say(f"{summary(total)}; seed {seed}; {dict(total.seconds)}")
+                    say(f"{summary(total)}; seed {done.task.seed}; {costs(total, told - began)}")
         except KeyboardInterrupt:
             say("ended before all runs were made")
     say(json.dumps(dict(sorted(total.met.items()))))
     sys.stdout.write(summary(total) + "\n")
     is_complete = total.runs >= given.cases or time.monotonic() >= deadline
     return 1 if total.differences or not is_complete else 0
+
+
+def judged_in(processes: int, tasks: Iterable[Task]) -> Generator[Done, None, None]:
+    """The cases of tasks, as they end; in this process, or in several others."""
+    if processes == 1:
+        quicken()
+        with bench() as place:
+            for task in tasks:
+                yield judged_at(place, task)
+        return
+    remaining = iter(tasks)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin) as pool:
+        running = {pool.submit(judged_here, task) for task in itertools.islice(remaining, processes)}
+        try:
+            while running:
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in ended:
+                    running.add(pool.submit(judged_here, next(remaining)))
+                    yield one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def begin() -> None:
+    """Start the Spark of a process of a pool."""
+    quicken()
+    stack = ExitStack()
+    _WORKER["bench"] = stack.enter_context(bench())
+    Finalize(None, stack.close, exitpriority=100)
+
+
+def judged_here(task: Task) -> Done:
+    return judged_at(_WORKER["bench"], task)
+
+
+def judged_at(place: Bench, task: Task) -> Done:
+    """Run a case; of a difference, find the smallest case and write it."""
+    case = draw_case(task.seed, task.models, task.rounds)
+    done = Done(task, place.judge(case))
+    for difference in done.judged.differences:
+        done.lines.append(f"DIFFERENT: {difference}")
+        if task.found is None:
+            continue
+        smaller, smallest = shrink(place, case, difference)
+        folder = task.found / f"seed-{task.seed}-{difference.model or 'run'}"
+        write_case(smaller, folder, str(smallest))
+        done.lines.append(f"  written to {folder}: {smallest}")
+    return done
+
+
+def costs(total: Judged, seconds: float) -> str:
+    """What a run has taken so far, and its parts."""
+    parts = ", ".join(f"{name} {taken / total.runs:.2f}" for name, taken in total.seconds.most_common())
+    return f"{seconds / total.runs:.2f} s a run ({parts})"
 
 
 def summary(total: Judged) -> str:
@@ -88,7 +166,8 @@ def add(total: Judged, one: Judged) -> None:
 
 
 def quicken() -> None:
-    """What ``tests/conftest.py`` does for dbt in tests."""
+    """What ``tests/conftest.py`` does for dbt in tests, and Java's options."""
+    java.choose(java.HOURS)
     os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
     enable_test_caching()
     BehaviorFlagRendered._default_source = staticmethod(lambda: "tests")  # type: ignore[method-assign]

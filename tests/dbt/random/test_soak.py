@@ -33,7 +33,6 @@ def test_the_last_line_counts_and_a_difference_is_a_failure(
     monkeypatch.setattr(soak, "bench", bench)
     monkeypatch.setattr(soak, "shrink", lambda place, case, difference: (case, difference))
     monkeypatch.setattr(soak, "quicken", lambda: None)
-    monkeypatch.setattr(soak.java, "choose", lambda options: None)
     words = ["--cases", "12", "--seed", "5", "--found", str(tmp_path)]
     assert soak.main(words) == (1 if differences else 0)
     lines = capsys.readouterr().out.splitlines()
