@@ -1,4 +1,4 @@
-"""What makes the runs of most cases cheap: settings of Spark, and no artifacts that nobody reads.
+"""What makes the runs of most cases cheap: settings of Spark, and no unused artifacts.
 
 One of ``USUAL`` cases runs as it does for users: with generated code, adaptive execution, several
 partitions and all artifacts. All cases use partial parsing, which also saves time here.
