@@ -14,7 +14,7 @@ SCHEMAS = {
     "b": [("id", "int"), ("aid", "int"), ("v", "int"), ("w", "string")],
 }
 DEDUPLICATED = (
-    "SELECT x, x + 1 AS next, y FROM (SELECT *, row_number() OVER (PARTITION BY x ORDER BY y) AS n FROM a)"
+    "SELECT x, x + 1 AS next, y FROM (SELECT *, row_number() OVER (PARTITION BY x ORDER BY d) AS n FROM a)"
 )
 
 

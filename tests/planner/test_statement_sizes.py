@@ -114,7 +114,7 @@ OVER_VIEWS = {
         f"JOIN v AS p ON {BESIDE.format('p', '-')} JOIN v AS q ON {BESIDE.format('q', '+')} "
         "WHERE v.yr = 2000",
         "kind brand shop yr wk",
-        454,
+        420,
         [102],
     ),
     "two channels, each three times": (
