@@ -70,7 +70,7 @@ def copied(
     :param referring: the references to it; ``None`` if they are not known yet, so that no row may be held
         back.
     """
-    columns, rows = _columns_and_rows(operator, source, declared_tests)
+    columns, rows = columns_and_rows(operator, source, declared_tests)
     if referring is None:
         held = chosen(columns, seed, None)
     else:
@@ -78,7 +78,7 @@ def copied(
     _create_aside(operator, copy)
     for statement in copy_statements(source.sql, copy, held):
         operator.context.run("copy", statement)
-    return Churned(copy, columns, _identifying(operator, source, columns, rows, declared_tests.keys))
+    return Churned(copy, columns, identifying_columns(operator, source, columns, rows, declared_tests.keys))
 
 
 def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> Churned:
@@ -89,9 +89,9 @@ def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> Ch
             "copy",
             f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
         )
-    columns, rows = _columns_and_rows(operator, seed_table, declared_tests)
+    columns, rows = columns_and_rows(operator, seed_table, declared_tests)
     return Churned(
-        seed_table, columns, _identifying(operator, seed_table, columns, rows, declared_tests.keys)
+        seed_table, columns, identifying_columns(operator, seed_table, columns, rows, declared_tests.keys)
     )
 
 
@@ -108,17 +108,27 @@ def change(
     :param referring: the references to the table.
     """
     table, columns = one.name, one.columns
-
-    def some_of(name: Name, seed: int, free: str = "true") -> str:
-        rows = int(operator.query(f"SELECT count(1) FROM {name.sql}")[0][0])
-        return _some_of(operator, name.sql, columns, seed, taken_of(rows), free)
-
-    leaving = [] if only_new else leaving_statements(table, some_of(table, seed, _free(columns, referring)))
-    for statement in (*leaving, *coming_statements(table, some_of(waiting(table), seed + 1))):
-        operator.context.run("change", statement)
+    comes = waiting(table)
+    # One query for both tables: planning a query takes longer than counting the rows of a small table.
+    rows, waits = (
+        int(count)
+        for count in operator.query(
+            f"SELECT (SELECT count(1) FROM {table.sql}), (SELECT count(1) FROM {comes.sql})"
+        )[0]
+    )
+    if not only_new:
+        free = _free(columns, referring)
+        leave = _some_of(operator, table.sql, columns, seed, taken_of(rows), free)
+        for statement in leaving_statements(table, leave):
+            operator.context.run("change", statement)
+    if waits:
+        come = _some_of(operator, comes.sql, columns, seed + 1, taken_of(waits))
+        for statement in coming_statements(table, come):
+            operator.context.run("change", statement)
     if only_new:
         return
-    update = change_statement(table, columns, one.identifying, seed, some_of(table, seed + 2))
+    changed = _some_of(operator, table.sql, columns, seed + 2, taken_of(rows))
+    update = change_statement(table, columns, one.identifying, seed, changed)
     if update is not None:
         operator.context.run("change", update)
 
@@ -185,7 +195,7 @@ def _create_aside(operator: Operator, table: Name) -> None:
 
 
 def _some_of(
-    operator: Operator, table: str, columns: Sequence[Column], seed: int, count: int, free: str
+    operator: Operator, table: str, columns: Sequence[Column], seed: int, count: int, free: str = "true"
 ) -> str:
     """A condition for a number of rows, among those that may be removed."""
     found = operator.query(cut(f"(SELECT * FROM {table} WHERE {free})", columns, seed, count))[0][0]
@@ -198,7 +208,7 @@ def _free(columns: Sequence[Column], referring: Sequence[Referring]) -> str:
     return " AND ".join(known) or "true"
 
 
-def _columns_and_rows(
+def columns_and_rows(
     operator: Operator, name: Name, declared_tests: Declared
 ) -> tuple[tuple[Column, ...], int]:
     """The columns of a table, and its number of rows."""
@@ -217,7 +227,7 @@ def _columns_and_rows(
     return tuple(columns), int(rows)
 
 
-def _identifying(
+def identifying_columns(
     operator: Operator,
     name: Name,
     columns: Sequence[Column],
