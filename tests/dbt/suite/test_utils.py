@@ -1,4 +1,7 @@
-"""The suite's classes on dbt's cross-database macros and its types."""
+"""The suite's classes on dbt's cross-database macros and its types.
+
+In the short form, `test_macros_of_ours.py` has the models of those on macros and types that we define.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,17 @@ from dbt.tests.adapter.utils.test_string_literal import BaseStringLiteral
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.adapter.utils.test_validate_sql import BaseValidateSqlMethod
 
+TIMESTAMP_SQL = """
+select current_timestamp() as current_timestamp,
+    current_timestamp::timestamp as current_timestamp_in_utc_backcompat,
+    current_timestamp::timestamp as current_timestamp_backcompat
+"""
+
+
+def in_iso(sql: str) -> str:
+    """With dates as Spark reads them: ISO 8601."""
+    return sql.replace("09/01/2023", "2023-09-01").replace("09/12/2023", "2023-09-12")
+
 
 @pytest.mark.long
 class TestTypeBigInt(BaseTypeBigInt):
@@ -63,6 +77,7 @@ class TestTypeBoolean(BaseTypeBoolean):
     pass
 
 
+@pytest.mark.long
 class TestTypeFloat(BaseTypeFloat):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -70,6 +85,7 @@ class TestTypeFloat(BaseTypeFloat):
         return {"seeds": {"+column_types": {"float_col": "float"}}}
 
 
+@pytest.mark.long
 class TestTypeInt(BaseTypeInt):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -77,6 +93,7 @@ class TestTypeInt(BaseTypeInt):
         return {"seeds": {"+column_types": {"int_col": "int"}}}
 
 
+@pytest.mark.long
 class TestTypeNumeric(BaseTypeNumeric):
     pass
 
@@ -131,6 +148,7 @@ class TestConcat(BaseConcat):
     pass
 
 
+@pytest.mark.long
 class TestCurrentTimestampAware(BaseCurrentTimestampAware):
     pass
 
@@ -150,10 +168,12 @@ class TestDateTrunc(BaseDateTrunc):
     pass
 
 
+@pytest.mark.long
 class TestDateAdd(BaseDateAdd):
     pass
 
 
+@pytest.mark.long
 class TestDateDiff(BaseDateDiff):
     pass
 
@@ -163,10 +183,12 @@ class TestEquals(BaseEquals):
     pass
 
 
+@pytest.mark.long
 class TestEscapeSingleQuotesQuote(BaseEscapeSingleQuotesQuote):
     pass
 
 
+@pytest.mark.long
 class TestEscapeSingleQuotesBackslash(BaseEscapeSingleQuotesBackslash):
     pass
 
@@ -181,9 +203,8 @@ class TestGenerateSeries(BaseGenerateSeries):
     pass
 
 
+@pytest.mark.long
 class TestGetIntervalsBetween(BaseGetIntervalsBetween):
-    """With dates as Spark reads them: ISO 8601."""
-
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         sql = fixture_get_intervals_between.models__test_get_intervals_between_sql
@@ -192,7 +213,7 @@ class TestGetIntervalsBetween(BaseGetIntervalsBetween):
                 fixture_get_intervals_between.models__test_get_intervals_between_yml
             ),
             "test_get_intervals_between.sql": self.interpolate_macro_namespace(
-                sql.replace("09/01/2023", "2023-09-01").replace("09/12/2023", "2023-09-12"),
+                in_iso(sql),
                 "get_intervals_between",
             ),
         }
@@ -223,6 +244,7 @@ class TestLength(BaseLength):
     pass
 
 
+@pytest.mark.long
 class TestListagg(BaseListagg):
     pass
 
@@ -252,6 +274,7 @@ class TestRight(BaseRight):
     pass
 
 
+@pytest.mark.long
 class TestSafeCast(BaseSafeCast):
     pass
 
@@ -260,6 +283,7 @@ class TestCalculateFreshnessMethod(BaseCalculateFreshnessMethod):
     pass
 
 
+@pytest.mark.long
 class TestSplitPart(BaseSplitPart):
     pass
 
@@ -269,16 +293,13 @@ class TestStringLiteral(BaseStringLiteral):
     pass
 
 
+@pytest.mark.long
 class TestCurrentTimestamps(BaseCurrentTimestamps):
     """Spark's TIMESTAMP is an instant, so there is one current timestamp for all three."""
 
     @pytest.fixture(scope="class")
     def expected_sql(self) -> str:
-        return """
-            select current_timestamp() as current_timestamp,
-                current_timestamp::timestamp as current_timestamp_in_utc_backcompat,
-                current_timestamp::timestamp as current_timestamp_backcompat
-            """
+        return TIMESTAMP_SQL
 
     @pytest.fixture(scope="class")
     def expected_schema(self) -> dict[str, str]:
