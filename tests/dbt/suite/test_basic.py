@@ -67,6 +67,7 @@ class TestGenericTests(BaseGenericTests):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotCheckCols(BaseSnapshotCheckCols):
     pass
 

@@ -8,6 +8,7 @@ import pytest
 from dbt.tests.adapter.concurrency.test_concurrency import BaseConcurrency
 
 
+@pytest.mark.long
 class TestConcurrency(BaseConcurrency):
     @pytest.fixture(scope="class")
     def dbt_profile_target(self, dbt_profile_target: dict[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class TestDocsGenerateOfKeyedTables(BaseDocsGenerate):
         )
 
 
+@pytest.mark.long
 class TestCloneOfKeyedTables(BaseClonePossible):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

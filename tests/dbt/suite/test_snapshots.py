@@ -22,6 +22,7 @@ from dbt.tests.adapter.simple_snapshot.test_snapshot import BaseSimpleSnapshot, 
 from dbt.tests.util import check_relations_equal, run_dbt
 
 
+@pytest.mark.long
 class TestSnapshotTimestamp(BaseSimpleSnapshot):
     pass
 
@@ -46,10 +47,12 @@ class TestSnapshotInvalidColumnNames(various.BaseSnapshotInvalidColumnNames):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotMultiUniqueKey(various.BaseSnapshotMultiUniqueKey):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
     """As in the suite, with rows found by their key: Spark returns them in no order."""
 
@@ -96,6 +99,7 @@ class TestSnapshotEphemeralHardDeletes(BaseSnapshotEphemeralHardDeletes):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotNewColumnTimestampStrategy(BaseSnapshotNewColumnTimestampStrategy):
     pass
 
@@ -112,6 +116,7 @@ class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
 SOURCE = "{{ config(materialized='table') }} select id, 'x' as v from range({{ var('rows', 2) }})"
 
 
+@pytest.mark.long
 class TestEachModeOfHardDeletes:
     """What is left of a row that the source no longer has, and comes back as."""
 
