@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.extent import LONG
 from tests.spark.keyed.test_batches import (  # noqa: F401
-    test_a_batch_is_checked_like_every_other,
     test_a_batch_that_is_cut_off_anywhere_is_all_there_or_not_at_all,
 )
 from tests.spark.keyed.test_order import (  # noqa: F401
@@ -14,7 +13,6 @@ from tests.spark.keyed.test_order import (  # noqa: F401
 )
 from tests.spark.keyed.test_pull import (  # noqa: F401
     test_of_two_runs_at_once_the_second_writes_nothing,
-    test_the_first_pull_is_everything_and_later_ones_are_the_changed_keys,
     test_updates_and_deletes_of_a_plain_table_are_a_difference_by_key,
 )
 
@@ -26,4 +24,5 @@ if LONG:
         test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing,
         test_appends_to_a_plain_table_are_staged_once,
         test_compaction_and_trim_upstream_neither_hide_nor_repeat_a_change,
+        test_the_first_pull_is_everything_and_later_ones_are_the_changed_keys,
     )
