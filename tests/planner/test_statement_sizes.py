@@ -115,7 +115,7 @@ OVER_VIEWS = {
         "WHERE v.yr = 2000",
         "kind brand shop yr wk",
         420,
-        [102],
+        [96],
     ),
     "two channels, each three times": (
         f"WITH s AS ({WEEKS.format('sales')}), w AS ({WEEKS.format('web')}) "
