@@ -64,7 +64,7 @@ def test_a_build_renews_its_lease_on_a_connection_of_its_own(
     shop.dbt("run")
     renewals = [sql for sql in shop.script.ran if lease.PROPERTY_RENEWED in sql]
     assert renewals
-    assert '"connection_name": "beside"' in renewals[0]
+    assert '"connection_name": "second"' in renewals[0]
     assert len(shop.rows("orders")) == 3
 
 
