@@ -5,10 +5,13 @@ Explained in docs/explanation/compaction.md. ``rebucket`` changes the number of 
 
 from __future__ import annotations
 
+from dbt_arctic.compaction.metrics import MIB
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus
-from dbt_arctic.keyed.layout import buckets_for_size
+from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, MAX_BUCKETS
 
+MIN_BUCKET_BYTES = 32 * MIB
+"""Buckets are not made smaller to gain parallelism: starting a task would take longer than reading."""
 GROW_BY = 4
 SHRINK_BY = 8
 """Minimum factor by which the number of buckets is reduced, so that it is stable for a table of similar
@@ -29,8 +32,19 @@ def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
     if layout.partition_by:
         return layout.buckets  # the size of a partition limits a read there, and it varies from day to day
     size = round(status.base.size_bytes * (1 - status.base.delete_ratio))
-    if not size:
-        return layout.buckets  # a rewrite of nothing would gain nothing, and rows may come back
-    wanted = buckets_for_size(size, settings.target_bucket_bytes, settings.parallelism)
-    is_close = wanted < GROW_BY * layout.buckets and wanted * SHRINK_BY > layout.buckets
-    return layout.buckets if is_close else wanted
+    by_size = _power_above(-(-size // settings.target_bucket_bytes))
+    by_tasks = min(_power_above(settings.parallelism), _power_above(size // MIN_BUCKET_BYTES + 1) // 2)
+    wanted = min(MAX_BUCKETS, max(by_size, by_tasks))
+    if wanted >= GROW_BY * layout.buckets:
+        return wanted
+    wanted = max(wanted, DEFAULT_BUCKETS)
+    return wanted if wanted * SHRINK_BY <= layout.buckets else layout.buckets
+
+
+def _power_above(number: int) -> int:
+    """The smallest power of two that is not below a number.
+
+    >>> [_power_above(number) for number in (0, 1, 2, 3, 8, 9)]
+    [1, 1, 2, 4, 8, 16]
+    """
+    return 1 << max(0, number - 1).bit_length()

@@ -11,11 +11,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote, quote_all
 
 DEFAULT_BUCKETS = 8
-"""The number of buckets of a table whose size is unknown."""
 MAX_BUCKETS = 65536
-TARGET_BUCKET_BYTES = 512 * 1024 * 1024
-MIN_BUCKET_BYTES = 32 * 1024 * 1024
-"""Buckets are not made smaller to gain parallelism: starting a task would take longer than reading."""
 
 _BUCKETABLE = re.compile(
     r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)"
@@ -249,39 +245,13 @@ def check_bucket_count(where: str, count: int) -> None:
         )
 
 
-def buckets_for_size(
-    size: int, target_bytes: int = TARGET_BUCKET_BYTES, parallelism: int = DEFAULT_BUCKETS
-) -> int:
-    """The number of buckets for a table with a number of stored bytes.
-
-    :param target_bytes: the target size of a bucket.
-    :param parallelism: the number of tasks that should read the table if it is large enough.
-
-    >>> mib = 1024 * 1024
-    >>> [buckets_for_size(size * mib) for size in (0, 63, 64, 200, 2000, 9000)]
-    [1, 1, 2, 4, 8, 32]
-    """
-    by_size = _power_above(-(-size // target_bytes))
-    by_tasks = min(_power_above(parallelism), _power_above(size // MIN_BUCKET_BYTES + 1) // 2)
-    return min(MAX_BUCKETS, max(by_size, by_tasks))
-
-
 def is_bucketable(spark_type: str) -> bool:
     """Whether Iceberg's bucket transform supports a column of this Spark type."""
     return _BUCKETABLE.match(spark_type.lower()) is not None
 
 
 def _nearest_power(count: int) -> int:
-    return min(MAX_BUCKETS, _power_above(count))
-
-
-def _power_above(number: int) -> int:
-    """The smallest power of two that is not below a number.
-
-    >>> [_power_above(number) for number in (0, 1, 2, 3, 8, 9)]
-    [1, 1, 2, 4, 8, 16]
-    """
-    return 1 << max(0, number - 1).bit_length()
+    return min(MAX_BUCKETS, 1 << max(0, (max(count, 1) - 1).bit_length()))
 
 
 def _unquote(text: str) -> str:

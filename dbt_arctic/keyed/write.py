@@ -249,14 +249,12 @@ def insert_into_change(
     """SQL of the single commit of a batch: an append to the change table, on main or on a branch.
 
     :param table: with the current number of buckets of its change table.
-    :param cores: the number of Spark's cores, if known. Up to the number of buckets, rows are shuffled once.
+    :param cores: the number of Spark's cores, if known. If it is not above the number of buckets, rows are
+        shuffled once.
     """
     target = table.change.sql if branch is None else table.change.branch(branch)
     few = cores is not None and cores <= table.layout.buckets and not batch.counted
     bucket = _own_buckets(table, as_stored=True) if few else ""
-    if table.layout.buckets == 1 and not table.layout.partition_by and not batch.counted:
-        # Rows are grouped by key in several tasks. Adaptive execution makes one of them for a small batch.
-        bucket = f"hash({quote_all(batch.key)})"
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"} if bucket else {}

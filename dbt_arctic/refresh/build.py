@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
-from dbt_arctic.keyed.layout import Layout, buckets_for_size, plan_layout
+from dbt_arctic.keyed.layout import Layout, plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import stored_type
@@ -31,7 +31,6 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consume
 from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
-from dbt_arctic.refresh.size_estimate import estimate_stored_bytes
 from dbt_arctic.refresh.table_properties import given
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.lease import (
@@ -47,7 +46,7 @@ from dbt_arctic.store.lease import (
 from dbt_arctic.store.leftovers import is_abandoned_generation
 from dbt_arctic.store.replay import Retired, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
-from dbt_arctic.store.state import count_rows, find_keyed, laid_out, load_base
+from dbt_arctic.store.state import find_keyed, laid_out, load_base
 from dbt_arctic.store.view_support import require_views
 from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
 
@@ -116,9 +115,7 @@ def build_generation(
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = like.types if like else {column.name: column.type for column in schema}
     comments = column_comments or {}
-    layout = (
-        _layout_like(context, like) if like else _plan_layout(context, config, sql, batch.key, types, old)
-    )
+    layout = _layout_like(context, like) if like else _plan_layout(context, config, batch.key, types, old)
     table = KeyedTable(
         name=name,
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
@@ -177,23 +174,17 @@ def _layout_like(context: Context, table: KeyedTable) -> Layout:
 def _plan_layout(
     context: Context,
     config: KeyedConfig,
-    sql: str,
     key: tuple[str, ...],
     types: Mapping[str, str],
     old: KeyedTable | None,
 ) -> Layout:
     """The layout as configured. If the number of buckets is not configured, that of the previous
-    generation is kept if it had rows; otherwise the estimated size of the rows decides it.
+    generation is kept. If its base table is gone, the build continues without it.
     """
     buckets = config.buckets
     if buckets is None and old is not None:
         base = context.catalog.load_table(old.base.schema, old.base.identifier)
-        if base is not None and count_rows(base) != 0:
-            buckets = laid_out(old, base).layout.buckets or None
-    # The size of a partition is unknown.
-    if buckets is None and not config.partition_by:
-        size = estimate_stored_bytes(context, sql)
-        buckets = None if size is None else buckets_for_size(size)
+        buckets = None if base is None else laid_out(old, base).layout.buckets or None
     return plan_layout(
         where=config.model,
         key=key,

@@ -45,7 +45,7 @@ class Cursor:
         self.rowcount = -1
 
     def execute(self, sql: str) -> None:
-        if sql.lstrip().startswith(("SELECT", "WITH", "(", "EXPLAIN COST")):
+        if sql.lstrip().startswith(("SELECT", "WITH", "(")):
             self._rows = told(lambda: self._session.query(sql), sql)
         else:
             rows = told(lambda: self._session.run(sql), sql)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import DuplicateKey, NullKey, SchemaChanged
-from dbt_arctic.keyed import layout as layouts
 from dbt_arctic.refresh import build
 from tests.extent import first
 
@@ -59,46 +58,6 @@ def test_an_upsert_shuffles_its_rows_once(shop: Any) -> None:
         history = orders.session.catalog.load_table(orders.name.schema, orders.table.change.identifier)
         assert history.history()[0].summary["added-data-files"] == "4"
         assert orders.rows() == [{"id": id_, "amount": id_ + 1} for id_ in range(2000)]
-
-
-def test_a_table_begins_with_the_buckets_that_its_size_needs(
-    shop: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop.main.plans_as_for_users()
-    orders = shop.table("orders", buckets=None)
-    few = "SELECT id, CAST(id AS INT) AS amount FROM range(3000)"
-    orders.build_sql(f"{few} WHERE id < 0")
-    assert orders.table.layout.buckets == 1
-    monkeypatch.setattr(layouts, "MIN_BUCKET_BYTES", 4096)
-    for sql, buckets in (
-        (few, 2),  # 12 bytes a row, half of them stored; there was no row to decide it before
-        (f"SELECT a.id, b.amount FROM ({few}) AS a JOIN ({few}) AS b ON a.id = b.amount", 2),
-        (f"{few} LIMIT 5", 2),  # a full refresh keeps the number
-    ):
-        orders.build_sql(sql)
-        assert orders.table.layout.buckets == buckets, sql
-    wide = shop.table("wide", buckets=None)
-    wide.build_sql("SELECT id, CAST(id AS INT) AS amount FROM range(30000)")
-    assert wide.table.layout.buckets == 8
-    days = shop.table("days", buckets=None, partition_by=["amount"])
-    days.build(ROWS)
-    assert days.table.layout.buckets == 8
-
-
-def test_an_upsert_into_one_bucket_shuffles_once_and_writes_one_file(shop: Any) -> None:
-    shop.main.plans_as_for_users()
-    orders = shop.table("orders", buckets=1)
-    orders.build(ROWS)
-    # Spark would not shuffle these rows to group them: they are already separated by key, into two tasks.
-    orders.upsert_sql("SELECT id, CAST(id + 1 AS INT) AS amount FROM range(2000)")
-    ((plan,),) = orders.session.query(f"EXPLAIN {orders.session.statements.ran[-1].sql}")
-    assert plan.count("Exchange") == 1
-    for side in (orders.table.base, orders.table.change):
-        state = orders.session.catalog.load_table(side.schema, side.identifier)
-        assert state.history()[0].summary["added-data-files"] == "1"
-    assert orders.rows() == [{"id": id_, "amount": id_ + 1} for id_ in range(2000)]
-    orders.compact()
-    assert orders.base_rows() == orders.rows()
 
 
 def test_an_upsert_may_have_a_key_of_another_type(shop: Any) -> None:
