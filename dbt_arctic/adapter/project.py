@@ -29,16 +29,12 @@ class Target(NamedTuple):
     """The folder of the profile."""
 
 
-def load_target(
-    project_dir: Path | None = None, profiles_dir: Path | None = None, target: str | None = None
-) -> Target:
-    """The target that dbt would use in this folder.
+def find_project(project_dir: Path | None = None) -> Path:
+    """The folder of the project that dbt would use in this folder.
 
-    :raises ProfileError: there is no project or no profile, or the target is not of type ``arctic``.
+    :raises ProfileError: there is none.
     """
-    from dbt.cli.resolvers import default_profiles_dir, default_project_dir
-    from dbt.config.runtime import load_profile
-    from dbt.flags import set_from_args
+    from dbt.cli.resolvers import default_project_dir
 
     root = Path(project_dir or default_project_dir()).resolve()
     if not (root / "dbt_project.yml").exists():
@@ -48,6 +44,28 @@ def load_target(
             why="dbt_project.yml was not found in this folder or one above it",
             fix="change to the project's folder, or use --project-dir path/to/project",
         )
+    return root
+
+
+def model_folders(root: Path) -> list[str]:
+    """The folders of a project's models, relative to the project."""
+    from dbt.config.project import load_raw_project
+
+    return list(load_raw_project(str(root)).get("model-paths") or ["models"])
+
+
+def load_target(
+    project_dir: Path | None = None, profiles_dir: Path | None = None, target: str | None = None
+) -> Target:
+    """The target that dbt would use in this folder.
+
+    :raises ProfileError: there is no project or no profile, or the target is not of type ``arctic``.
+    """
+    from dbt.cli.resolvers import default_profiles_dir
+    from dbt.config.runtime import load_profile
+    from dbt.flags import set_from_args
+
+    root = find_project(project_dir)
     folder = Path(profiles_dir or default_profiles_dir())
     set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
     set_invocation_context(os.environ)  # required by env_var() in the profile

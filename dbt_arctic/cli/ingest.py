@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.cli.options import FOLDER
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.engine.file_sample import sample_file
-from dbt_arctic.errors import ConfigError, ProfileError
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.draft import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
 
@@ -40,18 +41,20 @@ def init(
     orders_1.csv and orders_2.csv are orders. The columns, types and keys are guessed from a sample.
     No data is loaded, Spark does not start, and an existing file is never changed.
     """
-    project = _project(project_dir)
+    from dbt_arctic.adapter.project import find_project, model_folders  # imports dbt, which takes a second
+
+    project = find_project(project_dir)
     root = _local(folder, project)
     sampler = partial(sample_file, rows=SAMPLED_ROWS)
     tables = draft_tables(str(root), list_files(str(root), {}), sampler)
     source = source or source_name(root.name)
-    models = Path(into) if into else Path(_model_paths(project)[0], source)
+    models = Path(into) if into else Path(model_folders(project)[0], source)
     texts = _texts(project, models, source, prefix, tables)
     if dry_run:
         for path, text in texts.items():
             click.echo(f"# {path}\n{text}")
         return
-    _refuse_existing(project, texts)
+    _refuse_existing(project, model_folders(project), texts)
     for path, text in texts.items():
         target = project / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,20 +67,6 @@ def init(
         f"first {SAMPLED_ROWS:,} rows of each. Review them, and then load the data:\n"
         f"    dbt build --select {models}"
     )
-
-
-def _project(chosen: Path | None) -> Path:
-    from dbt.cli.resolvers import default_project_dir
-
-    root = Path(chosen or default_project_dir()).resolve()
-    if not (root / "dbt_project.yml").exists():
-        raise ProfileError(
-            "There is no dbt project here.",
-            where=str(root),
-            why="dbt_project.yml was not found in this folder or one above it",
-            fix="change to the project's folder, or use --project-dir path/to/project",
-        )
-    return root
 
 
 def _local(folder: str, project: Path) -> Path:
@@ -104,11 +93,6 @@ def _local(folder: str, project: Path) -> Path:
     )
 
 
-def _model_paths(project: Path) -> list[str]:
-    declared = yaml.safe_load((project / "dbt_project.yml").read_text(encoding="utf-8")) or {}
-    return list(declared.get("model-paths") or ["models"])
-
-
 def _texts(
     project: Path, models: Path, source: str, prefix: str, tables: list[TableDraft]
 ) -> dict[Path, str]:
@@ -128,21 +112,24 @@ def _texts(
     }
 
 
-def _refuse_existing(project: Path, texts: dict[Path, str]) -> None:
-    """Refuse to change a file, or to define a model that the project has."""
-    names = {path.stem: path for path in texts if path.suffix == ".sql"}
-    for folder in _model_paths(project):
-        for existing in sorted((project / folder).rglob("*")):
-            relative = existing.relative_to(project)
-            defined = existing.suffix in (".sql", ".py") and existing.stem in names
-            if relative in texts or defined:
-                what = f"model {existing.stem}" if defined else f"file {relative}"
-                raise ConfigError(
-                    f"the project has the {what} already",
-                    where=str(relative),
-                    why="existing files are never changed",
-                    fix="choose other names with --prefix or --source, or delete the file",
-                )
+def _refuse_existing(project: Path, folders: Iterable[str], texts: Mapping[Path, str]) -> None:
+    """Refuse to change a file, or to define a model that the project has.
+
+    :param folders: the folders of the project's models.
+    """
+    found = [f"file {path}" for path in texts if (project / path).exists()]
+    names = {path.stem for path in texts if path.suffix == ".sql"}
+    models = (path for folder in folders for path in sorted((project / folder).rglob("*")))
+    found += [
+        f"model {path.stem}" for path in models if path.suffix in (".sql", ".py") and path.stem in names
+    ]
+    if found:
+        raise ConfigError(
+            f"the project has the {found[0]} already",
+            where=str(project),
+            why="existing files are never changed",
+            fix="choose other names with --prefix or --source, or delete the file",
+        )
 
 
 def _show(tables: list[TableDraft]) -> None:

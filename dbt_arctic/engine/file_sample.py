@@ -57,6 +57,8 @@ def _open(path: str, encoding: str) -> io.TextIOWrapper:
 def _encoding(path: str) -> str:
     """The encoding of a file.
 
+    The whole file is read, because Spark replaces bytes that are invalid in the encoding without an error.
+
     :raises ValueError: Spark reads none that the file could have.
     """
     try:
@@ -79,7 +81,6 @@ def _csv(path: str, rows: int) -> FileSample:
     encoding = _encoding(path)
     with _open(path, encoding) as text:
         start = text.read(_SNIFFED_CHARACTERS)
-    first = next(csv.reader(io.StringIO(start)), [])
     try:
         delimiter = csv.Sniffer().sniff(start, _DELIMITERS).delimiter
     except csv.Error:  # one column has no delimiter

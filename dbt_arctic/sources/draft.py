@@ -83,7 +83,7 @@ def draft_tables(folder: str, files: Iterable[ListedFile], sampler: Sampler) -> 
         below.setdefault(first if rest and "=" not in first else "", []).append(file)
     direct = below.pop("", [])
     tables = [
-        _draft(table_name(name), os.path.join(folder, name), "", group, sampler)
+        _draft(table_name(name) or "files", os.path.join(folder, name), "", group, sampler)
         for name, group in below.items()
     ]
     tables += _direct_tables(folder, direct, bool(below), sampler)

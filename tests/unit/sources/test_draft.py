@@ -237,6 +237,16 @@ def test_the_command_writes_files_for_review_and_changes_none(tmp_path: Path) ->
         "name": "raw_orders",
         "columns": [{"name": "order_id", "data_tests": ["unique", "not_null"]}],
     }
+    written = (project / "models/landing/landing.yml").read_text()
     code, output = run("--prefix", "raw_")
     assert code == 2
-    assert "already" in output
+    assert "the project has the file models/landing/landing.yml already" in output
+    # A folder that is not one of the models' is no exception.
+    write(project, {"drafts/landing.yml": "mine"})
+    for into in ("drafts", str(project / "drafts")):
+        code, output = run("--prefix", "new_", "--into", into)
+        assert code == 2
+        assert "landing.yml already" in output
+    assert (project / "drafts/landing.yml").read_text() == "mine"
+    assert (project / "models/landing/landing.yml").read_text() == written
+    assert not list((project / "drafts").glob("*.sql"))
