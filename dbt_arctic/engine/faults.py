@@ -219,7 +219,8 @@ def _malformed_file(causes: Sequence[Cause]) -> MalformedFile | None:
     return MalformedFile(
         f"{file or 'a file'} does not fit the columns of its source",
         where=file,
-        why=message,
+        # Spark's advice to read invalid rows as NULL does not apply: a source is always read in strict mode.
+        why=message.partition("\nParse Mode:")[0],
         fix="correct the file, or the columns of the source; nothing was written",
     )
 

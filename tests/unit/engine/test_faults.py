@@ -154,6 +154,7 @@ def test_a_query_leaves_no_doubt_about_a_commit() -> None:
 def test_a_file_that_does_not_fit_is_named_without_its_encoding() -> None:
     reading = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b%20c.json."
     record = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [null]."
+    record += "\nParse Mode: FAILFAST. To process malformed records as null result, try 'PERMISSIVE'."
     for causes in (
         chain(WRITING, ("org.apache.spark.SparkException", f"{reading} "), ("x.SparkException", record)),
         chain(("x.SparkException", f"{reading} SQLSTATE: KD001"), ("x.SparkException", record)),
@@ -161,7 +162,7 @@ def test_a_file_that_does_not_fit_is_named_without_its_encoding() -> None:
         error = classify(causes, "INSERT INTO t SELECT 1").error
         assert isinstance(error, MalformedFile)
         assert error.where == "/a/b c.json"
-        assert "Malformed records" in error.why
+        assert error.why.endswith("Malformed records are detected: [null].")
     remote = chain(("x.SparkException", f"{reading.replace('file:///a', 's3a://bucket/a')}"), ("x.E", record))
     assert classify(remote, "SELECT 1").error.where == "s3a://bucket/a/b c.json"
     other = chain(("x.SparkException", reading), ("java.io.IOException", "connection reset"))
