@@ -52,6 +52,13 @@ QUICK = {
 }
 """Settings of the sessions that tests write and read with."""
 
+DEFAULTS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
+"""Spark's own defaults of ``QUICK``. The number of partitions depends on the profile."""
+
 
 class Killed(Exception):
     """The process ended here: no statement that comes later runs, not even a clean-up."""
@@ -189,6 +196,9 @@ class Session:
         """From here on: Spark's own settings, for what is asserted of plans and jobs."""
         for setting in QUICK:
             self.query(f"RESET {setting}")
+        # A reset restores what the process began with, which is not Spark's default if a dbt test started it.
+        for setting, value in DEFAULTS.items():
+            self.query(f"SET {setting}={value}")
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         cursor = self.connection.cursor()
