@@ -16,7 +16,7 @@ from dbt_arctic.cli.options import FOLDER
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.sources.draft import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
+from dbt_arctic.sources.infer_tables import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.sources.draft import TableDraft, table_name
+from dbt_arctic.sources.infer_tables import TableDraft, table_name
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 

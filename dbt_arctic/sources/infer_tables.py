@@ -1,4 +1,4 @@
-"""Drafts the sources of a folder: which files are one table, their columns, and a likely key. Pure."""
+"""Infers the tables of a folder: which files are one table, their columns, and a likely key. Pure."""
 
 from __future__ import annotations
 
