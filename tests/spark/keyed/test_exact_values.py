@@ -149,14 +149,14 @@ def test_a_late_row_is_not_the_newer_one_because_its_sequence_was_cut(shop: Any)
     assert orders.rows() == [{"id": 1, "seq": 10}]
 
 
-def test_a_column_of_nothing_but_null_has_no_type_for_values_and_says_so(shop: Any) -> None:
+def test_a_column_of_nothing_but_null_gets_the_type_of_its_first_value(shop: Any) -> None:
     orders = shop.table("orders", {"id": "bigint", "later": "string"})
     orders.build_sql("SELECT 1L AS id, NULL AS later")
     orders.upsert_sql("SELECT 2L AS id, NULL AS later")
-    with pytest.raises(SchemaChanged, match="later is string in the query and void in the table"):
-        orders.upsert_sql("SELECT 3L AS id, 'x' AS later")
-    orders.build_sql("SELECT 3L AS id, 'x' AS later")
-    assert orders.rows() == [{"id": 3, "later": "x"}]
+    orders.upsert_sql("SELECT 3L AS id, 'x' AS later")
+    with pytest.raises(SchemaChanged, match="later is array<int> in the query and string in the table"):
+        orders.upsert_sql("SELECT 4L AS id, array(1) AS later")
+    assert orders.rows() == [{"id": 1, "later": None}, {"id": 2, "later": None}, {"id": 3, "later": "x"}]
 
 
 def late(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view") -> None:
