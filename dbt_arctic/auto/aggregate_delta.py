@@ -17,6 +17,7 @@ from dbt_arctic.auto.stages import LOST_EXTREMES, Found, Stage
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import (
     AffectedGroups,
+    OppositeEnd,
     SumColumns,
     added,
     groups_to_recompute,
@@ -146,7 +147,10 @@ def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
         counted={stored(name): stored(by) for name, by in sums.counted.items()},
         whole=sums.whole,
         extremes={stored(name): which for name, which in sums.extremes.items()},
-        ends={stored(name): (stored(other), stored(counter)) for name, (other, counter) in sums.ends.items()},
+        ends={
+            stored(name): OppositeEnd(stored(end.column), stored(end.counter))
+            for name, end in sums.ends.items()
+        },
         spare=[stored(name) for name in sums.spare],
         derived={stored(name): sql for name, sql in sums.derived.items()},
     )

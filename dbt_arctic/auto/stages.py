@@ -276,8 +276,10 @@ def _by_sums(plan: BySums) -> list[Stage]:
     found = [*_guards(plan)]
     if changes is not None:
         staged = sums.staged
-        names = {one.name: f"touched_{number}" for number, one in enumerate(staged.affected_values, 1)}
-        names |= {one.name: f"gathered_{number}" for number, one in enumerate(staged.shared_lookups, 1)}
+        names = {
+            one.name: f"affected_values_{number}" for number, one in enumerate(staged.affected_values, 1)
+        }
+        names |= {one.name: f"shared_lookup_{number}" for number, one in enumerate(staged.shared_lookups, 1)}
         nodes = [changes, *(one.rows for one in staged.shared_lookups)]
 
         def relations(found: Found) -> dict[str, str]:

@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
@@ -46,6 +46,14 @@ _HIDDEN = "*********(redacted)"
 # Entries of SHOW TBLPROPERTIES that are not properties.
 _OF_A_TABLE = frozenset({"current-snapshot-id", "format", "sort-order", "identifier-fields"})
 _OF_A_VIEW = frozenset({"provider", "location", "format-version"})
+
+
+class _Described(NamedTuple):
+    """A row of DESCRIBE: a column with its type and comment, or a detail's label and value."""
+
+    name: str
+    type: str
+    comment: str
 
 
 class SqlCatalog:
@@ -197,7 +205,7 @@ class SqlCatalog:
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         relation = f"{self._catalog}.{schema}.{name}"
         table = self._existing(schema, name)
-        columns = [found for found, _, _ in self._describe(table)[0]]
+        columns = [found.name for found in self._describe(table)[0]]
         if column.lower() not in (found.lower() for found in columns):
             raise no_column(relation, column, columns)
         self._check_snapshot(table, relation, snapshot_id)
@@ -269,23 +277,26 @@ class SqlCatalog:
     def _all_view_properties(self, schema: str, name: str) -> dict[str, str]:
         return dict(self._run(f"SHOW TBLPROPERTIES {quoted(self._catalog, schema, name)}"))
 
-    def _describe(self, relation: str) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
-        """The columns (name, type, comment) and the details by their label."""
-        rows = [(n or "", t or "", c or "") for n, t, c in self._run(f"DESCRIBE TABLE EXTENDED {relation}")]
-        end = next((at for at, row in enumerate(rows) if row[0] == "" or row[0].startswith("# ")), len(rows))
-        heading = next((at for at, row in enumerate(rows) if row[0].startswith("# Detailed ")), len(rows))
+    def _describe(self, relation: str) -> tuple[list[_Described], dict[str, str]]:
+        """The columns and the details by their label."""
+        answer = self._run(f"DESCRIBE TABLE EXTENDED {relation}")
+        rows = [_Described(name or "", type_ or "", comment or "") for name, type_, comment in answer]
+        end = next(
+            (at for at, row in enumerate(rows) if row.name == "" or row.name.startswith("# ")), len(rows)
+        )
+        heading = next((at for at, row in enumerate(rows) if row.name.startswith("# Detailed ")), len(rows))
         columns = rows[:end]
-        if any(" more fields>" in kind or " more fields," in kind for _, kind, _ in columns):
+        if any(" more fields>" in one.type or " more fields," in one.type for one in columns):
             columns = self._untruncated(relation, columns)
-        columns = [(name, requoted(kind), comment) for name, kind, comment in columns]
-        return columns, {label: value for label, value, _ in rows[heading + 1 :]}
+        columns = [one._replace(type=requoted(one.type)) for one in columns]
+        return columns, {row.name: row.type for row in rows[heading + 1 :]}
 
-    def _untruncated(self, relation: str, columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    def _untruncated(self, relation: str, columns: list[_Described]) -> list[_Described]:
         """DESCRIBE truncates wide structs (``spark.sql.debug.maxToStringFields``); ``typeof`` does not."""
-        types = ", ".join(f"typeof(r.{quoted(name)})" for name, _, _ in columns)
+        types = ", ".join(f"typeof(r.{quoted(one.name)})" for one in columns)
         # The outer join returns a row even for an empty table, and its condition avoids a scan.
         (row,) = self._run(f"SELECT {types} FROM (SELECT 1) LEFT JOIN {relation} r ON false")
-        return [(name, kind, comment) for (name, _, comment), kind in zip(columns, row, strict=True)]
+        return [one._replace(type=type_) for one, type_ in zip(columns, row, strict=True)]
 
     def _snapshots(self, table: str, head: int | None) -> tuple[Snapshot, ...]:
         rows = self._run(

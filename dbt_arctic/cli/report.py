@@ -115,7 +115,7 @@ def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
             {"table": held.name.dotted, "by": [shareable(shown_hold(hold)) for hold in held.holds]}
             for held in found.held
         ],
-        "unreadable": [{"table": name, "why": shareable(why)} for name, why in found.unreadable],
+        "unreadable": [{"table": one.table, "why": shareable(one.why)} for one in found.unreadable],
         "last_run": None if results is None else _results(results),
     }
 

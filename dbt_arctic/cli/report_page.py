@@ -107,7 +107,6 @@ class Page:
         statuses = [seen.status for seen in self.readable if seen.status is not None]
         pending = [one for one in statuses if one.pending.rows]
         slowest = max(statuses, key=lambda one: one.read_amplification, default=None)
-        behind = self._furthest_behind()
         done = self.report.operations
         failed = sum(one.outcome == FAILED for one in done)
         due = self.report.due
@@ -135,7 +134,7 @@ class Page:
                 f"a freshly compacted table: {_short(slowest.name.dotted)}" if slowest else "",
                 "warn" if slowest and slowest.read_amplification >= 2 else "",
             ),
-            Card("Furthest behind", *behind),
+            self._furthest_behind(),
             Card(
                 "Compaction",
                 f"{len(done):,}",
@@ -144,16 +143,17 @@ class Page:
             ),
         ]
 
-    def _furthest_behind(self) -> tuple[str, str, str]:
+    def _furthest_behind(self) -> Card:
+        title = "Furthest behind"
         since = {
             seen.name: min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
             for seen in self.readable
         }
         waiting = {name: at for name, at in since.items() if at is not None}
         if not waiting:
-            return "none", "all upstream commits have been read", "good"
+            return Card(title, "none", "all upstream commits have been read", "good")
         name = min(waiting, key=lambda one: waiting[one])
-        return shown_seconds((self.report.now_ms - waiting[name]) / 1000), _short(name.dotted), ""
+        return Card(title, shown_seconds((self.report.now_ms - waiting[name]) / 1000), _short(name.dotted))
 
     @property
     def due(self) -> Grid:
@@ -205,7 +205,7 @@ class Page:
     @property
     def unreadable(self) -> Grid | None:
         """The tables that could not be read; ``None`` if there are none."""
-        rows = [[Cell(_short(name)), Cell(shareable(why), "bad")] for name, why in self.report.unreadable]
+        rows = [[Cell(_short(one.table)), Cell(shareable(one.why), "bad")] for one in self.report.unreadable]
         columns = (Column("table", "name"), Column("problem"))
         note = "dbt-arctic verify shows how to repair them."
         return Grid("Unreadable tables", columns, rows, "", note) if rows else None

@@ -8,6 +8,7 @@ of the older commits again, and expire these commits together with their files.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import MARKER_TXN, TXN
@@ -57,14 +58,21 @@ def any_of(columns: Sequence[str], types: Mapping[str, str], keys: Sequence[Sequ
     )
 
 
-def check_literals(texts: Sequence[tuple[str, str, str]]) -> str:
-    """SQL that returns one row: for each (column, type, text), whether the text is valid for
-    the type."""
+class KeyText(NamedTuple):
+    """A value of a key column as text, with the column's Spark type."""
+
+    column: str
+    type: str
+    text: str
+
+
+def check_literals(texts: Sequence[KeyText]) -> str:
+    """SQL that returns one row: for each text, whether it is valid for the type."""
     checks = ", ".join(
-        f"unhex({literal(text)}) IS NOT NULL"
-        if type_ == "binary"
-        else f"try_cast({literal(text)} AS {type_}) IS NOT NULL"
-        for _, type_, text in texts
+        f"unhex({literal(one.text)}) IS NOT NULL"
+        if one.type == "binary"
+        else f"try_cast({literal(one.text)} AS {one.type}) IS NOT NULL"
+        for one in texts
     )
     return f"SELECT {checks}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -33,6 +34,13 @@ class AffectedGroups:
     ranges: tuple[str, ...] = ()
 
 
+class OppositeEnd(NamedTuple):
+    """The column of the opposite extreme of the same values, and the column that counts the values."""
+
+    column: str
+    counter: str
+
+
 @dataclass(frozen=True)
 class SumColumns:
     """The roles of the columns of a keyed table.
@@ -41,7 +49,7 @@ class SumColumns:
     :param counted: for each sum, the column that counts its values.
     :param whole: whether there is a single group, which exists even without rows.
     :param extremes: ``min`` or ``max`` for each other column; changes contain its values.
-    :param ends: for some extremes, the column of the opposite extreme and the column that counts values.
+    :param ends: for some extremes, the opposite one.
     :param spare: those extremes that become NULL when the value is deleted, until they are recomputed.
     :param derived: for each column that is not maintained itself, SQL of its value over the others.
     """
@@ -51,7 +59,7 @@ class SumColumns:
     counted: Mapping[str, str]
     whole: bool = False
     extremes: Mapping[str, str] = field(default_factory=dict)
-    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ends: Mapping[str, OppositeEnd] = field(default_factory=dict)
     spare: Collection[str] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,7 +74,7 @@ class SumColumns:
                 name,
                 which,
                 self.rows,
-                *self.ends.get(name, ("", "")),
+                *self.ends.get(name, OppositeEnd("", "")),
                 name in self.spare,
                 is_recomputed=is_recomputed,
             )

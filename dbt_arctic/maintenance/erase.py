@@ -170,8 +170,8 @@ def _remove_copies(context: Context, plan: ErasePlan) -> None:
     for item in plan.in_the_way:
         if (item.kind, item.what) not in still:
             continue
-        for step, statement in item.steps:
-            context.run(step, statement, plan.table)
+        for step in item.steps:
+            context.run(step.name, step.sql, plan.table)
         if item.forget and not forgotten:  # before the first of its two tables is dropped
             forget_previous(context, plan.table)
             forgotten = True

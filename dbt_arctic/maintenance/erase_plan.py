@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.api import TableState
@@ -41,11 +42,18 @@ class Side:
     versions: int
 
 
+class Step(NamedTuple):
+    """A statement and its name."""
+
+    name: str
+    sql: str
+
+
 @dataclass(frozen=True)
 class InTheWay:
     """Something that keeps copies and is removed only on request.
 
-    :param steps: the statements that remove it, each with its name.
+    :param steps: the statements that remove it.
     :param sides: side tables that are removed with it.
     :param forget: whether the view refers to these side tables.
     """
@@ -53,7 +61,7 @@ class InTheWay:
     kind: str
     what: str
     why: str
-    steps: tuple[tuple[str, str], ...] = ()
+    steps: tuple[Step, ...] = ()
     sides: tuple[Name, ...] = ()
     forget: bool = False
 
@@ -91,12 +99,14 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
     if missing:
         raise _wrong_key(table, f"the key of {name} also contains {', '.join(missing)}")
     types = _key_types(table)
-    texts = [(column, types[column], text) for column, found in by_column.items() for text in found]
+    texts = [
+        erase.KeyText(column, types[column], text) for column, found in by_column.items() for text in found
+    ]
     (row,) = context.query(erase.check_literals(texts))
-    for (column, type_, text), is_value in zip(texts, row, strict=True):
+    for one, is_value in zip(texts, row, strict=True):
         if not is_value:
             raise ConfigError(
-                f"{text!r} is not a value of {column}, which is {type_}",
+                f"{one.text!r} is not a value of {one.column}, which is {one.type}",
                 where=name.dotted,
                 fix="write it in the form that Spark casts from a string; write a binary value in hex digits",
             )
@@ -190,17 +200,17 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
                 "staging",
                 identifier,
                 "it holds staged rows of a pull",
-                (("drop_staging", create.drop_table(name)),),
+                (Step("drop_staging", create.drop_table(name)),),
             )
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
-            yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
+            yield InTheWay("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))
     # The last one first: what is left after an interruption is still found.
     for kept in reversed(find_states(context.catalog, table.name)):
-        drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
+        drops = [Step("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh creates it again"
         yield InTheWay(
-            "state", kept.name.identifier, why, (*drops, ("drop_view", create.drop_view(kept.name)))
+            "state", kept.name.identifier, why, (*drops, Step("drop_view", create.drop_view(kept.name)))
         )
 
 
@@ -208,9 +218,9 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
     kept = {f"savepoint_{savepoint}" for savepoint in savepoints(state.tags)}
     for tag in sorted(state.tags):
         kind = "savepoint" if tag in kept else "tag"
-        steps = [("drop_tag", f"ALTER TABLE {name.sql} DROP TAG IF EXISTS {quote(tag)}")]
+        steps = [Step("drop_tag", f"ALTER TABLE {name.sql} DROP TAG IF EXISTS {quote(tag)}")]
         if consumed_at(state.properties, state.tags[tag]):
-            steps.append(("forget_consumed", forget_consumed(name, state.tags[tag])))
+            steps.append(Step("forget_consumed", forget_consumed(name, state.tags[tag])))
         what = f"{tag.removeprefix('savepoint_')} of {name.identifier}"
         yield InTheWay(kind, what, "it keeps a version", tuple(steps))
     for branch in sorted(state.branches):
@@ -219,7 +229,10 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
                 "a run is active or was interrupted" if branch.startswith("arctic_") else "it keeps a version"
             )
             yield InTheWay(
-                "branch", f"{branch} of {name.identifier}", why, (("drop_branch", drop_branch(name, branch)),)
+                "branch",
+                f"{branch} of {name.identifier}",
+                why,
+                (Step("drop_branch", drop_branch(name, branch)),),
             )
 
 

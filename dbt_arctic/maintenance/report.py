@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.catalog.api import CatalogReader, TableState
@@ -78,12 +79,16 @@ class Held:
     holds: Sequence[Hold]
 
 
+class Unreadable(NamedTuple):
+    """A table that could not be read, and why. ``table`` is its dotted name."""
+
+    table: str
+    why: str
+
+
 @dataclass(frozen=True)
 class Report:
-    """The data of the HTML report.
-
-    :param unreadable: the tables that could not be read, and why.
-    """
+    """The data of the HTML report."""
 
     since_ms: int
     now_ms: int
@@ -95,7 +100,7 @@ class Report:
     refreshes: Sequence[Refreshed]
     operations: Sequence[Record]
     held: Sequence[Held]
-    unreadable: Sequence[tuple[str, str]]
+    unreadable: Sequence[Unreadable]
 
 
 def collect_report(
@@ -116,13 +121,13 @@ def collect_report(
     """
     catalog, now_ms = context.catalog, context.now_ms()
     seen = [one for one in look(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)]
-    unreadable = [(one.name.dotted, one.problem) for one in seen if one.status is None]
+    unreadable = [Unreadable(one.name.dotted, one.problem) for one in seen if one.status is None]
     sides: dict[Name, tuple[TableState, TableState | None]] = {}
     for one in seen:
         try:
             found = _sides(catalog, one)
         except ArcticError as error:
-            unreadable.append((one.name.dotted, error.what))
+            unreadable.append(Unreadable(one.name.dotted, error.what))
             continue
         if found is not None:
             sides[one.name] = found
@@ -130,7 +135,7 @@ def collect_report(
         records = read_operations(catalog, operations_in)
     except ArcticError as error:
         records = []
-        unreadable.append((operations_in.sibling(OPERATIONS).dotted, error.what))
+        unreadable.append(Unreadable(operations_in.sibling(OPERATIONS).dotted, error.what))
     experience = Experience(records)
     governed = {one.name: sides[one.name] for one in seen if one.name in sides and _has_policy(one, is_ours)}
     held = _held(context, catalog_name, governed, now_ms, unreadable)
@@ -249,7 +254,7 @@ def _held(
     catalog_name: str,
     tables: Mapping[Name, tuple[TableState, TableState | None]],
     now_ms: int,
-    unreadable: list[tuple[str, str]],
+    unreadable: list[Unreadable],
 ) -> list[Held]:
     claims = find_claims(context.catalog, catalog_name)
     found = []
@@ -257,7 +262,7 @@ def _held(
         try:
             holds = find_holds(context, name, claims, now_ms - KEPT_MS)
         except ArcticError as error:
-            unreadable.append((name.dotted, error.what))
+            unreadable.append(Unreadable(name.dotted, error.what))
             continue
         if holds:
             found.append(Held(name, sum(len(side.snapshots) for side in sides if side is not None), holds))

@@ -26,7 +26,7 @@ COMMENT = re.compile(r"^/\*.*?\*/\s*", re.DOTALL)
 """What dbt puts before each statement."""
 RANGE = re.compile(r"(?:\nWHERE|\n  AND) [^\n]+ BETWEEN :least_\w+ AND :greatest_\w+")
 PLACEHOLDER = re.compile(r":(?:least|greatest)_\w+")
-RELATION = re.compile(r":((?:affected|touched|gathered|left)_\w+|state\b)")
+RELATION = re.compile(r":((?:affected|shared_lookup|left)_\w+|state\b)")
 
 
 class Shown(NamedTuple):

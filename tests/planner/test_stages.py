@@ -240,8 +240,8 @@ def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConn
     assert "BETWEEN :least_key_0 AND :greatest_key_0" in text
     assert "FROM :affected_keys AS" in text
     looked_up = {stage.name: text for stage, text in printed(stages_of(by_sums("q04", data)))}
-    assert "BETWEEN :least_key_0_0 AND :greatest_key_0_0" in looked_up["gathered_1"]
-    assert "FROM :touched_1 AS" in looked_up["gathered_1"]
+    assert "BETWEEN :least_key_0_0 AND :greatest_key_0_0" in looked_up["shared_lookup_1"]
+    assert "FROM :affected_values_1 AS" in looked_up["shared_lookup_1"]
 
 
 def test_more_keys_than_pay_end_it_before_it_writes(
@@ -340,7 +340,7 @@ def test_the_delta_is_looked_up_between_the_bounds_of_affected_values(
     plan = by_sums(name, data)
     plan = replace(plan, sums=plan.sums.with_cached_lookups(tpch_data.CHANGED))
     shown = sent.of_plan(plan)
-    assert [one.name for one in shown] == ["touched_1", "changes"]
+    assert [one.name for one in shown] == ["affected_values_1", "changes"]
     bounds = {f"{end}_{column}" for end in ("least", "greatest") for column in stages_of(plan)[0].columns}
     assert bounds <= {name[1:] for name in sent.PLACEHOLDER.findall(shown[-1].text)}
     refreshed(recorder, plan)

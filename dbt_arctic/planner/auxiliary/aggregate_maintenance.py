@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.sums import OppositeEnd
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, UnionAll, scans, walk
@@ -94,7 +95,7 @@ class Sums:
     guards: tuple[Guard, ...]
     staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
-    ends: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ends: dict[str, OppositeEnd] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False

@@ -12,6 +12,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.sums import OppositeEnd
 from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
@@ -47,8 +48,8 @@ class Measures:
     extremes: dict[str, Extreme]
 
     @property
-    def ends(self) -> dict[str, tuple[str, str]]:
-        """For each extreme stored with its opposite: the opposite's column, and that of the count."""
+    def ends(self) -> dict[str, OppositeEnd]:
+        """The opposite of each extreme that is stored with its opposite and a count."""
         return _ends_of(self.extremes, self.arguments, self.counts)
 
 
@@ -90,14 +91,14 @@ def _ends_of(
     extremes: Mapping[str, Extreme],
     arguments: Mapping[str, exp.Expression | None],
     counts: Mapping[str, exp.Expression | None],
-) -> dict[str, tuple[str, str]]:
+) -> dict[str, OppositeEnd]:
     found = {}
     for name, which in extremes.items():
         value = arguments[name]
         others = (one for one, end in extremes.items() if end != which and arguments[one] == value)
         other, counter = next(others, None), next((one for one in counts if counts[one] == value), None)
         if other is not None and counter is not None:
-            found[name] = (other, counter)
+            found[name] = OppositeEnd(other, counter)
     return found
 
 

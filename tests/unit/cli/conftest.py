@@ -18,7 +18,7 @@ from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.maintenance.expire_plan import Hold
 from dbt_arctic.maintenance.overview import Seen
-from dbt_arctic.maintenance.report import Held, Past, Refreshed, Report, Writes
+from dbt_arctic.maintenance.report import Held, Past, Refreshed, Report, Unreadable, Writes
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -111,7 +111,9 @@ def report() -> Report:
                 (Hold(f"lake.shop.{HOSTILE}", "has not read newer versions", NOW - 9 * 24 * HOUR),),
             )
         ],
-        unreadable=[("lake.shop.broken", "the file s3://mine/lake/broken/v1.metadata.json is gone")],
+        unreadable=[
+            Unreadable("lake.shop.broken", "the file s3://mine/lake/broken/v1.metadata.json is gone")
+        ],
     )
 
 

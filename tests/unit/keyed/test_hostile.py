@@ -227,7 +227,7 @@ def statements(world: World) -> dict[str, str]:
         "note_nothing_to_trim": compact.note_nothing_to_trim(table, compact.NothingToTrim(5, 6)),
         "trim": compact.trim(table, [1, 2], True),
         "any_of": erase.any_of(table.key, table.types, [(word[10], word[11])]),
-        "check_literals": erase.check_literals([(word[10], "string", word[11])]),
+        "check_literals": erase.check_literals([erase.KeyText(word[10], "string", word[11])]),
         "count_rows": erase.count_rows(other, erase.any_of(table.key, table.types, [word[10:12]]), True),
         "hide_rows": erase.hide_rows(other, "a = b", table.key[0], True),
         "rewrite_files": erase.rewrite_files(
