@@ -83,6 +83,15 @@ def test_a_wrong_name_is_found(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("page", ADDITIONS, ids=lambda page: str(page.stem))
+def test_an_excerpt_is_in_the_code(page: Path) -> None:
+    code = {
+        line.strip() for path in (ROOT / "dbt_arctic").rglob("*.py") for line in path.read_text().splitlines()
+    }
+    excerpts = re.findall(r"^ {4,}(\S.*)$", page.read_text(), re.MULTILINE)
+    assert [line for line in excerpts if line not in code] == []
+
+
 @pytest.mark.parametrize("index", ["CONTRIBUTING.md", "docs/README.md", "docs/explanation/architecture.md"])
 def test_the_indexes_link_each_page(index: str) -> None:
     text = (ROOT / index).read_text()
