@@ -14,6 +14,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
 from dbt_arctic.adapter.snapshots import (
     checked_columns,
+    column_or_sql,
     has_changed,
     is_newer,
     key_expression,
@@ -21,11 +22,13 @@ from dbt_arctic.adapter.snapshots import (
     unique_rows,
 )
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import BASE_DEFAULTS
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.plain import stage
+from dbt_arctic.refresh.plain import select_staged, stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -71,14 +74,21 @@ class PlainApi(KeyedApi):
         Otherwise each statement would compute them again, possibly with different results.
         """
         with as_dbt_errors():
-            context, target = self.context(), this.name_parts
+            target = this.name_parts
             state = self.catalog.load_table(target.schema, target.identifier)
             stored = {} if state is None else {column.name.lower(): column.type for column in state.columns}
-            staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}")
-            self._pulls().stage(staging)
-            context.run("stage", stage(staging, batch, self._schema(f"SELECT * FROM {batch}"), stored))
+            staging = self._stage(target, batch, self._schema(f"SELECT * FROM {batch}"), stored)
         made = this.incorporate(path={"identifier": staging.identifier})  # type: ignore[no-untyped-call] # dbt's
         return cast(ArcticRelation, made)
+
+    def _stage(
+        self, target: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]
+    ) -> Name:
+        context = self.context()
+        staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}")
+        self._pulls().stage(staging)
+        context.run("stage", stage(staging, batch, schema, stored))
+        return staging
 
     @available.parse(lambda *a, **k: {})
     def evolve_plain(
@@ -163,6 +173,36 @@ class PlainApi(KeyedApi):
                 apply_properties(context, table.base, wanted, BASE_DEFAULTS)
 
     # Snapshots
+
+    @available.parse(lambda *a, **k: {})
+    def snapshot_columns(
+        self, strategy: Mapping[str, Any], queried: Sequence[ArcticColumn]
+    ) -> dict[str, str | list[str]]:
+        """The key and ``updated_at`` of a strategy, with columns of the query in backticks; empty if that
+        changes nothing."""
+        names = [column.name for column in queried]
+        key, updated_at = strategy["unique_key"], strategy["updated_at"]
+        quoted: dict[str, str | list[str]] = {
+            "unique_key": column_or_sql(key, names)
+            if isinstance(key, str)
+            else [column_or_sql(part, names) for part in key],
+            "updated_at": column_or_sql(updated_at, names),
+        }
+        return quoted if quoted != {"unique_key": key, "updated_at": updated_at} else {}
+
+    @available.parse(lambda *a, **k: "")
+    def stage_snapshot(
+        self, this: ArcticRelation, sql: str, queried: Sequence[ArcticColumn], model: Mapping[str, Any]
+    ) -> str:
+        """Run the query of a snapshot, and return SQL of its rows.
+
+        dbt's SQL contains the query several times. If it returned other rows each time, the snapshot would
+        close a row by one and add another.
+        """
+        schema = [ColumnInfo(column.name, column.dtype) for column in queried]
+        with as_dbt_errors():
+            require_no_metadata_columns(model["name"], [column.name for column in queried])
+            return select_staged(self._stage(this.name_parts, f"(\n{sql}\n)", schema, {}), schema)
 
     @available.parse(lambda *a, **k: {})
     def snapshot_strategy(

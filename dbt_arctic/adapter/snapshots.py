@@ -23,13 +23,19 @@ def key_expression(unique_key: str | Sequence[str], columns: Sequence[str]) -> s
     >>> key_expression(["shop", "a - b"], ["Shop", "a", "b"])
     "named_struct('k1', `Shop`, 'k2', a - b)"
     """
-    known = {column.lower(): column for column in columns}
     parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
-    listed = ", ".join(
-        f"'k{number}', {quote(known[part.lower()]) if part.lower() in known else part}"
-        for number, part in enumerate(parts, 1)
-    )
+    listed = ", ".join(f"'k{number}', {column_or_sql(part, columns)}" for number, part in enumerate(parts, 1))
     return f"named_struct({listed})"
+
+
+def column_or_sql(text: str, columns: Sequence[str]) -> str:
+    """A column of the query in backticks, or an SQL expression as it is.
+
+    >>> column_or_sql("X-Y", ["x", "y", "x-y"]), column_or_sql("x - y", ["x", "y", "x-y"])
+    ('`x-y`', 'x - y')
+    """
+    name = next((column for column in columns if column.lower() == text.strip().lower()), None)
+    return text if name is None else quote(name)
 
 
 def unique_rows(
@@ -43,11 +49,8 @@ def unique_rows(
     :param rows: SQL of the rows.
     :param source: the snapshot's query.
     """
-    known = {column.lower(): column for column in columns}
     parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
-    shown = ", ".join(
-        f"{literal(part)}, {quote(known[part.lower()]) if part.lower() in known else part}" for part in parts
-    )
+    shown = ", ".join(f"{literal(part)}, {column_or_sql(part, columns)}" for part in parts)
     error = raising(
         "AR-304",
         "several rows of the snapshot's query have the same key: ",

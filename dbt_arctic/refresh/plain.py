@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.assignment import typed
+from dbt_arctic.keyed.data_type import Atomic, Struct, parse_type, type_text
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.store.context import Context, Outcome
@@ -60,6 +61,31 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
     # Same format as the target tables: an older format has no variants.
     properties = "TBLPROPERTIES ('format-version'='3')"
     return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {columns}\nFROM {batch}"
+
+
+def select_staged(name: Name, schema: Sequence[ColumnInfo]) -> str:
+    """SQL of the rows of a table from ``stage``, with NULL where the staged rows had no type."""
+    columns = ", ".join(
+        value
+        if (value := _untyped(quote(column.name), column.type)) == quote(column.name)
+        else f"{value} AS {quote(column.name)}"
+        for column in schema
+    )
+    return f"SELECT {columns}\nFROM {name.sql}"
+
+
+def _untyped(value: str, type_: str) -> str:
+    if "void" not in type_:
+        return value
+    match parse_type(type_):
+        case Atomic("void"):
+            return "NULL"
+        case Struct(fields):
+            inner = {name: _untyped(f"{value}.{quote(name)}", type_text(one)) for name, one in fields}
+            if any(part != f"{value}.{quote(name)}" for name, part in inner.items()):
+                listed = ", ".join(f"{literal(name)}, {part}" for name, part in inner.items())
+                return f"CASE WHEN {value} IS NOT NULL THEN named_struct({listed}) END"
+    return value
 
 
 def execute_plain_write(context: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:

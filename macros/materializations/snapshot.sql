@@ -27,10 +27,14 @@
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
+  {%- set strategy = arctic__with_quoted_columns(strategy, queried) -%}
   {%- if kind is not none -%}
     {%- set values = adapter.evolve_snapshot(queried, target_relation, model) -%}
     {%- set produced = queried | map(attribute='name') | map('lower') | list -%}
-    {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation) -%}
+  {%- endif -%}
+  {%- set snapshot_sql = adapter.stage_snapshot(this, snapshot_sql, queried, model) -%}
+  {%- if kind is not none -%}
+    {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation, strategy.updated_at) -%}
     {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- endif -%}
   {%- set compared = [] -%}
@@ -56,6 +60,16 @@
 
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
+
+{#- dbt inserts unique_key and updated_at into SQL as they are: a column is quoted, an expression is not -#}
+{% macro arctic__with_quoted_columns(strategy, queried) -%}
+  {%- set quoted = adapter.snapshot_columns(strategy, queried) -%}
+  {%- if config.get('strategy') in ('check', 'timestamp') and quoted -%}
+    {%- do quoted.update(scd_id=snapshot_hash_arguments(api.Relation.scd_args(quoted.unique_key, quoted.updated_at))) -%}
+    {{ return(dict(strategy, **quoted)) }}
+  {%- endif -%}
+  {{ return(strategy) }}
+{%- endmacro %}
 
 {% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
@@ -93,7 +107,7 @@
   up case-sensitively and omits those that the query does not return. So the query gets the snapshot's other
   columns as NULL, and the record of a deletion keeps their values.
 -#}
-{% macro arctic__as_stored(sql, queried, values, target_relation) -%}
+{% macro arctic__as_stored(sql, queried, values, target_relation, updated_at) -%}
   {%- set stored = {} -%}
   {%- set selected = [] -%}
   {%- set differing = [] -%}
@@ -110,7 +124,7 @@
     {%- if differing and config.get('updated_at') -%}
       {#- an error if the query lacks it: it must not find one of the NULLs -#}
       {%- do adapter.get_column_schema_from_query(
-          'select ' ~ ('source_data.' if config.get('strategy') == 'timestamp' else '') ~ config.get('updated_at')
+          'select ' ~ ('source_data.' if config.get('strategy') == 'timestamp' else '') ~ updated_at
           ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
     {%- endif -%}
   {%- endif -%}

@@ -264,3 +264,43 @@ def test_a_record_of_a_deletion_keeps_the_columns_that_the_query_lost(sourced: S
     write("id")
     assert "UNRESOLVED_COLUMN" in sourced.fail("snapshot", "--select", "by_timestamp")
     assert taken("timestamp") == expected
+
+
+def test_the_query_runs_once_and_its_columns_may_have_any_name(shop: Shop) -> None:
+    """A key that is both a column and an expression is the column; each id is of one row."""
+    query = """select `a-b`, a, b, `the at`, note, named_struct('p', null, 'q', 1) as untyped
+        from {{ source('raw', 'raw_rows') }} /* the query */"""
+    forms = {
+        "checked": "unique_key='a-b', strategy='check', check_cols=['note'], hard_deletes='invalidate'",
+        "timed": "unique_key=['A-B', 'b'], strategy='timestamp', updated_at='the at', "
+        "hard_deletes='new_record'",
+    }
+    tables = f"[{{name: raw, schema: {shop.schema}, tables: [{{name: raw_rows}}]}}]"
+    shop.file("models/sources.yml", f"sources: {tables}")
+    for name, config in forms.items():
+        shop.file(
+            f"snapshots/{name}.sql",
+            f"{{% snapshot {name} %}}{{{{ config({config}) }}}} {query} {{% endsnapshot %}}",
+        )
+
+    def snapshot(rows: str) -> None:
+        columns = "`a-b`, a, b, note, `the at`"
+        shop.source("raw_rows", f"SELECT * FROM VALUES {rows} AS t({columns})")
+        shop.dbt("snapshot")
+        ran = [sql for sql in shop.script.ran if "/* the query */" in sql]
+        assert [sql.count("/* the query */") for sql in ran] == [1] * len(forms)
+
+    # a - b is 1 in both rows.
+    snapshot("('x', 2, 1, 'old', timestamp'2024-01-01'), ('y', 3, 2, 'old', timestamp'2024-01-01')")
+    snapshot("('x', 2, 1, 'new', timestamp'2024-01-02'), ('z', 3, 2, 'old', timestamp'2024-01-01')")
+    for name in forms:
+        rows = shop.rows(name, "`a-b`, note, dbt_valid_to is null as current")
+        closed = [("y", "old", False)]
+        record = [("y", "old", True)] if name == "timed" else []
+        kept = [("x", "new", True), ("x", "old", False), *closed, *record, ("z", "old", True)]
+        assert rows == sorted(kept, key=repr), name
+        assert shop.sql(
+            f"SELECT count(DISTINCT dbt_scd_id) = count(*), typeof(any_value(untyped)) "
+            f"FROM {{s}}.{name} GROUP BY ALL"
+        ) == [(True, "struct<p:void,q:int>")], name
+    assert not [one for one in shop.catalog.list_relations(shop.schema) if "__pull_" in str(one)]

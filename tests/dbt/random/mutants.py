@@ -68,7 +68,7 @@ _OVERWRITE = """{% macro arctic__get_incremental_insert_overwrite_sql(arguments)
   select {{ arctic__stored_columns(arguments) }} from {{ arguments['temp_relation'] }}
 {%- endmacro %}"""
 
-_AS_STORED = """{% macro arctic__as_stored(sql, queried, values, target_relation) -%}
+_AS_STORED = """{% macro arctic__as_stored(sql, queried, values, target_relation, updated_at) -%}
   {{ return(sql) }}
 {%- endmacro %}"""
 
