@@ -15,6 +15,7 @@ from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
 from dbt_arctic.adapter.snapshots import (
     checked_columns,
     column_or_sql,
+    ended_rows,
     has_changed,
     is_newer,
     key_expression,
@@ -231,6 +232,13 @@ class PlainApi(KeyedApi):
                 changed = is_newer(columns["dbt_valid_from"], strategy["updated_at"])
             key = key_expression(strategy["unique_key"], names)
             return {**strategy, "row_changed": changed, "unique_key": key}
+
+    @available.parse(lambda *a, **k: "")
+    def ended_rows(self, rows: str, target: ArcticRelation, valid_to: str, now: str) -> str:
+        """The rows that a snapshot writes, in which each record that is replaced has an end."""
+        columns = cast(Any, self).get_columns_in_relation(target)
+        types = {column.name.lower(): column.dtype for column in columns}
+        return ended_rows(rows, valid_to, f"CAST({now} AS {types.get(valid_to.lower(), 'TIMESTAMP')})")
 
     @available.parse(lambda *a, **k: "")
     def unique_ids(self, rows: str, target: ArcticRelation, scd_id: str, other_id: str) -> str:

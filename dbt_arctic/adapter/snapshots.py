@@ -88,6 +88,22 @@ def unique_ids(rows: str, target: str, scd_id: str, other_id: str) -> str:
     )
 
 
+def ended_rows(rows: str, valid_to: str, now: str) -> str:
+    """SQL of the rows to write, in which a record that ends has an end.
+
+    dbt ends a record at the ``updated_at`` of its successor. If that is NULL, the record would stay
+    current.
+
+    :param now: SQL of the time of the run, in the type of ``valid_to``.
+    """
+    return (
+        f"SELECT arctic_ended.* EXCEPT ({valid_to}),\n"
+        f"  CASE WHEN dbt_change_type = 'update' THEN coalesce({valid_to}, {now}) ELSE {valid_to} END"
+        f" AS {valid_to}\n"
+        f"FROM (\n{rows}\n) AS arctic_ended"
+    )
+
+
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that are compared, in the spelling of the query.
 

@@ -78,6 +78,7 @@
   {%- do check_time_data_types(rows_sql) -%}
   {%- if config.get('updated_at') -%}
     {%- set other_id = snapshot_hash_arguments([columns.dbt_scd_id, snapshot_get_time()]) -%}
+    {%- set rows_sql = adapter.ended_rows(rows_sql, target_relation, columns.dbt_valid_to, snapshot_get_time()) -%}
     {%- set rows_sql = adapter.unique_ids(rows_sql, target_relation, columns.dbt_scd_id, other_id) -%}
   {%- endif -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}

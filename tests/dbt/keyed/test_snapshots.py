@@ -125,14 +125,17 @@ def test_the_intervals_of_random_histories_are_those_of_the_oracle(sourced: Shop
         sourced.file(f"snapshots/{name}.sql", snapshot_sql(name, strategy, mode, KEYS[form]))
     columns = "id" if form == "single" else "shop, line"
     state: dict[Key, Source] = {}
+    deleted_at: dict[Key, int | None] = {}
     for number in range(ROUNDS):
         if number != 2:  # the third run finds the same rows as the second
             for key in chance.sample(keys, len(keys) if not number else 3):
                 was = state.get(key)
                 if was is not None and chance.random() < 0.4:
-                    del state[key]
+                    deleted_at[key] = state.pop(key).at
                     continue
                 later = None if was is None and chance.random() < 0.3 else number
+                if key in deleted_at and chance.random() < 0.7:  # it returns as it was
+                    later = deleted_at.pop(key)
                 state[key] = Source(key, chance.choice([None, 1, 2]), later)
         rows = list(state.values())
         padded = [Source((*row.key, None)[:2], row.value, row.at) for row in rows]
