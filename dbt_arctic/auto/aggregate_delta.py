@@ -1,5 +1,8 @@
 """Adds the delta to stored aggregates: the affected groups, and those that must be recomputed.
 
+If many groups are stored, the delta is first aggregated by group (summary delta, Mumick et al. 1997), and
+only the stored rows of these groups are read.
+
 Affected groups are cached if they are read twice: the groups that lost a MIN or MAX are only known after a
 first read.
 """

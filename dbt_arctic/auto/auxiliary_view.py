@@ -1,4 +1,4 @@
-"""Auxiliary views: a keyed table for each, which is refreshed directly before its model.
+"""Auxiliary views (Quass et al. 1996): a keyed table for each, which is refreshed directly before its model.
 
 The auxiliary view is an automatic model like any other, with a query of the planner's. The model is an
 automatic model over its auxiliary view. Each has its own commit with the consumed versions, so the next run

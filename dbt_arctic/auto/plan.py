@@ -230,7 +230,7 @@ class ByKeys(IncrementalPlan):
 
 @dataclass(frozen=True)
 class BySums(IncrementalPlan):
-    """Add the delta to stored sums, counts and extremes, which are self-maintainable.
+    """Add the delta to stored sums, counts and extremes, which are self-maintainable (Quass et al. 1996).
 
     :param incremental: the refresh by keys to fall back to, if the stored rows may not suffice.
     """

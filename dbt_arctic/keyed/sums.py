@@ -1,4 +1,7 @@
-"""SQL for aggregate maintenance: a batch that adds changes to stored sums, counts, MIN and MAX values."""
+"""SQL for aggregate maintenance: a batch that adds changes to stored sums, counts, MIN and MAX values.
+
+A group with a count of zero is deleted (counting algorithm, Gupta et al. 1993).
+"""
 
 from __future__ import annotations
 

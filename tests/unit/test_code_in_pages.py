@@ -24,6 +24,8 @@ NAMED = re.compile(r"`((?:[\w-]+/)+(?:[\w-]+\.(?:py|sql))?)(?::([\w.]+))?`")
 OURS = {path.name for path in (ROOT / "dbt_arctic").iterdir()}
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
 MACRO = re.compile(r"\{%-? *(?:macro|materialization) +(\w+)")
+CITED = re.compile(r"\b([A-Z]\w+)(?:(?:,| and)\s+[A-Z]\w+)*(?:\s+et\s+al\.)?\s+((?:19|20)\d\d)\b")
+"""A paper in a docstring: its first author and its year."""
 ROW = re.compile(r"^\| (.*?) \|", re.MULTILINE)
 
 
@@ -125,3 +127,21 @@ def test_each_materialization_and_strategy_has_a_row() -> None:
 
 def test_each_kind_of_compaction_is_named() -> None:
     assert [kind for kind in get_args(Kind) if f"`{kind}`" not in section("Compaction and maintenance")] == []
+
+
+def test_the_papers_of_docstrings_are_those_of_the_page() -> None:
+    text = (DOCS / "explanation" / "automatic-incremental.md").read_text()
+    table = text.partition("\n## Ideas from the literature\n")[2].partition("\n## ")[0]
+    listed = {
+        (path, *re.findall(r"^([A-Z]\w+).* (\d{4})$", paper)[0])
+        for paths, paper in re.findall(r"^\|[^|]*\| ([^|]*) \| (.*) \|$", table, re.MULTILINE)[1:]
+        for path in re.findall(r"`([^`]+)`", paths)
+    }
+    cited = {
+        (str(path.relative_to(ROOT / "dbt_arctic")), *paper)
+        for path in (ROOT / "dbt_arctic").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        for paper in CITED.findall(ast.get_docstring(node) or "")
+    }
+    assert listed == cited

@@ -1,13 +1,13 @@
 """Aggregate maintenance: stored sums and counts plus the delta (counting algorithm, Gupta et al. 1993).
 
-A query is self-maintainable in this way if it selects for each group ``count(*)``, otherwise only ``sum``,
-``count``, ``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and values computed from these. Its
-next result then follows from the stored one and the delta. A group without rows disappears, and a sum without
-values is NULL.
+A query is self-maintainable (Quass et al. 1996) in this way if it selects for each group ``count(*)``,
+otherwise only ``sum``, ``count``, ``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and values
+computed from these. Its next result then follows from the stored one and the delta. A group without rows
+disappears, and a sum without values is NULL.
 
 A ``min`` or ``max`` that loses its value, without gaining one at least as extreme, must be recomputed from
-the rows. The refresh finds these groups while it runs. For ``count(DISTINCT x)``, the values of the changed
-rows are looked up.
+the rows (Palpanas et al. 2002). The refresh finds these groups while it runs. For ``count(DISTINCT x)``, the
+values of the changed rows are looked up.
 """
 
 from __future__ import annotations

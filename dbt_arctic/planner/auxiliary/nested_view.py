@@ -4,8 +4,8 @@
 again may be aggregates of a large table as well: the revenue of each supplier, of which the largest is
 selected; the number of orders of each customer, by which customers are counted; whether any order exists. A
 change affects few of these groups, but their rows are spread over the table. As an auxiliary view, they are
-maintained by adding the delta. The query reads this view instead of the table, which it must read nowhere
-else.
+maintained by adding the delta, which costs less than it saves (Ross et al. 1996). The query reads this view
+instead of the table, which it must read nowhere else.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ statement that finds affected keys has a part for each of these ways. Where aggr
 aggregates, windows or self-joins, the parts multiply, up to thousands of operators. With the inner result
 stored as a keyed table, the query above reads a table with a change log, and is planned over its changes.
 
-One view is chosen at a time: the query over it is a query like any other, which may get another view.
-``views_of`` looks ahead: it returns all views that a query would get, in the order of their refreshes.
+The views are chosen by the cost of maintenance (Ross et al. 1996), and each is maintained like the query
+itself, from the changes of other views (Koch et al. 2014). One view is chosen at a time: the query over it is
+a query like any other, which may get another view. ``views_of`` looks ahead: it returns all views that a
+query would get, in the order of their refreshes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The affected keys of a query, by a rule for each operator."""
+"""The affected keys of a query, by a rule for each operator. The rules are in ``rules``.
+
+This is delta propagation (Blakeley et al. 1986) that may return more keys than have changed. Deleted rows are
+joined with the old state of the other relations, not with the current one (Colby et al. 1996).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Range pruning: skips rows outside the range of the changed rows on the other side of a join."""
+"""Range pruning: skips rows outside the range of the changed rows on the other side of a join.
+
+Files store the minimum and maximum of each column, so those outside the range are not read (Moerkotte 1998).
+"""
 
 from __future__ import annotations
 

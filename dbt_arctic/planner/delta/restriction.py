@@ -1,4 +1,4 @@
-"""A query restricted to some keys, by a rule for each operator."""
+"""A query restricted to some keys, by a rule for each operator. The rules are in ``rules``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Semi-join reduction of affected keys by unchanged relations, which filter both states in the same way.
 
+A semi-join reduces a relation before it is joined (Bernstein and Chiu 1981).
+
 A changed line of an order affects the average of its part. If a query selects the parts of one brand, other
 parts have no rows in either state, so their values need not be looked up. A value is kept if every unchanged
 relation with its own conditions that is much smaller than the changed one has a row for it.

@@ -2,8 +2,8 @@
 
 The affected keys may include rows that did not change. The delta is exact, with multiplicities: the old
 result minus the rows of weight -1 plus the rows of weight 1 is the new result (Blakeley et al. 1986, Gupta,
-Mumick and Subrahmanian 1993). So sums and counts over a result can be maintained from its delta alone,
-whatever its size.
+Mumick and Subrahmanian 1993, with duplicates: Griffin and Libkin 1995). So sums and counts over a result can
+be maintained from its delta alone, whatever its size.
 
 Filters, projections, unions and inner joins propagate deltas. For other operators, the old and new rows of
 the affected values are compared.

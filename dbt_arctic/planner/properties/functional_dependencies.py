@@ -1,4 +1,7 @@
-"""Functional dependencies: columns whose values are determined by other columns of the row."""
+"""Functional dependencies: columns whose values are determined by other columns of the row.
+
+They follow from keys, groups and computed columns, and are transitive (Armstrong 1974).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unique keys of an operator's output, derived from the keys of the upstreams."""
+"""Unique keys of an operator's output, derived from the keys of the upstreams (Paulley and Larson 1994)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """GROUP BY, ROLLUP, CUBE and DISTINCT: the groups of the changed rows.
 
 A group is affected in both states, whichever state its changed row is of. A group without remaining rows
-disappears.
+disappears. Only affected groups are recomputed, so the aggregate function does not matter (Palpanas et al.
+2002).
 """
 
 from __future__ import annotations
