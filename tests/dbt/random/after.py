@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tests.dbt.random.automatic import result_of
-from tests.dbt.random.columns import Expected, Refused, Table
-from tests.dbt.random.oracle import expect, expect_batch, rebuilds, require_allowed, seen
+from tests.dbt.random.columns import Expected, Refused, Row, Table
+from tests.dbt.random.oracle import expect, expect_batch, rebuilds, require_allowed, seen, with_late_row
 from tests.dbt.random.project import Model, Round, days_of
 
 
@@ -41,6 +41,7 @@ class Ran:
 
     :param result: dbt's, ``None`` if it reports nothing.
     :param cut: whether the run may have ended at any statement of the model.
+    :param late: a row that another process upserts while the model is refreshed in full.
     :param upstream: of an automatic model, what it reads, after this round.
     """
 
@@ -52,6 +53,7 @@ class Ran:
     zone: str = "UTC"
     upstream: Table | None = None
     earlier: Any = None
+    late: Row | None = None
 
     @property
     def failed(self) -> bool:
@@ -70,7 +72,10 @@ class Ran:
         if self.model.kind != "auto":
             batch = seen(self.model, self.round.batches[self.model.name])
             poisoned = self.model.name in self.round.poisoned
-            return expect(self.model, self.before, batch, self.round, poisoned)
+            expected = expect(self.model, self.before, batch, self.round, poisoned)
+            if self.late is not None and expected.table is not None:
+                return replace(expected, table=with_late_row(self.model, expected.table, self.late))
+            return expected
         if self.upstream is None or (self.failed and str(self.result and self.result.status) == "skipped"):
             raise Refused("the upstream model failed", by_upstream=True)
         return Expected(result_of(self.model, self.upstream))

@@ -1,12 +1,28 @@
-"""What the queries of automatic models give, in plain Python."""
+"""Automatic models over other models, and what their queries give, in plain Python."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import Any
 
 from tests.dbt.random.columns import Row, Table
 from tests.dbt.random.project import Model
+from tests.dbt.random.queries import BY_PART, QUERIES
+
+READABLE = ("upsert", "keyed_overwrite", "append", "merge", "delete+insert", "insert_overwrite", "table")
+"""Kinds of models that automatic ones read."""
+
+
+def draw_automatic(chance: random.Random, models: list[Model]) -> list[Model]:
+    """At times an automatic model, over one of the others."""
+    choices = [model for model in models if model.kind in READABLE]
+    if not choices or chance.random() > 0.3:
+        return []
+    upstream = chance.choice(choices)
+    query = chance.choice(QUERIES if upstream.is_keyed else BY_PART)
+    config = {"unique_key": ["p"] if query in BY_PART else upstream.keys, "buckets": 1}
+    return [Model(f"m{len(models)}", "auto", config, upstream=upstream.name, query=query)]
 
 
 def result_of(model: Model, upstream: Table) -> Table:

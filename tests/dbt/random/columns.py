@@ -88,7 +88,7 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
         if low in lower:
             name = lower[low]
             types[name], uncertain = _type_of(
-                name, one.type, types[name], "snapshot" if is_snapshot else mode, model.is_keyed
+                name, one.type, types[name], "snapshot" if is_snapshot else mode
             )
             may_refuse |= uncertain
     rows = [dict(row) for row in before.rows]
@@ -124,10 +124,10 @@ def _refuse_columns(model: Model, mode: str, *, new: bool, gone: list[str], may_
             raise Refused(f"{needed} are to change in rows that are there, and the model lacks them")
 
 
-def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:
+def _type_of(name: str, produced: str, stored: str, mode: str) -> tuple[str, bool]:
     """The column's type, and whether a refusal is as right: with ``fail``, of any other type."""
     try:
-        found = evolved_type(stored, produced, mode, keyed=keyed)
+        found = evolved_type(stored, produced, mode)
     except NotAllowed as error:
         raise Refused(f"{name}: {error}") from error
     wanted = stored_type(produced)

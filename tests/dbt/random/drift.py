@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 
 from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
-from tests.dbt.random.known import KNOWN
-from tests.dbt.random.project import KEYED
 from tests.dbt.random.values import ATOMS, COLLATED, FIELDS, draw_type
 
 KEY_DRIFTS = {
@@ -80,8 +78,7 @@ def changed_inside(chance: random.Random, type_: DataType) -> DataType:
 
 
 def new_type(chance: random.Random, kind: str) -> str:
-    typed = ("view", *KEYED) if "void in keyed tables" in KNOWN else ("view",)
-    if kind not in typed and chance.random() < 0.06:
+    if kind != "view" and chance.random() < 0.06:
         return "void"
     if chance.random() < 0.04:
         return COLLATED

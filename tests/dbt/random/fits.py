@@ -44,7 +44,7 @@ class NotAllowed(Exception):
     """``on_schema_change`` does not allow that a type becomes another. Refused before anything changes."""
 
 
-def evolved_type(stored: str, produced: str, mode: str, *, keyed: bool) -> str:
+def evolved_type(stored: str, produced: str, mode: str) -> str:
     """The type of a column whose query has another one, at every depth.
 
     Written from the section "Columns and fields that change".
@@ -52,39 +52,37 @@ def evolved_type(stored: str, produced: str, mode: str, *, keyed: bool) -> str:
     :param mode: ``on_schema_change``, or ``snapshot``.
     :raises NotAllowed: the run is refused.
     """
-    return type_text(_evolved(parse_type(stored), parse_type(stored_type(produced)), mode, keyed))
+    return type_text(_evolved(parse_type(stored), parse_type(stored_type(produced)), mode))
 
 
-def _evolved(stored: DataType, produced: DataType, mode: str, keyed: bool) -> DataType:
+def _evolved(stored: DataType, produced: DataType, mode: str) -> DataType:
     match stored, produced:
         case Struct(), Struct():
-            return _evolved_struct(stored, produced, mode, keyed)
+            return _evolved_struct(stored, produced, mode)
         case Array(one), Array(other):
-            return Array(_evolved(one, other, mode, keyed))
+            return Array(_evolved(one, other, mode))
         case Map(), Map():
             return Map(
-                _evolved(stored.key, produced.key, "fail", keyed),
-                _evolved(stored.value, produced.value, mode, keyed),
+                _evolved(stored.key, produced.key, "fail"),
+                _evolved(stored.value, produced.value, mode),
             )
         case _ if stored == produced or produced == Atomic("void"):
             return stored
         case Atomic("void"), _:
-            if keyed:
-                raise NotAllowed("a column without a type in a keyed table")
             return produced
         case Atomic(one), Atomic(other):
             return _evolved_atom(one, other, mode)
     raise NotAllowed(f"{type_text(stored)} is now {type_text(produced)}")
 
 
-def _evolved_struct(stored: Struct, produced: Struct, mode: str, keyed: bool) -> Struct:
+def _evolved_struct(stored: Struct, produced: Struct, mode: str) -> Struct:
     there = {name.lower(): one for name, one in produced.fields}
     names = {name.lower() for name, _ in stored.fields}
     gone, new = names - there.keys(), there.keys() - names
     if (gone or new) and mode in ("ignore", "fail"):
         raise NotAllowed(f"fields that are gone: {sorted(gone)}, new: {sorted(new)}")
     fields = [
-        (name, _evolved(one, there[name.lower()], mode, keyed) if name.lower() in there else one)
+        (name, _evolved(one, there[name.lower()], mode) if name.lower() in there else one)
         for name, one in stored.fields
         if name.lower() in there or mode != "sync_all_columns"
     ]

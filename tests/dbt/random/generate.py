@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt_arctic.keyed.data_type import parse_type, type_text
+from tests.dbt.random.automatic import draw_automatic
+from tests.dbt.random.draw_others import with_others
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered
 from tests.dbt.random.fits import keep
 from tests.dbt.random.hooks import hooks_of
-from tests.dbt.random.known import KNOWN
-from tests.dbt.random.oracle import seen
+from tests.dbt.random.oracle import PREDICATES, USED_BY, seen
 from tests.dbt.random.project import KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
-from tests.dbt.random.queries import BY_PART, QUERIES
+from tests.dbt.random.properties import draw_properties
 from tests.dbt.random.seeds import draw_seed, seed_value
 from tests.dbt.random.settings import SETTINGS
 from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value, in_zone
@@ -57,9 +58,6 @@ ON_SCHEMA_CHANGE = (
     "sync_all_columns",
 )
 
-
-READABLE = ("upsert", "keyed_overwrite", "append", "merge", "delete+insert", "insert_overwrite", "table")
-"""Kinds of models that automatic ones read."""
 OTHER_KINDS = (
     ("table", "view", "append", "insert_overwrite"),
     ("upsert", "merge", "delete+insert", "keyed_overwrite", "table", "view"),
@@ -76,7 +74,7 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
             list(WEIGHTS), list(WEIGHTS.values()), k=max(1, models + chance.randint(-1, 1))
         )
         drafts = [_draft(chance, f"m{number}", kind) for number, kind in enumerate(kinds)]
-        automatic = _automatic(chance, drafts)
+        automatic = draw_automatic(chance, [draft.model for draft in drafts])
         told: list[Round] = []
         count = max(2, rounds + chance.randint(-1, 1))
         while len(told) < count:
@@ -84,7 +82,7 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
                 told.append(replace(told[-1], verb="retry", ends={}))
             else:
                 told.append(_round(chance, drafts, automatic, len(told)))
-    return Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone)
+    return with_others(Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone))
 
 
 def _is_retried(chance: random.Random, last: Round) -> bool:
@@ -106,11 +104,7 @@ def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], n
     cancel = None
     if names and number and not ends and chance.random() < 0.04:
         cancel = (chance.choice(names), chance.randint(0, 7))
-    settings = {draft.model.name: draft.settings for draft in drafts if draft.settings}
-    for draft in drafts:
-        if number and draft.kind == draft.model.kind in (*PLAIN, *KEYED) and chance.random() < 0.03:
-            has_partitions = draft.model.config.get("partition_by")
-            settings[draft.model.name] = {"partition_by": None if has_partitions else "part"}
+    settings = {draft.model.name: given for draft in drafts if (given := _settings(chance, draft, number))}
     poisoned = {
         draft.model.name for draft in drafts if draft.kind in CAN_FAIL and chance.random() < 0.03
     } - ends.keys()
@@ -130,15 +124,24 @@ def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], n
     )
 
 
-def _automatic(chance: random.Random, drafts: list[Draft]) -> list[Model]:
-    """At times an automatic model, over one of the others."""
-    choices = [draft.model for draft in drafts if draft.model.kind in READABLE]
-    if not choices or chance.random() > 0.3:
-        return []
-    upstream = chance.choice(choices)
-    query = chance.choice(QUERIES if upstream.is_keyed else BY_PART)
-    config = {"unique_key": ["p"] if query in BY_PART else upstream.keys, "buckets": 1}
-    return [Model(f"m{len(drafts)}", "auto", config, upstream=upstream.name, query=query)]
+def _settings(chance: random.Random, draft: Draft, number: int) -> dict[str, Any]:
+    """The settings of a model in a round that differ from its first ones."""
+    given = dict(draft.settings)
+    kind, config = draft.kind, draft.model.config
+    if draft.properties is not None and kind not in ("view", "seed"):
+        draft.properties = draw_properties(chance, draft.properties)
+        given["tblproperties"] = draft.properties or None
+    if kind == "seed" and chance.random() < 0.05:
+        given["column_types"] = {**config.get("column_types", {}), "Zip_code": "string"}
+    if not number or kind != draft.model.kind or kind not in (*PLAIN, *KEYED):
+        return given
+    if chance.random() < 0.03:
+        given["partition_by"] = None if config.get("partition_by") else "part"
+    if chance.random() < 0.03:
+        setting = chance.choice([name for name, kinds in USED_BY.items() if kind not in kinds] or [None])
+        if setting is not None:
+            given[setting] = {"incremental_predicates": [next(iter(PREDICATES))]}.get(setting, ["part"])
+    return given
 
 
 @dataclass
@@ -148,6 +151,7 @@ class Draft:
     :param protected: columns that its settings name, and which therefore stay.
     :param pool: the values of each column of the key.
     :param kind, settings: what the model is now, where that differs from its first kind and settings.
+    :param properties: ``None`` where the model never has any.
     """
 
     model: Model
@@ -159,6 +163,7 @@ class Draft:
     has_contract: bool = False
     kind: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.kind = self.model.kind
@@ -351,7 +356,7 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     columns = [Column("part", "int")]
     pool: dict[str, list[Any]] = {}
     if kind in KEYED_BY:
-        columns += _keys(chance, kind, config, pool)
+        columns += _keys(chance, config, pool)
     payload = [Column(f"v{number}", new_type(chance, kind)) for number in range(1, chance.randint(2, 4))]
     columns += payload
     SETTINGS.get(kind, lambda *_: None)(chance, config, columns, payload)
@@ -379,14 +384,13 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
         config |= hooks_of(name)
     ending = chance.choice((";", " ;\n", "\n; -- the end; of it\n")) if chance.random() < 0.1 else ""
     model = Model(name, kind, config, source, ending)
-    return Draft(model, columns, protected, pool, chance.choice((0, 0.3, 0.7)), has_contract=has_contract)
+    properties: dict[str, str] | None = {} if chance.random() < 0.2 else None
+    drifts = chance.choice((0, 0.3, 0.7))
+    return Draft(model, columns, protected, pool, drifts, has_contract=has_contract, properties=properties)
 
 
-def _keys(
-    chance: random.Random, kind: str, config: dict[str, Any], pool: dict[str, list[Any]]
-) -> list[Column]:
-    odd = "k2" if kind == "snapshot" and "odd names in snapshots' keys" in KNOWN else "the-line"
-    names = chance.choice((["k"], ["k"], ["k1", "k2"], ["k1", odd]))
+def _keys(chance: random.Random, config: dict[str, Any], pool: dict[str, list[Any]]) -> list[Column]:
+    names = chance.choice((["k"], ["k"], ["k1", "k2"], ["k1", "the-line"]))
     config["unique_key"] = names[0] if len(names) == 1 and chance.random() < 0.8 else names
     columns = []
     for name in names:

@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter import constraints, microbatch, model_api, plain_api, snapshots
+from dbt_arctic.adapter import (
+    auto_api,
+    constraints,
+    keyed_api,
+    microbatch,
+    model_api,
+    plain_api,
+    planning,
+    snapshots,
+    target_type,
+)
+from dbt_arctic.engine import session, statement, warehouse
 from dbt_arctic.engine.lexer import split_statements
-from dbt_arctic.keyed import assignment
+from dbt_arctic.keyed import assignment, replay
+from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import batch as batches
 from dbt_arctic.refresh import plain_config
 from tests.dbt.random.hooks import hooks_of
-from tests.dbt.random.project import Batch, Case, Column, Model, Round
+from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
 
 Patch = pytest.MonkeyPatch
 
@@ -33,6 +45,8 @@ class Mutant:
     :param patch: the mistake, where it is one of Python.
     :param other_partitions: whether the model has no ``partition_by`` in the second round.
     :param contract: the types of a contract.
+    :param adopted: whether ``dbt-arctic adopt`` makes its table a keyed one before the second round.
+    :param late: whether another process upserts during the second round, which is a full refresh.
     """
 
     model: Model
@@ -41,9 +55,11 @@ class Mutant:
     patch: Callable[[Patch], None] | None = None
     other_partitions: bool = False
     contract: str = ""
+    adopted: bool = False
+    late: bool = False
 
 
-_DAY = dt.date(2024, 3, 1)
+_DAY, _NOON = dt.date(2024, 3, 1), dt.datetime(2024, 3, 1, 12)
 _OR = "DBT_INTERNAL_DEST.part = 0 or DBT_INTERNAL_DEST.part is null -- or so"
 _PARTS = "k int; part int; v1 int"
 
@@ -104,6 +120,14 @@ def _older_than_null(patch: Patch) -> None:
     )
 
 
+def _ids_of_earlier_records(patch: Patch) -> None:
+    patch.setattr(plain_api, "unique_ids", lambda rows, target, scd_id, other_id: rows)
+
+
+def _no_end_without_a_time(patch: Patch) -> None:
+    patch.setattr(plain_api, "ended_rows", lambda rows, valid_to, now: rows)
+
+
 def _structs_by_position(patch: Patch) -> None:
     patch.setattr(plain_api, "stored_values", lambda *given, **settings: {})
 
@@ -149,6 +173,45 @@ def retried_batch_is_the_first(patch: Patch) -> None:
     patch.setattr(microbatch.MicrobatchApi, "is_later_batch", lambda *given: False)
 
 
+def _semicolons_inside_statements(patch: Patch) -> None:
+    # They are removed at both places: where a query becomes a part of a statement, and in each statement.
+    for module in (model_api, keyed_api, microbatch, auto_api):
+        patch.setattr(module, "without_end", lambda sql: sql)
+    for module in (statement, session):
+        patch.setattr(module, "without_inner_ends", lambda sql: sql)
+
+
+def _any_name(patch: Patch) -> None:
+    patch.setattr(keyed_api, "refuse_reserved_name", lambda model: None)
+
+
+def _arctic_in_packages(patch: Patch) -> None:
+    patch.setattr(target_type, "in_package", lambda context: False)
+
+
+def _times_are_strange(patch: Patch) -> None:
+    patch.setattr(adopt, "_SPARK_KNOWS_NOT", ("time", "timestamp", "timestamp_ntz"))
+
+
+def _replays_by_position(patch: Patch) -> None:
+    patch.setattr(replay, "stored_value", lambda value, *types: value)
+
+
+def plan_that_writes_artifacts(patch: Patch) -> None:
+    """``dbt-arctic plan`` takes the place of the run that ``dbt retry`` repeats."""
+
+    class Runner(planning.dbtRunner):
+        def invoke(self, args: list[str], **settings: Any) -> Any:
+            return super().invoke([one for one in args if one != "--no-write-json"], **settings)
+
+    patch.setattr(planning, "dbtRunner", Runner)
+
+
+def catalog_without_tables(patch: Patch) -> None:
+    """The first sessions of a new catalog create its tables."""
+    patch.setattr(warehouse, "_make_tables", lambda file: None)
+
+
 _ADDR, _SWAPPED = "struct<city:string,zip:string>", "struct<zip:string,city:string>"
 _BERN, _ROME = {"city": "Bern", "zip": "3000"}, {"city": "Rome", "zip": "0100"}
 _OLD = rows(_PARTS, (1, 0, 10), (2, 1, 20), (3, None, 30))
@@ -178,6 +241,29 @@ MUTANTS: dict[str, Mutant] = {
         (rows(f"k int; addr {_ADDR}", (1, _BERN)), rows(f"k int; addr {_SWAPPED}", (2, _ROME))),
         patch=_keyed_structs_by_position,
     ),
+    "keyed_structs_by_position__change_1": Mutant(
+        Model("", "table"), (rows("k int", (1,)), rows("k int", (2,))), patch=_any_name
+    ),
+    "late_row_by_position": Mutant(
+        Model("", "upsert", {"unique_key": "k", "buckets": 1, "full_refresh": True}),
+        (
+            rows(f"k int; part int; addr {_ADDR}", (1, 0, _BERN)),
+            rows(f"k int; part int; addr {_SWAPPED}", (2, 0, _ROME)),
+        ),
+        patch=_replays_by_position,
+        late=True,
+    ),
+    "adoption_without_times": Mutant(
+        Model("", "merge", {"unique_key": "k"}),
+        (rows("k int; at timestamp", (1, _NOON)), rows("k int; at timestamp", (2, _NOON))),
+        patch=_times_are_strange,
+        adopted=True,
+    ),
+    "package_that_sees_arctic": Mutant(
+        Model("", "table", ending=PACKAGED),
+        (rows("v1 int", (1,)), rows("v1 int", (2,))),
+        patch=_arctic_in_packages,
+    ),
     "any_type_into_any_column": Mutant(
         Model("", "keyed_overwrite", {"unique_key": "k", "buckets": 1}),
         (rows("k int; v1 int", (1, 10)), rows("k int; v1 double", (1, 10.75))),
@@ -206,6 +292,16 @@ MUTANTS: dict[str, Mutant] = {
         (rows("k int; at date", (1, None)), rows("k int; at date", (1, _DAY))),
         patch=_older_than_null,
     ),
+    "record_with_the_id_of_an_earlier_one": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols=["v1"], updated_at="at"),
+        (rows("k int; v1 int; at date", (1, 10, _DAY)), rows("k int; v1 int; at date", (1, 20, _DAY))),
+        patch=_ids_of_earlier_records,
+    ),
+    "record_that_ends_at_null": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols=["v1"], updated_at="at"),
+        (rows("k int; v1 int; at date", (1, 10, _DAY)), rows("k int; v1 int; at date", (1, 20, None))),
+        patch=_no_end_without_a_time,
+    ),
     "fields_that_are_new_are_left_out": Mutant(
         Model("", "append", {"on_schema_change": "append_new_columns"}),
         (
@@ -218,6 +314,11 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "seed", {"column_types": {"ZIP": "string"}}),
         (rows("id bigint; zip string", (1, "00501")), rows("id bigint; zip string", (1, "00501"))),
         patch=_types_of_seeds_by_case,
+    ),
+    "semicolons_inside_statements": Mutant(
+        Model("", "merge", {"unique_key": "k"}, ending=";\n-- the end; of it"),
+        (rows("k int; v1 int", (1, 10)), rows("k int; v1 int", (1, 20))),
+        patch=_semicolons_inside_statements,
     ),
     "first_statement_of_a_hook": Mutant(
         Model("", "table", hooks_of("first_statement_of_a_hook")),
@@ -260,6 +361,9 @@ def case_of(names: list[str]) -> Case:
             days=(0, 1),
             settings=others if number else {},
             contracts={name: rows(one).columns for name in names if (one := MUTANTS[name].contract)},
+            kinds={name: "upsert" for name in names if number and MUTANTS[name].adopted},
+            adopted=frozenset(name for name in names if number and MUTANTS[name].adopted),
+            late=frozenset(name for name in names if MUTANTS[name].late),
         )
         for number in range(2)
     ]
@@ -267,10 +371,10 @@ def case_of(names: list[str]) -> Case:
 
 
 def case_of_retry() -> Case:
-    """A full refresh of two batches of which the second fails, and ``dbt retry``."""
+    """A full refresh of two batches of which the second fails, ``dbt-arctic plan``, and ``dbt retry``."""
     config = {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}
     batch = rows("v1 int; at date", (1, _DAY), (2, _DAY + dt.timedelta(days=1)))
     build = Round({"days": batch})
-    refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}))
-    again = replace(refresh, verb="retry", poisoned=frozenset())
+    refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}), planned=True)
+    again = replace(refresh, verb="retry", poisoned=frozenset(), planned=False)
     return Case(1, (Model("days", "microbatch", config),), (build, refresh, again))

@@ -22,7 +22,7 @@ from tests.dbt.random.columns import (
     stored_rows,
 )
 from tests.dbt.random.fits import stored_type
-from tests.dbt.random.project import KEYED, PLAIN, Batch, Model, Round
+from tests.dbt.random.project import KEYED, PLAIN, SIDE_NAME, Batch, Model, Round
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.values import instant
 
@@ -80,6 +80,8 @@ USED_BY = {
 
 def require_allowed(model: Model, batch: Batch, round_: Round) -> None:
     """:raises Refused: by its settings or its contract the model must not run, whatever its rows are."""
+    if SIDE_NAME.fullmatch(model.name):
+        raise Refused("the name is one of a part of a keyed table")
     _require_settings(model)
     _require_contract(model, batch, round_)
 
@@ -270,6 +272,14 @@ def _one_a_key(model: Model, table: Table, rows: list[Row]) -> dict[Any, Row]:
         elif is_greater(row[orders], found[key][orders]):
             found[key] = row
     return found
+
+
+def with_late_row(model: Model, table: Table, row: Row) -> Table:
+    """A keyed table that was refreshed in full, and in which a row is replayed that landed meanwhile."""
+    names = {name.lower(): name for name in row}
+    stored = {name: row[names[name.lower()]] if name.lower() in names else None for name in table.types}
+    config = {name: value for name, value in model.config.items() if name != "delete_when"}
+    return _upserted(replace(model, config=config), table, [stored])
 
 
 # Microbatch

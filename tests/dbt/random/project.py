@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +29,10 @@ INCREMENTAL = (*KEYED, *PLAIN, "auto")
 KINDS = (*INCREMENTAL, *REPLACED, "snapshot")
 STRATEGIES = {"keyed_overwrite": "insert_overwrite", "keyed_microbatch": "microbatch", "upsert": None}
 DAY_ZERO = "2024-03-01"
+SIDE_NAME = re.compile(r".+__(base|change)_\d+")
+"""Names of the parts of keyed tables, which no model may have."""
+PACKAGED = "\n{{ shared.all_rows() }}"
+"""The end of a query that has no rows unless the package takes Spark's branch."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,9 @@ class Round:
     :param kinds: models that are of another kind in this round.
     :param contracts: models with an enforced contract, and the columns that it has.
     :param cancel: a model and one of its statements, at which Ctrl-C is pressed.
+    :param adopted: models whose plain table ``dbt-arctic adopt`` makes a keyed one before the run.
+    :param planned: whether ``dbt-arctic plan`` follows the run.
+    :param late: models into which another process upserts while they are refreshed in full.
     """
 
     batches: dict[str, Batch]
@@ -131,6 +139,9 @@ class Round:
     kinds: dict[str, str] = field(default_factory=dict)
     contracts: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     cancel: tuple[str, int] | None = None
+    adopted: frozenset[str] = frozenset()
+    planned: bool = False
+    late: frozenset[str] = frozenset()
 
     def settled(self, model: Model) -> Model:
         """A model with its kind and settings of this round."""
@@ -151,6 +162,8 @@ class Round:
             kinds={one: kind for one, kind in self.kinds.items() if one in names},
             contracts={one: columns for one, columns in self.contracts.items() if one in names},
             cancel=self.cancel if self.cancel and self.cancel[0] in names else None,
+            adopted=self.adopted & names,
+            late=self.late & names,
             threads=1,
         )
 
@@ -203,11 +216,20 @@ def files_of(case: Case, round_: Round) -> dict[str, str]:
         else:
             poison = _poison(round_, model) if model.name in round_.poisoned else ""
             files.update(_model_files(round_.settled(model), batch, poison))
+    if any(PACKAGED in model.ending for model in case.models):
+        files |= _PACKAGE
     if contracts:
         files["models/properties.yml"] = yaml.safe_dump({"models": contracts}, sort_keys=False)
     if seeds:
         files["seeds/properties.yml"] = yaml.safe_dump({"seeds": seeds}, sort_keys=False)
     return files
+
+
+_PACKAGE = {
+    "dbt_packages/shared/dbt_project.yml": yaml.safe_dump({"name": "shared", "version": "1.0"}),
+    "dbt_packages/shared/macros/rows.sql": "{% macro all_rows() -%}\n"
+    "{% if target.type in ('bigquery', 'spark') %}/* all */{% else %}limit 0{% endif %}\n{%- endmacro %}\n",
+}
 
 
 def _declared(columns: tuple[Column, ...]) -> list[dict[str, Any]]:

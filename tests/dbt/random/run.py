@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -12,7 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,21 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from tests.dbt.keyed.conftest import SETTINGS, Script
 from tests.dbt.random.after import Fault, Ran, is_failure
-from tests.dbt.random.columns import Table
+from tests.dbt.random.columns import Row, Table
 from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.hooks import has_hooks, wrong_steps
-from tests.dbt.random.project import CONF, HOOK_LOG, Case, Model, Round, arguments_of, files_of
+from tests.dbt.random.others import (
+    Interrupt,
+    Others,
+    batch_of,
+    is_adoptable,
+    is_unique,
+    late_row,
+    wrong_catalog,
+    wrong_plan,
+)
+from tests.dbt.random.project import CONF, HOOK_LOG, SIDE_NAME, Case, Model, Round, arguments_of, files_of
+from tests.dbt.random.properties import wrong_properties
 from tests.dbt.random.quick import flags, is_usual
 from tests.dbt.random.values import comparable_type, in_zone, quote
 
@@ -62,21 +72,6 @@ class Judged:
     seconds: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass
-class Interrupt:
-    """Ctrl-C at a statement of a model."""
-
-    model: str
-    at: int
-    count: int = 0
-
-    def is_at(self, sql: str) -> bool:
-        if re.search(rf"\b{self.model}(__|\b)", sql) is None:
-            return False
-        self.count += 1
-        return self.count == self.at + 1
-
-
 class Bench:
     """A Spark, and a warehouse in which each case has a schema of its own."""
 
@@ -85,6 +80,7 @@ class Bench:
         self.connection = connection
         self.script = Script()
         self.interrupt: Interrupt | None = None
+        self.others: Others | None = None
 
     @contextmanager
     def scripted(self) -> Iterator[None]:
@@ -95,6 +91,8 @@ class Bench:
             if cursor._connection is self.connection:
                 execute(cursor, sql, bindings)
                 return
+            if self.others is not None:
+                self.others.before(sql)
             if self.interrupt is not None and self.interrupt.is_at(sql):
                 _thread.interrupt_main()
                 assert cursor._running._cancelled.wait(60)
@@ -132,6 +130,7 @@ def bench() -> Iterator[Bench]:
     """A Spark of one's own."""
     warehouse = Path(tempfile.mkdtemp(prefix="dbt-random-lake-"))
     settings = SparkSettings(catalog="lake", warehouse=str(warehouse), spark_conf=CONF, **SETTINGS)  # type: ignore[arg-type]
+    assert wrong_catalog(warehouse) == ""
     engine = SessionEngine(settings)
     connection = engine.connect()
     try:
@@ -157,6 +156,7 @@ class Trial:
         self.written: dict[str, str] = {}
         self.steps: Counter[tuple[str, str]] = Counter()
         self.catalog = EmbeddedCatalog("lake", bench.warehouse)
+        self.others = bench.others = Others(bench.connection, self.catalog, self.schema)
 
     def run(self) -> None:
         self.bench.sql(f"CREATE SCHEMA lake.{self.schema}")
@@ -212,6 +212,7 @@ class Trial:
         self.bench.script.ends, self.bench.script.counts = dict(round_.ends), {}
         if round_.verb == "retry" and not any(is_failure(one) for one in self.statuses.values()):
             return
+        late = self._prepare(number, round_)
         if round_.cancel is not None:
             self.bench.interrupt = Interrupt(*round_.cancel)
         following = self.case.rounds[number + 1 : number + 2]
@@ -219,7 +220,9 @@ class Trial:
         if not is_usual(self.case.seed):
             words += flags(is_retried=bool(following) and following[0].verb == "retry")
         outcome = self._dbt(words)
-        self.bench.script.ends, self.bench.interrupt = {}, None
+        self.bench.script.ends, self.bench.interrupt, self.others.late = {}, None, {}
+        if round_.planned and (wrong := wrong_plan(self.folder)):
+            self._differ(number, "", Fault("plan", wrong))
         self.judged.runs += 1
         self.judged.seconds["dbt"] += time.monotonic() - began
         results = {one.node.name: one for one in getattr(outcome.result, "results", None) or []}
@@ -248,8 +251,9 @@ class Trial:
                 self.case.zone,
                 self.tables.get(model.upstream),
                 self.statuses.get(model.name),
+                late.get(model.name),
             )
-            fault = self._compare(ran, found.get(model.name))
+            fault = self._compare(ran, found.get(model.name)) or self._compare_properties(ran)
             if fault is not None:
                 del self.tables[model.name]
                 self._differ(number, model.name, fault)
@@ -257,9 +261,29 @@ class Trial:
         self.statuses |= results
         self.judged.seconds["compare"] += time.monotonic() - began
 
+    def _prepare(self, number: int, round_: Round) -> dict[str, Row]:
+        """What other programs do before the run, and the rows that they write during it."""
+        late: dict[str, Row] = {}
+        for model in map(round_.settled, self.case.models):
+            table = self.tables.get(model.name)
+            if model.name in round_.adopted and table is not None and is_adoptable(model, table):
+                if wrong := self.others.adopt(model, table):
+                    del self.tables[model.name]
+                    self._differ(number, model.name, Fault("adopt", wrong))
+                elif is_unique(model, table):
+                    self.tables[model.name] = table = replace(table, form="keyed")
+            if model.name in round_.late and model.name in self.tables:
+                row = late_row(model, table, round_)
+                if row is not None and table is not None:
+                    late[model.name] = row
+                    self.others.late[model.name] = (model, batch_of(row, table))
+        return late
+
     def _compared(self, round_: Round, results: dict[str, Any]) -> list[Model]:
         """The models whose rows are compared. A view that did not run may read what is not there any more."""
-        known = [one for one in self.case.models if one.name in self.tables]
+        known = [
+            one for one in self.case.models if one.name in self.tables and not SIDE_NAME.fullmatch(one.name)
+        ]
         return [one for one in known if one.name in results or round_.settled(one).kind != "view"]
 
     def _dbt(self, words: list[str]) -> Any:
@@ -304,6 +328,12 @@ class Trial:
         expected = as_found(model, first)
         kind = "rows" if expected.types == found.types else "columns"
         return Fault(kind, f"{expected.describe(found)}; {reported}")
+
+    def _compare_properties(self, ran: Ran) -> Fault | None:
+        if ran.failed or ran.model.kind in ("view", "seed", "auto"):
+            return None
+        wrong = wrong_properties(self.catalog, self.schema, ran.model)
+        return Fault("properties", wrong) if wrong else None
 
     def _compare_hooks(self, number: int, round_: Round, results: dict[str, Any], is_cancelled: bool) -> None:
         """Which statements of hooks have run."""

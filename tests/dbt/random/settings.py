@@ -89,6 +89,9 @@ def _settings_of_snapshot(
     else:
         config["strategy"] = "check"
         config["check_cols"] = chance.choice(("all", [one.name for one in payload], [payload[0].name]))
+        if chance.random() < 0.2:
+            config["updated_at"] = "at"
+            columns.append(Column("at", "timestamp"))
     if chance.random() < 0.7:
         config["hard_deletes"] = chance.choice(("ignore", "invalidate", "new_record"))
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.dbt.random.mutants import MUTANTS, case_of, case_of_retry, retried_batch_is_the_first
+from tests.dbt.random.mutants import (
+    MUTANTS,
+    case_of,
+    case_of_retry,
+    catalog_without_tables,
+    plan_that_writes_artifacts,
+    retried_batch_is_the_first,
+)
+from tests.dbt.random.others import wrong_catalog
 from tests.dbt.random.run import Bench, bench
 
 
@@ -30,7 +39,7 @@ def test_each_mutant_is_caught_by_its_own_model_and_without_it_nothing_differs(
     assert {one.model for one in wrong.differences} == set(MUTANTS)
 
 
-def test_a_retried_batch_that_is_taken_for_the_first_is_seen(
+def test_a_retry_that_takes_a_batch_for_the_first_or_finds_nothing_to_do_is_seen(
     place: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [str(one) for one in place.judge(case_of_retry()).differences] == []
@@ -38,3 +47,15 @@ def test_a_retried_batch_that_is_taken_for_the_first_is_seen(
         retried_batch_is_the_first(patch)
         wrong = place.judge(case_of_retry())
     assert [(one.model, one.kind) for one in wrong.differences] == [("days", "rows")]
+    with monkeypatch.context() as patch:
+        plan_that_writes_artifacts(patch)
+        wrong = place.judge(case_of_retry())
+    assert [(one.model, one.kind) for one in wrong.differences] == [("", "dbt")]
+
+
+def test_a_new_catalog_whose_first_sessions_would_create_its_tables_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wrong_catalog(tmp_path / "prepared") == ""
+    catalog_without_tables(monkeypatch)
+    assert wrong_catalog(tmp_path / "empty") == "the catalog has no column iceberg_type"

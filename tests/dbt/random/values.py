@@ -78,7 +78,11 @@ ATOMS = (
     "timestamp",
     "timestamp_ntz",
 )
-KEY_TYPES = ("int", "int", "string", "string", "bigint", "date", "decimal(12,2)", "timestamp")
+KEY_TYPES = (
+    *("int", "int", "string", "string", "bigint", "date", "decimal(12,2)", "timestamp", "timestamp_ntz"),
+    *("boolean", "smallint"),
+)
+MAP_KEYS = ("int", "string", "date", "decimal(12,2)", "timestamp", "boolean")
 FIELDS = ("a", "b", "order", "x-y", "Zip")
 COLLATED = "string collate UTF8_LCASE"
 
@@ -97,7 +101,7 @@ def _drawn_type(chance: random.Random, depth: int) -> DataType:
         return Struct(tuple((name, _drawn_type(chance, depth - 1)) for name in names))
     if kind < 0.8:
         return Array(_drawn_type(chance, depth - 1))
-    return Map(Atomic(chance.choice(("int", "string", "date"))), _drawn_type(chance, depth - 1))
+    return Map(Atomic(chance.choice(MAP_KEYS)), _drawn_type(chance, depth - 1))
 
 
 TEXTS = ("a", "A", "b", "", "a|b", "it's", "x\\y", "00501", "é", " a", "null", "1\n2")

@@ -1,0 +1,81 @@
+"""Draws what other programs and packages do in a case: see ``others.py``.
+
+With random numbers of its own, so that the models and rows of a seed stay the same.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from tests.dbt.random.project import KEYED, PACKAGED, Batch, Case, Column, Model, Round
+
+
+def with_others(case: Case) -> Case:
+    chance = random.Random(f"others {case.seed}")
+    models = [_packaged(chance, model) for model in case.models]
+    rounds = [_beside(chance, models, case.rounds, number) for number in range(len(case.rounds))]
+    rounds = _adopted(chance, models, rounds)
+    keyed = [model.name for model in models if model.kind in KEYED]
+    if keyed and chance.random() < 0.1:
+        name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
+        models.insert(
+            0, Model(name, chance.choice(("table", "view", "append", "upsert")), {"unique_key": "k"})
+        )
+        batch = Batch((Column("k", "int"),), ((1,),))
+        rounds = [replace(one, batches={**one.batches, name: batch}) for one in rounds]
+    return replace(case, models=tuple(models), rounds=tuple(rounds))
+
+
+def _packaged(chance: random.Random, model: Model) -> Model:
+    if model.kind in ("seed", "auto") or chance.random() > 0.06:
+        return model
+    return replace(model, ending=PACKAGED + model.ending)
+
+
+def _beside(chance: random.Random, models: list[Model], rounds: tuple[Round, ...], number: int) -> Round:
+    round_ = rounds[number]
+    following = rounds[number + 1 : number + 2]
+    planned = bool(following) and following[0].verb == "retry" and chance.random() < 0.5
+    late: set[str] = set()
+    if number and round_.verb == "build" and round_.cancel is None:
+        kinds = {model.name: round_.settled(model).kind for model in models}
+        late = {
+            name
+            for name, kind in kinds.items()
+            if kind in ("upsert", "keyed_overwrite") and chance.random() < 0.3
+        } - round_.ends.keys()
+    return replace(round_, planned=planned, late=frozenset(late))
+
+
+ADOPTABLE = {"unique_key", "on_schema_change", "partition_by"}
+"""Settings of plain models that a keyed one may have as well."""
+
+
+def _adopted(chance: random.Random, models: list[Model], rounds: list[Round]) -> list[Round]:
+    """Models that become keyed ones are adopted first, and keep their rows; so do some that would not."""
+    found = list(rounds)
+    for model in models:
+        is_changed = any(model.name in {*one.kinds, *one.contracts} for one in rounds)
+        if (
+            model.kind == "merge"
+            and not is_changed
+            and model.config.keys() <= ADOPTABLE
+            and chance.random() < 0.3
+        ):
+            for place in range(chance.randrange(1, len(found)), len(found)):
+                found[place] = replace(found[place], kinds={**found[place].kinds, model.name: "upsert"})
+        for number in range(1, len(found)):
+            before, now = (found[place].settled(model).kind for place in (number - 1, number))
+            if found[number].verb == "retry" or now not in KEYED or before in (*KEYED, "view"):
+                continue
+            if chance.random() < 0.2:
+                continue
+            found[number] = replace(found[number], adopted=found[number].adopted | {model.name})
+            for place in range(number, len(found)):
+                if found[place].kinds.get(model.name) not in KEYED:
+                    break
+                given: dict[str, Any] = {**found[place].settings.get(model.name, {}), "buckets": None}
+                found[place] = replace(found[place], settings={**found[place].settings, model.name: given})
+    return found
