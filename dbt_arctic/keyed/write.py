@@ -22,6 +22,9 @@ _BUCKET = quote("_arctic_bucket")
 _OPEN_FILES = 64
 """Maximum number of files that a task writes concurrently, each with buffered rows in memory."""
 
+_AS_IT_IS = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
+"""Options of a write whose rows Iceberg neither shuffles nor sorts: a task may write several buckets."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -257,7 +260,7 @@ def insert_into_change(
     bucket = _own_buckets(table, as_stored=True) if few else ""
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
-    options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"} if bucket else {}
+    options = _AS_IT_IS if bucket else {}
     rows = batch.collapsed(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 
@@ -286,7 +289,7 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     if bucket := _own_buckets(table):
         # Iceberg would sort by bucket and then by key. A task has few buckets and one file for each of them
         # anyway, and Spark sorts faster by a single column. A large bucket is split between tasks.
-        options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
+        options = _AS_IT_IS
         rows = (
             f"SELECT {columns}\nFROM (\nSELECT /*+ REBALANCE({_BUCKET}) */ *\nFROM (\n"
             f"SELECT *, {bucket} AS {_BUCKET}\nFROM (\n{rows}\n)\n)\n)\nSORT BY {layout.order_clause()}"
@@ -309,6 +312,8 @@ def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str =
     because they look like before-images. A type with too few values for all buckets gets fewer markers, which
     costs a shuffle but no row.
 
+    A single task computes and writes the markers: shuffles would take longer than these few rows.
+
     :param offset: SQL of 0, which fails if the table must not be published.
     """
     bucket_by = next(column for column in table.columns if column.name == table.layout.bucket_by)
@@ -324,11 +329,12 @@ def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str =
 SELECT {row}, '-U', {offset}, {MARKER_TXN}L
 FROM (
   SELECT min({value}) AS {value}
-  FROM (SELECT {_numbered(bucket_by.type)} AS {value} FROM range({16 * buckets + 64}))
+  FROM (SELECT {_numbered(bucket_by.type)} AS {value} FROM range(0, {16 * buckets + 64}, 1, 1))
   WHERE {value} IS NOT NULL
   GROUP BY {each}
 )"""
-    return _insert(table.change.sql, table.column_names, properties, select)
+    options = _AS_IT_IS if buckets <= _OPEN_FILES else {}
+    return _insert(table.change.sql, table.column_names, properties, select, options)
 
 
 def _numbered(type_: str) -> str:

@@ -183,5 +183,7 @@ def _translate(shape: str) -> str:
     # Spark's raise_error has any type; DuckDB's error() needs a type.
     translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bTYPEOF\(", "spark_typeof(", translated, flags=re.IGNORECASE)
-    translated = re.sub(r"\bRANGE\((\d+)\)", r"(SELECT range AS id FROM range(\1))", translated)
+    translated = re.sub(
+        r"\bRANGE\((?:0, )?(\d+)(?:, 1, 1)?\)", r"(SELECT range AS id FROM range(\1))", translated
+    )
     return re.sub(r'"?\blake"?\."?system"?\."?bucket"?\(', "arctic_bucket(", translated, flags=re.IGNORECASE)

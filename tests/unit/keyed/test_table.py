@@ -144,3 +144,7 @@ def test_markers_have_a_value_only_in_the_bucket_column(type_: str) -> None:
     assert "CAST(NULL AS map<string,int>)" in sql
     assert "system.bucket(8, `id`)" in sql
     assert "'-U', 0L, 0L" in sql
+    # A single task writes them all: neither the numbers nor the rows are shuffled.
+    assert "FROM range(0, 192, 1, 1)" in sql
+    assert "`use-table-distribution-and-ordering`='false'" in sql
+    assert "`fanout-enabled`='true'" in sql
