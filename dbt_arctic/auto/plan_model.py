@@ -8,6 +8,7 @@ executions. This module does not know about dbt, and runs no statement.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from dbt_arctic.auto.auxiliary_tables import find_state, is_free
 from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
@@ -62,7 +63,9 @@ def plan_refresh(
     sql = with_ties_by_key(catalog, name, config, sql, settings, until)
     request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
-    found = _planned(catalog, request, schema, rebuild=rebuild)
+    # Several steps need the columns of the same query, and Spark takes long to analyse a large one.
+    analysed = None if schema is None else cache(schema)
+    found = _planned(catalog, request, analysed, rebuild=rebuild)
     if found.action == "build" and table is not None:
         return found.because(OTHER_COLUMNS)
     return found

@@ -8,6 +8,7 @@ from dbt_arctic.auto.plan import STATE_RELATION, OverState, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation
@@ -30,7 +31,16 @@ def sales(*rows: tuple[int, int, int]) -> str:
 def planned(world: MemoryWorld, sql: str) -> tuple[Name, RefreshPlan]:
     context, name = world.process("plan").context, world.name("first")
     config = parse_config("first", {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1})
-    return name, plan_refresh(context.catalog, name, config, sql, context.query_schema)
+    analysed: list[str] = []
+
+    def schema(text: str) -> list[ColumnInfo]:
+        analysed.append(text)
+        return context.query_schema(text)
+
+    plan = plan_refresh(context.catalog, name, config, sql, schema)
+    assert len(analysed) == len(set(analysed)), analysed
+    assert analysed or plan.action == "nothing"
+    return name, plan
 
 
 def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest.MonkeyPatch) -> None:
