@@ -53,12 +53,10 @@ class PlainApi(KeyedApi):
             return parse_plain(model["name"], strategy, model["config"])
 
     @available.parse(lambda *a, **k: None)
-    def check_plain_model(self, config: PlainConfig, rows: str) -> None:
-        """Raise an error if a setting names a column that the rows (SQL of a relation) lack."""
-        if config.named_columns:
-            with as_dbt_errors():
-                columns = [column.name for column in self._schema(f"SELECT * FROM {rows}")]
-                check_named_columns(config, columns)
+    def check_plain_model(self, config: PlainConfig, columns: Sequence[ArcticColumn]) -> None:
+        """Raise an error if a setting names a column that a batch lacks."""
+        with as_dbt_errors():
+            check_named_columns(config, [column.name for column in columns])
 
     @available.parse(lambda *a, **k: "")
     def check_partitions(self, config: PlainConfig, target: ArcticRelation) -> str:
@@ -69,16 +67,21 @@ class PlainApi(KeyedApi):
             return check_partitions(config, None if state is None else state.partitioning)
 
     @available.parse(lambda *a, **k: None)
-    def stage_batch(self, this: ArcticRelation, batch: str) -> ArcticRelation:
+    def stage_batch(
+        self, this: ArcticRelation, batch: str, columns: Sequence[ArcticColumn]
+    ) -> ArcticRelation:
         """Store the current rows of a relation in a table until the model is done.
 
         Otherwise each statement would compute them again, possibly with different results.
+
+        :param batch: SQL of the relation, which has these columns.
         """
         with as_dbt_errors():
             target = this.name_parts
             state = self.catalog.load_table(target.schema, target.identifier)
             stored = {} if state is None else {column.name.lower(): column.type for column in state.columns}
-            staging = self._stage(target, batch, self._schema(f"SELECT * FROM {batch}"), stored)
+            schema = [ColumnInfo(column.name, column.dtype) for column in columns]
+            staging = self._stage(target, batch, schema, stored)
         made = this.incorporate(path={"identifier": staging.identifier})  # type: ignore[no-untyped-call] # dbt's
         return cast(ArcticRelation, made)
 

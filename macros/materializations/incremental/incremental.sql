@@ -91,7 +91,8 @@
 {% macro arctic__build_plain(target_relation, compiled_code, plain) -%}
   {%- if plain.named_columns -%}
     {%- do arctic__run_sql_header() -%}
-    {%- do adapter.check_plain_model(plain, '(\n' ~ adapter.without_end(compiled_code) ~ '\n)') -%}
+    {%- do adapter.check_plain_model(plain, adapter.get_column_schema_from_query(
+        'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)')) -%}
   {%- endif -%}
   {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- set built = target_relation -%}
@@ -124,9 +125,10 @@
   {%- call statement('create_source') -%}
     {{ header }} {{ arctic__create_temporary_view(source_relation, contracted) }}
   {%- endcall -%}
-  {%- do adapter.check_plain_model(plain, source_relation | string) -%}
-  {%- set values = adapter.evolve_plain(
-      on_schema_change, adapter.get_columns_in_relation(source_relation), target_relation, model) -%}
+  {#- analysed once: a large query takes long -#}
+  {%- set batch_columns = adapter.get_columns_in_relation(source_relation) -%}
+  {%- do adapter.check_plain_model(plain, batch_columns) -%}
+  {%- set values = adapter.evolve_plain(on_schema_change, batch_columns, target_relation, model) -%}
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
@@ -135,12 +137,13 @@
     {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}
   {%- endif -%}
   {%- if strategy == 'delete+insert' -%}
-    {%- set source_relation = adapter.stage_batch(this, source_relation | string) -%}
+    {%- set source_relation = adapter.stage_batch(this, source_relation | string, batch_columns) -%}
   {%- endif -%}
   {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if strategy == 'delete+insert' else 1) -%}
   {%- set statements = arctic__incremental_statements(strategy, {
       'target_relation': target_relation.on_branch(write_to.branch),
       'temp_relation': source_relation,
+      'batch_columns': batch_columns,
       'unique_key': config.get('unique_key'),
       'dest_columns': dest_columns,
       'values': values,

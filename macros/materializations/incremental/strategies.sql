@@ -28,7 +28,7 @@
   {%- set values = arguments.get('values') or {} -%}
   {%- set selected = [] -%}
   {%- set reshaped = [] -%}
-  {%- for column in adapter.get_columns_in_relation(arguments['temp_relation']) -%}
+  {%- for column in arguments['batch_columns'] -%}
     {%- set value = values.get(column.name | lower, column.quoted) -%}
     {%- if value != column.quoted -%}
       {%- do reshaped.append(column) -%}
