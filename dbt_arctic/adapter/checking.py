@@ -229,7 +229,7 @@ def _compare(
             found.not_compared[node.name] = compared.not_compared
             continue
         found.looked_at.add(node.name)
-        if compared.differing or (node.name not in found.models and _has_rows(operator, node)):
+        if compared.differing or compared.rows:
             found.models.add(node.name)
         strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))
         if number:
@@ -239,10 +239,6 @@ def _compare(
         if compared.open:
             most, _ = found.nondeterministic.get(node.name, (0, ""))
             found.nondeterministic[node.name] = (max(most, compared.open), compared.why)
-
-
-def _has_rows(operator: Operator, node: Any) -> bool:
-    return bool(operator.query(f"SELECT 1 FROM {Name(node.database, node.schema, node.alias).sql} LIMIT 1"))
 
 
 @contextmanager

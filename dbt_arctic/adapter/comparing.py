@@ -23,7 +23,7 @@ from dbt_arctic.auto.advice import left_open
 from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
-from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
+from dbt_arctic.keyed.differences import TOLERANCES, count_differing, differing_keys
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic
 from dbt_arctic.planner.reasons import CannotPlan
@@ -43,12 +43,14 @@ class Compared:
     :param open: the number of rows that differ in excluded columns.
     :param why: the excluded columns, and the reason.
     :param not_compared: the reason why nothing was compared.
+    :param rows: the number of rows of the model.
     """
 
     differing: int = 0
     open: int = 0
     why: str = ""
     not_compared: str = ""
+    rows: int = 0
 
 
 def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Compared:
@@ -85,13 +87,31 @@ def _compared(
         now = None  # the run evaluated it at an unknown time
     reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
-    differing = _count(query, differing_rows(stored, whole, columns))
+    differing, rows = _numbers(query, count_differing(stored, whole, columns))
     if not differing:
-        return Compared()
+        return Compared(rows=rows)
+    return replace(_judged(query, reading, node, config, stored, whole, columns, differing), rows=rows)
+
+
+def _judged(
+    query: Query,
+    reading: Reading,
+    node: Any,
+    config: Mapping[str, Any],
+    stored: str,
+    whole: str,
+    columns: Columns,
+    differing: int,
+) -> Compared:
+    """Whether rows differ that must not.
+
+    :param stored: SQL of the model's rows.
+    :param whole: its whole query.
+    """
     left = left_open(reading, [column for column, _ in columns])
     if left is None:
         # It is always refreshed in full, and it is unknown which of its columns are deterministic.
-        apart = _count(query, differing_rows(whole, whole, columns))
+        apart, _ = _numbers(query, count_differing(whole, whole, columns))
         return Compared(open=differing, why=_why_unknown(apart)) if apart else Compared(differing)
     if left.reason is None:
         return Compared(differing)
@@ -160,11 +180,16 @@ def _must_differ(query: Query, stored: str, whole: str, parts: _Parts, left: Non
     one, other = (
         f"SELECT {quote_all([name for name, _ in parts.exact])} FROM (\n{sql}\n)" for sql in (stored, whole)
     )
-    return _count(query, differing_rows(one, other, parts.exact))
+    return _numbers(query, count_differing(one, other, parts.exact))[0]
 
 
 def _count(query: Query, sql: str) -> int:
-    return int(query(f"SELECT count(1) FROM (\n{sql}\n)")[0][0])
+    return _numbers(query, f"SELECT count(1) FROM (\n{sql}\n)")[0]
+
+
+def _numbers(query: Query, sql: str) -> list[int]:
+    """The numbers in the only row of a query."""
+    return [int(number) for number in query(sql)[0]]
 
 
 def _why_unknown(rows: int) -> str:

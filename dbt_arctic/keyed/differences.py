@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbt_arctic.keyed.compare import distinguishable, same_row
-from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.names import quote, quote_all
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
 """Relative tolerance for floating-point values that may differ because they were added in a different
 order."""
 
 
-def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
-    """SQL for rows that only one of two queries returns, each as often as it is missing in the other.
+def count_differing(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
+    """SQL for the number of rows that only one of two queries returns, and the number of rows of the first.
+
+    A row counts as often as it is missing in the other query. Each query is run once.
 
     :param columns: name and type of the columns of both that matter.
     """
     values = ", ".join(f"{distinguishable(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
-    left, right = f"SELECT {values}\nFROM (\n{one}\n)", f"SELECT {values}\nFROM (\n{other}\n)"
-    return f"({left}\nEXCEPT ALL\n{right})\nUNION ALL\n({right}\nEXCEPT ALL\n{left})"
+    return (
+        "SELECT coalesce(sum(abs(_arctic_surplus)), 0), coalesce(sum(_arctic_rows), 0)\nFROM (\n"
+        "SELECT sum(_arctic_weight) AS _arctic_surplus, count_if(_arctic_weight = 1) AS _arctic_rows\n"
+        "FROM (\n"
+        f"SELECT {values}, 1 AS _arctic_weight\nFROM (\n{one}\n)\nUNION ALL\n"
+        f"SELECT {values}, -1 AS _arctic_weight\nFROM (\n{other}\n)\n)\n"
+        f"GROUP BY {quote_all([name for name, _ in columns])}\n)"
+    )
 
 
 def differing_keys(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.differences import differing_keys, differing_rows
+from dbt_arctic.keyed.differences import count_differing, differing_keys
 from tests.spark.conftest import Sql
 
 KEY, EXACT, NEAR = [("id", "int")], [("id", "int"), ("name", "string")], [("x", "double")]
@@ -37,8 +37,15 @@ def test_floats_that_are_near_are_alike_and_nothing_else(sql: Sql) -> None:
 
 
 def test_rows_differ_as_often_as_they_are_missing(sql: Sql) -> None:
-    left = "SELECT 1 AS id, map('a', 1) AS m UNION ALL SELECT 1, map('a', 1) UNION ALL SELECT 2, NULL"
+    left = (
+        "SELECT 1 AS id, map('a', 1) AS m UNION ALL SELECT 1, map('a', 1) UNION ALL SELECT 2, NULL "
+        "UNION ALL SELECT 3, NULL UNION ALL SELECT 3, NULL"
+    )
     right = "SELECT 1 AS id, map('a', 1) AS m UNION ALL SELECT 2, map('b', 1)"
-    found = sql(differing_rows(left, right, [("id", "int"), ("m", "map<string,int>")]))
-    assert sorted(row[0] for row in found) == [1, 2, 2]
-    assert sorted(row[0] for row in sql(differing_rows(left, right, [("id", "int")]))) == [1]
+    id_, values = ("id", "int"), ("m", "map<string,int>")
+    # 1 once of twice, both versions of 2, and 3 twice: with the number of rows of the first query.
+    assert sql(count_differing(left, right, [id_, values])) == [(5, 5)]
+    assert sql(count_differing(right, left, [id_, values])) == [(5, 2)]
+    assert sql(count_differing(left, right, [id_])) == [(3, 5)]
+    assert sql(count_differing(left, left, [id_, values])) == [(0, 5)]
+    assert sql(count_differing(f"{left} LIMIT 0", f"{right} LIMIT 0", [id_])) == [(0, 0)]
