@@ -43,9 +43,25 @@ def sql(shop: Shop) -> Terminal:
     return Terminal(shop)
 
 
-def test_rows_are_changed_on_the_command_line_and_pulled_downstream(
+REFUSED = {
+    "insert into orders values (1, 2, 'x')": "MERGE INTO",
+    "drop table orders": "DROP",
+    "update raw_orders set amount = 1": "plain table",
+    "update nothing set amount = 1": "not a keyed table",
+    "update orders set amount": "column = value",
+    "select 1; select 2": "several",
+}
+"""Statements that the command is not for, and what it says."""
+
+
+def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
     shop: Shop, sql: Terminal, tmp_path: Path
 ) -> None:
+    before = shop.rows("orders"), shop.rows("raw_orders")
+    for statement, words in REFUSED.items():
+        assert words in sql(statement, code=2)
+    assert (shop.rows("orders"), shop.rows("raw_orders")) == before
+
     assert sql("update orders set note = 'x' where amount > 10").strip().endswith("orders: 2 rows updated.")
     merge = """merge into orders using (select 1L id, 5 amount union all select 9L, 9) s on orders.id = s.id
         when matched then update set amount = s.amount
@@ -72,30 +88,13 @@ def test_rows_are_changed_on_the_command_line_and_pulled_downstream(
     shop.dbt("run", "--select", "copy")
     assert shop.rows("copy") == expected
 
-
-def test_what_it_is_not_for_is_said(shop: Shop, sql: Terminal) -> None:
-    before = shop.rows("orders"), shop.rows("raw_orders")
-    for statement, words in (
-        ("insert into orders values (1, 2, 'x')", "MERGE INTO"),
-        ("drop table orders", "DROP"),
-        ("update raw_orders set amount = 1", "plain table"),
-        ("update nothing set amount = 1", "not a keyed table"),
-        ("update orders set amount", "column = value"),
-        ("select 1; select 2", "several"),
-    ):
-        assert words in sql(statement, code=2)
-    assert (shop.rows("orders"), shop.rows("raw_orders")) == before
-
-
-def test_a_macro_changes_rows_in_hooks_and_operations(shop: Shop, sql: Terminal) -> None:
-    del sql
     hook = "post_hook=\"{{ keyed_sql('delete from ' ~ this ~ ' where amount >= 30') }}\""
     shop.model("orders", ORDERS.replace("buckets=2", f"buckets=2, {hook}"))
     shop.dbt("run", "--select", "orders")
-    assert shop.rows("orders", "id") == [(1,), (2,)]
+    assert shop.rows("orders", "id, amount") == [(1, 10), (2, 20), (9, 9)]
     operation = ("run-operation", "keyed_sql", "--args")
     shop.dbt(*operation, "{sql: update orders set amount = amount + 1}")
-    assert shop.rows("orders", "id, amount") == [(1, 11), (2, 21)]
+    assert shop.rows("orders", "id, amount") == [(1, 11), (2, 21), (9, 10)]
     assert not shop.try_dbt(*operation, "{sql: select 1}").success
 
 

@@ -30,35 +30,36 @@ def statuses(results: Any) -> dict[str, str]:
     return {result.node.name: str(result.status) for result in results.results}
 
 
-def test_a_retry_takes_up_what_failed_and_nothing_else(layers: Shop) -> None:
+def test_empty_runs_are_filled_later_a_retry_takes_up_what_failed_and_show_commits_nothing(
+    layers: Shop,
+) -> None:
     shop = layers
+    shop.dbt("run", "--empty")
+    assert (shop.rows("orders"), shop.rows("doubled")) == ([], [])
     shop.dbt("run")
+    assert shop.rows("doubled", "id, twice") == [(1, 20), (2, 40)]
+
     shop.source("raw_orders", "select 1L id, 11 amount, false gone union all select 2L, 0, true")
     shop.model("doubled", DOUBLED.replace("EXPRESSION", "cast(assert_true(false) as int)"))
     shop.fail("run")
     commits = len(shop.log("orders"))
-
     shop.model("doubled", DOUBLED.replace("EXPRESSION", "amount * 2"))
     assert statuses(shop.dbt("retry")) == {"doubled": "success"}
     assert shop.rows("doubled", "id, twice") == [(1, 22)]
     assert len(shop.log("orders")) == commits
 
-
-def test_show_reads_the_merged_rows_and_commits_nothing(layers: Shop) -> None:
-    shop = layers
-    shop.dbt("run")
     commits = len(shop.log("doubled"))
-    shop.source("raw_orders", "select 1L id, 11 amount, false gone")
+    shop.source("raw_orders", "select 3L id, 30 amount, false gone")
     shop.dbt("run", "--select", "orders")
 
     def shown(*arguments: str) -> list[tuple[Any, ...]]:
         table = shop.dbt("show", *arguments).results[0].agate_table
         return sorted(tuple(row.values()) for row in table.rows)
 
-    assert shown("--inline", "select id, amount from {{ ref('orders') }}") == [(1, 11), (2, 20)]
+    assert shown("--inline", "select id, amount from {{ ref('orders') }}") == [(1, 11), (3, 30)]
     assert len(shown("--inline", "select id from {{ ref('orders') }}", "--limit", "1")) == 1
     # What the model's own next run would get: the change only.
-    assert shown("--select", "doubled") == [(1, 22, "U")]
+    assert shown("--select", "doubled") == [(3, 60, "U")]
     assert len(shop.log("doubled")) == commits
 
 
@@ -97,14 +98,6 @@ def test_docs_have_the_tables_of_a_schema_with_capitals(shop: Shop) -> None:
     shop.dbt("docs", "generate")
     catalog = json.loads((shop.folder / "target" / "catalog.json").read_text())
     assert "model.shop.loud" in catalog["nodes"]
-
-
-def test_a_first_build_with_empty_is_filled_by_the_next_run(layers: Shop) -> None:
-    shop = layers
-    shop.dbt("run", "--empty")
-    assert (shop.rows("orders"), shop.rows("doubled")) == ([], [])
-    shop.dbt("run")
-    assert shop.rows("doubled", "id, twice") == [(1, 20), (2, 40)]
 
 
 def test_a_deferred_model_pulls_from_the_keyed_table_of_another_schema(layers: Shop) -> None:

@@ -8,34 +8,22 @@ import yaml
 from tests.dbt.keyed.conftest import Shop
 
 
-def test_an_overwrite_replaces_the_partitions_of_the_batch(shop: Shop) -> None:
-    shop.model(
-        "days",
-        """{{ config(materialized='incremental', incremental_strategy='insert_overwrite',
-                     partition_by='day') }}
-        select day, amount from {{ source('raw', 'raw_orders') }}""",
-    )
+def test_an_overwrite_replaces_the_partitions_of_the_batch_or_the_table(shop: Shop) -> None:
+    for name, config in {"days": ", partition_by='day'", "last": ""}.items():
+        shop.model(
+            name,
+            f"""{{{{ config(materialized='incremental', incremental_strategy='insert_overwrite'{config}) }}}}
+            select day, amount from {{{{ source('raw', 'raw_orders') }}}}""",
+        )
     shop.source("raw_orders", "SELECT col1 AS day, col2 AS amount FROM VALUES (1, 10), (1, 11), (2, 20)")
     shop.dbt("run")
     shop.source("raw_orders", "SELECT col1 AS day, col2 AS amount FROM VALUES (2, 21), (3, 30)")
     shop.dbt("run")
     assert shop.rows("days") == [(1, 10), (1, 11), (2, 21), (3, 30)]
+    assert shop.rows("last") == [(2, 21), (3, 30)]
     shop.source("raw_orders", "SELECT 1 AS day, 10 AS amount WHERE false")
-    shop.dbt("run")
+    shop.dbt("run", "--select", "days")
     assert len(shop.rows("days")) == 4, "a batch without rows has no partition"
-
-
-def test_without_partitions_it_replaces_the_table(shop: Shop) -> None:
-    shop.model(
-        "days",
-        """{{ config(materialized='incremental', incremental_strategy='insert_overwrite') }}
-        select day from {{ source('raw', 'raw_orders') }}""",
-    )
-    shop.source("raw_orders", "SELECT 1 AS day")
-    shop.dbt("run")
-    shop.source("raw_orders", "SELECT 2 AS day")
-    shop.dbt("run")
-    assert shop.rows("days") == [(2,)]
 
 
 def test_delete_and_insert_are_of_one_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,27 +74,13 @@ def test_a_header_is_run_each_time_and_once(shop: Shop) -> None:
         assert shop.rows(f"by_{strategy[:6]}") == [(1, at), (2, at)], strategy
 
 
-def test_a_header_is_run_for_each_snapshot(shop: Shop) -> None:
-    shop.file(
-        "snapshots/seen.sql",
-        """{% snapshot seen %}
-        {{ config(unique_key='id', strategy='check', check_cols=['at']) }}
-        {% call set_sql_header(config) %} set spark.sql.session.timeZone=Asia/Tokyo; {% endcall %}
-        select id, cast(timestamp'2026-01-01 00:00:00Z' as string) as at
-        from {{ source('raw', 'raw_orders') }}
-        {% endsnapshot %}""",
-    )
-    shop.source("raw_orders", "SELECT 1 AS id")
-    for _ in range(2):
-        shop.dbt("snapshot")
-        assert shop.rows("seen", "id, at") == [(1, "2026-01-01 09:00:00")]
-
-
-def test_a_column_in_another_case_is_no_new_one_to_a_snapshot(shop: Shop) -> None:
+def test_the_case_of_a_column_is_nothing_to_a_snapshot_and_its_header_runs_each_time(shop: Shop) -> None:
+    """A column in another case is no new one, and the record of a deletion has its value."""
     checked = {"all_columns": "'all'", "listed": "['id', 'amount']"}
+    zone = "{% call set_sql_header(config) %} set spark.sql.session.timeZone=Asia/Tokyo; {% endcall %}"
 
-    def snapshot(columns: str) -> list[list[tuple[object, ...]]]:
-        for name, which in checked.items():
+    def snapshot(columns: str, *others: str) -> list[list[tuple[object, ...]]]:
+        for name, which in {**checked, "deleted": "'all', hard_deletes='new_record'"}.items():
             shop.file(
                 f"snapshots/{name}.sql",
                 f"""{{% snapshot {name} %}}
@@ -114,33 +88,29 @@ def test_a_column_in_another_case_is_no_new_one_to_a_snapshot(shop: Shop) -> Non
                 select {columns} from {{{{ source('raw', 'raw_orders') }}}}
                 {{% endsnapshot %}}""",
             )
-        shop.dbt("snapshot")
+        shop.dbt("snapshot", "--select", *checked, *others)
         return [shop.rows(name, "id, amount, dbt_valid_to is null") for name in checked]
 
-    shop.source("raw_orders", "SELECT 1 AS id, 10 AS amount")
-    for columns in ("id, amount", "id, amount as Amount", "ID, AMOUNT"):
-        assert snapshot(columns) == [[(1, 10, True)]] * 2
-    shop.source("raw_orders", "SELECT 1 AS id, 11 AS amount")
-    assert snapshot("ID, AMOUNT") == [[(1, 10, False), (1, 11, True)]] * 2
-
-
-def test_a_record_of_a_deletion_has_the_row_whatever_the_case_of_its_columns(shop: Shop) -> None:
-    def snapshot(columns: str) -> None:
-        shop.file(
-            "snapshots/seen.sql",
-            f"""{{% snapshot seen %}}
-            {{{{ config(unique_key='id', strategy='check', check_cols='all', hard_deletes='new_record') }}}}
-            select {columns} from {{{{ source('raw', 'raw_orders') }}}}
-            {{% endsnapshot %}}""",
-        )
-        shop.dbt("snapshot")
-
+    shop.file(
+        "snapshots/seen.sql",
+        f"""{{% snapshot seen %}}
+        {{{{ config(unique_key='id', strategy='check', check_cols=['at']) }}}}
+        {zone}
+        select id, cast(timestamp'2026-01-01 00:00:00Z' as string) as at
+        from {{{{ source('raw', 'raw_orders') }}}}
+        {{% endsnapshot %}}""",
+    )
     shop.source("raw_orders", "SELECT id, 10 AS amount FROM range(2)")
-    snapshot("id, amount")
-    shop.source("raw_orders", "SELECT 0L AS id, 10 AS amount")
-    snapshot("ID, AMOUNT")
-    deleted = shop.rows("seen", "id, amount, dbt_is_deleted, dbt_valid_to is null")
-    assert deleted == [(0, 10, "False", True), (1, 10, "False", False), (1, 10, "True", True)]
+    runs = {"id, amount": ("deleted", "seen"), "id, amount as Amount": ("seen",), "ID, AMOUNT": ()}
+    for columns, others in runs.items():
+        assert snapshot(columns, *others) == [[(0, 10, True), (1, 10, True)]] * 2
+        assert shop.rows("seen", "id, at") == [(id_, "2026-01-01 09:00:00") for id_ in (0, 1)]
+    shop.source("raw_orders", "SELECT 0L AS id, 11 AS amount")
+    assert snapshot("ID, AMOUNT", "deleted") == [[(0, 10, False), (0, 11, True), (1, 10, True)]] * 2
+    assert shop.rows("deleted", "id, amount, dbt_is_deleted, dbt_valid_to is null") == [
+        *((0, 10, "False", False), (0, 11, "False", True)),
+        *((1, 10, "False", False), (1, 10, "True", True)),
+    ]
 
 
 def test_columns_are_compared_as_they_are_stored(shop: Shop) -> None:
