@@ -154,8 +154,16 @@ def test_a_type_that_does_not_fit_is_refused_before_other_columns_are_added(
 PREDICATES = ["DBT_INTERNAL_DEST.day >= date'2024-01-02' or DBT_INTERNAL_DEST.day is null -- or so"]
 
 
-def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(places: Shop) -> None:
-    """Given as a list or as a text."""
+PARTIAL = {
+    "excluded": ("incremental_strategy='merge', merge_exclude_columns=['qty']", ("2024-01-03", 20)),
+    "updated": ("incremental_strategy='merge', merge_update_columns=['qty']", ("2024-01-02", 21)),
+    "keyed": ("buckets=1, merge_exclude_columns=['qty']", ("2024-01-03", 20)),
+}
+"""Settings that keep some columns of a row, and what they leave of one that is replaced."""
+
+
+def test_a_predicate_narrows_what_is_replaced_never_widens_it_and_columns_may_be_kept(places: Shop) -> None:
+    """Predicates are given as a list or as a text."""
     places.source(
         "raw_numbers",
         "SELECT * FROM VALUES (1, 1, date'2024-01-01', 10), (2, 1, date'2024-01-02', 20), (3, 1, null, 30) "
@@ -173,11 +181,21 @@ def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(places: Shop) 
             f"unique_key=['shop', 'the-line'], incremental_predicates={given!r}) }}}}\n"
             "select * from {{ source('raw', 'raw_numbers') }}",
         )
+    for name, (config, _) in PARTIAL.items():
+        places.model(
+            name,
+            f"{{{{ config(materialized='incremental', unique_key=['shop', 'the-line'], {config}) }}}}\n"
+            "select * from {{ source('raw', 'raw_numbers') }}",
+        )
     places.dbt("run")
-    places.source("raw_numbers", "SELECT 2 AS shop, 1 AS `the-line`, date'2024-01-02' AS day, 21 AS qty")
+    places.source("raw_numbers", "SELECT 2 AS shop, 1 AS `the-line`, date'2024-01-03' AS day, 21 AS qty")
     places.dbt("run")
     for name in models:
         assert places.rows(name, "shop, qty") == [(1, 10), (2, 21), (3, 30)], name
+    others = [(1, "2024-01-01", 10), (3, None, 30)]
+    for name, (_, kept) in PARTIAL.items():
+        rows = places.rows(name, "shop, cast(day as string), qty")
+        assert rows == sorted([*others, (2, *kept)], key=repr), name
 
 
 MISTAKES = {

@@ -16,6 +16,7 @@ from dbt.tests.adapter.incremental.test_incremental_unique_id import (
 from dbt.tests.util import run_dbt
 
 
+@pytest.mark.long
 class TestPredicates(BaseIncrementalPredicates):
     pass
 
@@ -27,6 +28,7 @@ class TestPredicatesByTheirOldName(BaseIncrementalPredicates):
         return {"models": {"+predicates": ["id != 2"], "+incremental_strategy": "delete+insert"}}
 
 
+@pytest.mark.long
 class TestMergeExcludeColumns(BaseMergeExcludeColumns):
     pass
 
@@ -55,6 +57,7 @@ class TestUniqueKeyWithDeleteInsert(TestUniqueKeyWithMerge):
         return {"models": {"+incremental_strategy": "delete+insert"}}
 
 
+@pytest.mark.long
 class TestUniqueKeyOfKeyedTables(BaseIncrementalUniqueKey):
     """The default strategy, on the suite's rows made unique: one row a state, every city named."""
 
@@ -98,14 +101,65 @@ class TestUniqueKeyOfKeyedTables(BaseIncrementalUniqueKey):
         assert_first_build_fails("duplicated_unary_unique_key_list", "AR-301", "contains a column twice")
 
 
+WITHOUT_KEY = ("empty_unique_key_list", "no_unique_key", "empty_str_unique_key")
+WITH_KEY = (
+    *("str_unique_key", "unary_unique_key_list", "trinary_unique_key_list"),
+    "nontyped_trinary_unique_key_list",
+)
+REFUSED = {
+    "not_found_unique_key": ("AR-302", "thisisnotacolumn"),
+    "not_found_unique_key_list": ("AR-302", "thisisnotacolumn"),
+    "duplicated_unary_unique_key_list": ("AR-301", "contains a column twice"),
+}
+
+
+class TestEachFormOfUniqueKey:
+    """The models of the class above in one project: each is built once and refreshed once."""
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"seed.csv": with_real_keys(suite.seeds__seed_csv)}
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        names = (*WITHOUT_KEY, *WITH_KEY, *REFUSED)
+        return {f"{name}.sql": getattr(suite, f"models__{name}_sql") for name in names}
+
+    def test_rows_of_a_key_are_replaced_and_others_are_added(self, project: Any) -> None:
+        results = run_dbt(["build"], expect_pass=False).results
+        failed = {one.node.name: one.message for one in results if str(one.status) == "error"}
+        assert failed.keys() == REFUSED.keys()
+        for name, words in REFUSED.items():
+            assert all(word in failed[name] for word in words), failed[name]
+        first = rows_of(project, "seed")
+        for statements in (suite.seeds__duplicate_insert_sql, suite.seeds__add_new_rows_sql):
+            project.run_sql(statements)
+        run_dbt(["run", "--exclude", *REFUSED])
+        every = rows_of(project, "seed")
+        assert len(every) == len(first) + 3
+        (old,) = (row for row in first if row[0] == "CT")
+        for name in WITHOUT_KEY:
+            assert rows_of(project, name) == every, name
+        for name in WITH_KEY:
+            assert rows_of(project, name) == [row for row in every if row != old], name
+
+
 class TestKeysThatAreNotUnique(SubBaseIncrementalUniqueKey):
     """The suite's own rows: two of one state, and one without a city. A keyed table cannot hold them."""
 
-    def test__one_unique_key(self, project: Any) -> None:
-        assert_first_build_fails("str_unique_key", "AR-304", '"state":"NY"')
+    def test_rows_without_a_key_of_their_own_are_refused(self, project: Any) -> None:
+        run_dbt(["seed", "--select", "seed"])
+        selected = ["--select", "str_unique_key", "trinary_unique_key_list"]
+        results = run_dbt(["run", *selected], expect_pass=False).results
+        failed = {one.node.name: one.message for one in results}
+        assert "AR-304" in failed["str_unique_key"]
+        assert '"state":"NY"' in failed["str_unique_key"]
+        assert "AR-303" in failed["trinary_unique_key_list"]
+        assert '"county":"Denver"' in failed["trinary_unique_key_list"]
 
-    def test__trinary_unique_key_list(self, project: Any) -> None:
-        assert_first_build_fails("trinary_unique_key_list", "AR-303", '"county":"Denver"')
+
+def rows_of(project: Any, name: str) -> list[tuple[Any, ...]]:
+    return sorted(project.run_sql(f"select * from {{schema}}.{name}", fetch="all"), key=repr)
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ class TestPredicatesOfMerge(BaseIncrementalPredicates):
         return {"models": reduced}
 
 
+@pytest.mark.long
 class TestMergeUpdateColumns(BaseMergeExcludeColumns):
     """The same outcome, from the columns that are to be updated."""
 
@@ -34,6 +35,7 @@ class TestMergeUpdateColumns(BaseMergeExcludeColumns):
         }
 
 
+@pytest.mark.long
 class TestMergeExcludeColumnsOfKeyedTables(BaseMergeExcludeColumns):
     """The same setting on a keyed table: a partial upsert."""
 

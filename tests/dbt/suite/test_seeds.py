@@ -101,6 +101,7 @@ class TestEmptySeed(BaseTestEmptySeed):
     pass
 
 
+@pytest.mark.long
 class TestSeedColumnOverride(BaseSimpleSeedColumnOverride):
     """Types in Spark's words."""
 
