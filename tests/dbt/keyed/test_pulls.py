@@ -20,22 +20,18 @@ select id, amount * 2 as doubled, _action from {{ incremental_pull(ref('orders')
 """
 
 
-def layered(shop: Shop) -> None:
+def consumed_commits(shop: Shop, name: str) -> int:
+    return sum("arctic.consumed" in snapshot.summary for snapshot in shop.log(name))
+
+
+def test_a_layer_follows_its_upstream_whatever_becomes_of_it(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT id, CAST(id AS DOUBLE) AS amount FROM range(1, 6)")
     shop.model("orders", UPSTREAM)
     shop.model("doubled", DOWNSTREAM)
     shop.dbt("run")
 
-
-def consumed_commits(shop: Shop, name: str) -> int:
-    return sum("arctic.consumed" in snapshot.summary for snapshot in shop.log(name))
-
-
-def test_a_layer_takes_just_what_changed_and_deletes_travel_on(shop: Shop) -> None:
-    layered(shop)
-    shop.source(
-        "raw_orders", "SELECT 2L AS id, 20.0D AS amount UNION ALL SELECT 3L, -1.0D UNION ALL SELECT 9L, 9.0D"
-    )
+    # It takes just what has changed, and deletes travel on.
+    change(shop, "(2L, 20.0D), (3L, -1.0D), (9L, 9.0D)")
     results = {result.node.name: result.adapter_response for result in shop.dbt("run").results}
     assert shop.rows("doubled") == [(1, 2.0), (2, 40.0), (4, 8.0), (5, 10.0), (9, 18.0)]
     assert results["doubled"]["rows_affected"] == 3
@@ -46,24 +42,85 @@ def test_a_layer_takes_just_what_changed_and_deletes_travel_on(shop: Shop) -> No
     assert shop.script.ran == []
     assert shop.log("doubled") == before
 
-
-def test_a_change_of_which_nothing_comes_advances_the_consumed_version(shop: Shop) -> None:
-    layered(shop)
-    shop.model("doubled", DOWNSTREAM + " where amount < 5")
-    shop.source("raw_orders", "SELECT 50L AS id, 50.0D AS amount")
+    # Neither compile nor show consumes anything.
+    change(shop, "(8L, 8.0D)")
     shop.dbt("run", "--select", "orders")
+    shop.dbt("compile")
+    shop.dbt("show", "--inline", "select * from {{ changes(ref('orders'), table_version(ref('orders'))) }}")
+    assert shop.log("doubled") == before
+
+    # It reads what a compaction has taken out of the change table.
+    shop.dbt("run-operation", "compact", "--args", "{table: orders, trim_grace: 0}")
+    change(shop, "(2L, -1.0D)")
+    shop.dbt("run", "--select", "orders", "doubled")
+    assert shop.rows("doubled") == [(1, 2.0), (4, 8.0), (5, 10.0), (8, 16.0), (9, 18.0)]
+
+    # A full refresh of the upstream is pulled as its difference. An empty run consumes nothing of it.
+    shop.source("raw_orders", "SELECT id, CAST(id AS DOUBLE) AS amount FROM range(4, 8)")
+    shop.dbt("run", "--select", "orders", "--full-refresh")
+    consumed = consumed_commits(shop, "doubled")
     shop.dbt("run", "--select", "doubled", "--empty")
-    assert consumed_commits(shop, "doubled") == 1, "an empty run consumes nothing"
-    shop.dbt("run")
-    assert consumed_commits(shop, "doubled") == 2
+    assert consumed_commits(shop, "doubled") == consumed
+    result = shop.dbt("run", "--select", "doubled").results[0]
+    assert shop.rows("doubled") == [(4, 8.0), (5, 10.0), (6, 12.0), (7, 14.0)]
+    assert result.adapter_response["rows_affected"] == 5  # 1, 8 and 9 are gone, 6 and 7 are new
+
+    # Without a change of its rows, the consumed version advances.
+    shop.model("doubled", DOWNSTREAM + " where amount < 10")
+    change(shop, "(50L, 50.0D)")
+    shop.dbt("run", "--select", "orders")
+    consumed = consumed_commits(shop, "doubled")
+    shop.dbt("run", "--select", "doubled")
+    assert consumed_commits(shop, "doubled") == consumed + 1
     shop.dbt("run", "--select", "doubled")
     assert shop.script.ran == []
-    shop.model("doubled", DOWNSTREAM)
-    shop.source("raw_orders", "SELECT 7L AS id, 7.0D AS amount")
-    shop.dbt("run", "--select", "orders")
-    shop.dbt("run", "--select", "doubled", "--empty")
-    shop.dbt("run", "--select", "doubled")
-    assert (7, 14.0) in shop.rows("doubled")
+
+    # The upstream has a new name.
+    shop.sql("ALTER VIEW {s}.orders RENAME TO {s}.sales")
+    (shop.folder / "models" / "orders.sql").unlink()
+    shop.model("sales", UPSTREAM)
+    shop.model("doubled", DOWNSTREAM.replace("orders", "sales"))
+    change(shop, "(9L, 9.0D)")
+    results = {result.node.name: result.adapter_response for result in shop.dbt("run").results}
+    assert results["doubled"]["rows_affected"] == 1
+    rows = [(4, 8.0), (5, 10.0), (6, 12.0), (7, 14.0), (9, 18.0)]
+    assert shop.rows("doubled") == rows
+
+    # Another table as its upstream: it has to be built again.
+    shop.model("others", UPSTREAM)
+    shop.model("doubled", DOWNSTREAM.replace("orders", "others"))
+    told = shop.fail("run", "--select", "others", "doubled")
+    assert "AR-301" in told
+    assert "no longer from" in told
+    assert shop.rows("doubled") == rows
+    shop.dbt("run", "--full-refresh", "--select", "doubled")
+    assert shop.rows("doubled") == [(9, 18.0)]
+    assert shop.dbt("run", "--select", "doubled").results[0].adapter_response["code"] == "SKIP"
+
+
+def change(shop: Shop, rows: str) -> None:
+    """What the next run of the upstream reads."""
+    shop.source("raw_orders", f"SELECT * FROM VALUES {rows} AS t(id, amount)")
+
+
+def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
+    change(shop, "(1L, 1.0D), (5L, 5.0D)")
+    shop.model("orders", UPSTREAM)
+    shop.model(
+        "merged",
+        """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
+        select id, amount from {{ incremental_pull(ref('orders')) }} where _action = 'U'""",
+    )
+    shop.dbt("run")
+    change(shop, "(5L, 55.0D)")
+    shop.dbt("run")
+    assert shop.rows("merged")[-1] == (5, 55.0)
+    state = shop.catalog.load_table(shop.schema, "merged")
+    assert state is not None
+    assert set(state.branches) == {"main"}
+    assert sum("arctic.consumed" in snapshot.summary for snapshot in state.history()) == 2
+    shop.dbt("run", "--select", "merged")
+    assert shop.script.ran == []
 
 
 def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None:
@@ -118,26 +175,6 @@ def test_a_sample_run_consumes_nothing_of_what_it_reads_as_a_whole(shop: Shop) -
     assert shop.rows("seen") == [(1,), (2,)]
 
 
-def test_a_pull_reads_what_compaction_has_taken_out_of_the_change_table(shop: Shop) -> None:
-    layered(shop)
-    shop.source("raw_orders", "SELECT 1L AS id, 100.0D AS amount")
-    shop.dbt("run", "--select", "orders")
-    shop.dbt("run-operation", "compact", "--args", "{table: orders, trim_grace: 0}")
-    shop.source("raw_orders", "SELECT 2L AS id, -1.0D AS amount")
-    shop.dbt("run", "--select", "orders")
-    shop.dbt("run", "--select", "doubled")
-    assert shop.rows("doubled") == [(1, 200.0), (3, 6.0), (4, 8.0), (5, 10.0)]
-
-
-def test_a_full_refresh_upstream_is_pulled_as_its_difference(shop: Shop) -> None:
-    layered(shop)
-    shop.source("raw_orders", "SELECT id, CAST(id AS DOUBLE) AS amount FROM range(4, 8)")
-    shop.dbt("run", "--select", "orders", "--full-refresh")
-    result = shop.dbt("run", "--select", "doubled").results[0]
-    assert shop.rows("doubled") == [(4, 8.0), (5, 10.0), (6, 12.0), (7, 14.0)]
-    assert result.adapter_response["rows_affected"] == 5  # 1 to 3 are gone, 6 and 7 are new
-
-
 def test_before_images_name_the_group_that_a_row_left(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1L AS id, 'north' AS region UNION ALL SELECT 2L, 'south'")
     shop.model(
@@ -156,25 +193,6 @@ def test_before_images_name_the_group_that_a_row_left(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1L AS id, 'south' AS region")
     shop.dbt("run")
     assert shop.rows("regions") == [("south", 2)]
-
-
-def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
-    layered(shop)
-    shop.model(
-        "merged",
-        """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
-        select id, amount from {{ incremental_pull(ref('orders')) }} where _action = 'U'""",
-    )
-    shop.dbt("run", "--select", "merged")
-    shop.source("raw_orders", "SELECT 5L AS id, 55.0D AS amount")
-    shop.dbt("run", "--select", "orders merged")
-    assert shop.rows("merged")[-1] == (5, 55.0)
-    state = shop.catalog.load_table(shop.schema, "merged")
-    assert state is not None
-    assert set(state.branches) == {"main"}
-    assert sum("arctic.consumed" in snapshot.summary for snapshot in state.history()) == 2
-    shop.dbt("run", "--select", "merged")
-    assert shop.script.ran == []
 
 
 def test_new_rows_of_a_plain_source_are_pulled_once_beside_all_rows_and_no_table_is_made(shop: Shop) -> None:
@@ -219,29 +237,6 @@ def test_updates_and_deletes_of_a_plain_source_need_a_key(shop: Shop) -> None:
     shop.model("events", model.replace("PULL", pull.format(", unique_key='id'")))
     shop.dbt("run")
     assert shop.rows("events") == [(1, "a"), (2, "B")]
-
-
-def test_compile_and_show_consume_and_stage_nothing(shop: Shop) -> None:
-    layered(shop)
-    before = shop.log("doubled")
-    shop.source("raw_orders", "SELECT 8L AS id, 8.0D AS amount")
-    shop.dbt("run", "--select", "orders")
-    shop.dbt("compile")
-    shop.dbt("show", "--inline", "select * from {{ changes(ref('orders'), table_version(ref('orders'))) }}")
-    assert shop.log("doubled") == before
-
-
-def test_an_upstream_with_a_new_name_is_read_on(shop: Shop) -> None:
-    layered(shop)
-    shop.sql("ALTER VIEW {s}.orders RENAME TO {s}.sales")
-    (shop.folder / "models" / "orders.sql").unlink()
-    shop.model("sales", UPSTREAM)
-    shop.model("doubled", DOWNSTREAM.replace("orders", "sales"))
-    shop.source("raw_orders", "SELECT 9L AS id, 9.0D AS amount")
-    results = {result.node.name: result.adapter_response for result in shop.dbt("run").results}
-    assert results["doubled"]["rows_affected"] == 1
-    assert (9, 18.0) in shop.rows("doubled")
-    assert len(shop.rows("doubled")) == 6
 
 
 TWO_PULLS = """
@@ -299,17 +294,3 @@ def test_a_table_that_is_dropped_after_its_pulls_is_not_built_of_them(
     monkeypatch.undo()
     assert staged.dbt("run", "--select", "seen").results[0].adapter_response["code"] != "SKIP"
     assert staged.rows("seen", "id") == [(1,), (100,), (101,), (2,)]
-
-
-def test_a_model_that_pulls_from_another_table_has_to_be_built_anew(shop: Shop) -> None:
-    layered(shop)
-    shop.source("raw_orders", "SELECT 9L AS id, 9.0D AS amount")
-    shop.model("others", UPSTREAM)
-    shop.model("doubled", DOWNSTREAM.replace("orders", "others"))
-    told = shop.fail("run", "--select", "others", "doubled")
-    assert "AR-301" in told
-    assert "no longer from" in told
-    assert len(shop.rows("doubled")) == 5
-    shop.dbt("run", "--full-refresh", "--select", "doubled")
-    assert shop.rows("doubled") == [(9, 18.0)]
-    assert shop.dbt("run", "--select", "doubled").results[0].adapter_response["code"] == "SKIP"
