@@ -205,6 +205,11 @@ class MalformedFile(ArcticError):
     title = "A file does not fit the columns of its source"
 
 
+class RefreshDiffers(ArcticError):
+    code = "AR-330"
+    title = "A verified refresh of an automatic model differs from the model's query"
+
+
 # 4xx: the keyed table
 
 

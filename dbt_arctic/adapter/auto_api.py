@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from dbt.adapters.base.meta import available
@@ -22,8 +22,10 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
+from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
@@ -102,6 +104,7 @@ class AutoApi(ModelApi):
                 )
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in read)
+            now = time_of_invocation(self.config.credentials, model["config"])
             with self._handle().noting() as statements:
                 plan = plan_refresh(
                     context.catalog,
@@ -112,7 +115,7 @@ class AutoApi(ModelApi):
                     rebuild=rebuild,
                     settings=settings,
                     until=self._pinned_version,
-                    now=time_of_invocation(self.config.credentials, model["config"]),
+                    now=now,
                 )
                 outcome = run_refresh(
                     context,
@@ -123,6 +126,8 @@ class AutoApi(ModelApi):
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),
                 )
+                terms = Terms(settings, self._pinned_version, now)
+                outcome = verify_refresh(context, this.name_parts, config, sql, outcome, terms)
             if plan.action == "build":
                 self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.reading)
             return _response(outcome, self._handle().traffic(statements))
@@ -180,6 +185,7 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
         bytes_written=None if traffic is None else traffic.written,
         stages=[_stage_entry(one) for one in outcome.stages],
         fell_back=list(outcome.fell_back),
+        verified=None if outcome.verified is None else asdict(outcome.verified),
     )
 
 

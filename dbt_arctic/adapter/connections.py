@@ -49,6 +49,7 @@ class AutoResponse(ArcticResponse):
     :param bytes_written: the size of the data files that they added. Not available over Connect.
     :param stages: the executed stages of its plan, in order: ``relation``, ``stage``, ``seconds``, ``rows``.
     :param fell_back: why the refresh fell back to another plan; empty if the first plan was executed.
+    :param verified: ``result``, ``keys``, ``seconds`` and ``why``; ``None`` if nothing was to be verified.
     """
 
     strategy: str = ""
@@ -58,6 +59,7 @@ class AutoResponse(ArcticResponse):
     bytes_written: int | None = None
     stages: list[dict[str, Any]] = field(default_factory=list)
     fell_back: list[str] = field(default_factory=list)
+    verified: dict[str, Any] | None = None
 
 
 class ArcticConnectionManager(SQLConnectionManager):

@@ -72,6 +72,15 @@ def _is_beyond(type_: str, *values: str) -> bool:
     return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
 
 
+def literals_of(values: Sequence[str], type_: str) -> list[str] | None:
+    """SQL literals of values; ``None`` if the type or a value has no exact one.
+
+    :param values: as strings of Spark's.
+    """
+    exact = all(not _is_beyond(type_, value) and is_as_stored(value) for value in values)
+    return [_literal(value, type_) for value in values] if type_ in RANGED and exact else None
+
+
 def _literal(value: str, type_: str) -> str:
     if type_ == "date":
         return f"DATE {literal(value)}"

@@ -29,6 +29,7 @@ from dbt_arctic.auto.plan import (
 from dbt_arctic.auto.plan_table import History, plan_auto
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.timings import timings
+from dbt_arctic.auto.verification_log import unrepaired
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
@@ -194,7 +195,11 @@ def _plan(
         return plan_auto(catalog, request, None, History(), of_state=of_state, made_of=made_of)
     commits = change.history()
     history = History(
-        consumed_versions(commits), timings(commits), known_values(commits), is_written_to(commits)
+        consumed_versions(commits),
+        timings(commits),
+        known_values(commits),
+        is_written_to(commits),
+        unrepaired(change.properties, commits),
     )
 
     def planned(table: KeyedTable | None, columns: Sequence[str]) -> RefreshPlan:

@@ -37,6 +37,7 @@ from dbt_arctic.auto.timings import (
     slower,
 )
 from dbt_arctic.auto.upstreams import Upstream
+from dbt_arctic.auto.verification_log import Verified
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
@@ -63,12 +64,14 @@ class History:
     :param took: earlier refreshes, newest first.
     :param values: the values that all rows shared at the last one.
     :param written_to: whether the last commit is not that of a refresh.
+    :param differing: the last verification, if it found a difference that no full refresh has repaired.
     """
 
     expected: Mapping[str, Consumed] = field(default_factory=dict)
     took: Sequence[Took] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     written_to: bool = False
+    differing: Verified | None = None
 
 
 def plan_auto(
@@ -150,7 +153,9 @@ def _header(
     return Header(request.config.model, reason, text, reading, expected, consumed)
 
 
-_OF_THIS_REFRESH = frozenset(["changed-sql", "first-plan", "history-gone", "many-changes", "written-to"])
+_OF_THIS_REFRESH = frozenset(
+    ["changed-sql", "differed", "first-plan", "history-gone", "many-changes", "written-to"]
+)
 """Codes of reasons that say nothing about the next refresh."""
 
 
@@ -169,6 +174,8 @@ def _not_going_on(header: Header, history: History) -> Reason | None:
         return Reason("first-plan", "the last refresh was not planned, or could not be")
     if earlier != header.consumed[FINGERPRINT]:
         return Reason("changed-sql", "the SQL, a view that it reads or a setting has changed")
+    if history.differing is not None:
+        return Reason("differed", f"the last refresh was verified, and {history.differing}")
     if history.written_to:
         return Reason("written-to", "something else has written to it since its last refresh")
     return None

@@ -37,7 +37,7 @@ _RECENT = 5
 
 _LATE_REASONS = ("guard", "many-keys", "extreme", "failed")
 """Codes of full refreshes that began as incremental ones, and may do so again for the same cause."""
-_NEW_START = ("", "changed-sql", "first-plan", "without-state")
+_NEW_START = ("", "changed-sql", "differed", "first-plan", "without-state")
 """Codes of full refreshes that began something new. A build has none."""
 _MAX_INTERVAL = 16
 """At least one of this many refreshes tries to be incremental, or to continue from stored sums."""

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,6 +48,7 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
     if as_json:
         print_json([_as_json(entry) for entry in shown])
         return
+    verified = any(entry.verified is not None for entry in shown)
     print_table(
         {
             "time (UTC)": "name",
@@ -55,6 +57,7 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
             "version": "text",
             "savepoints": "text",
             "by": "text",
+            **({"verified": "text"} if verified else {}),
         },
         (
             [
@@ -64,6 +67,7 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
                 entry.version.token if entry.version else "expired",
                 ", ".join(entry.savepoints),
                 entry.run,
+                *([str(entry.verified or "")] if verified else []),
             ]
             for entry in shown
         ),
@@ -166,4 +170,5 @@ def _as_json(entry: timeline.Entry) -> dict[str, Any]:
         "rows": entry.rows,
         "run": entry.run,
         "savepoints": list(entry.savepoints),
+        "verified": None if entry.verified is None else asdict(entry.verified),
     }

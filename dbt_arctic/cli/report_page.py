@@ -220,6 +220,7 @@ class Page:
                 *(Column(title, "number") for title in ("rows", "files", "size", "pending", "read cost")),
                 Column("behind", "short"),
                 Column("due"),
+                *([Column("verified")] if self._has_verified else []),
             ),
             [self._table_row(seen) for seen in self.readable],
             "There are no tables yet.",
@@ -240,7 +241,17 @@ class Page:
             Cell(f"{one.read_amplification:.1f} x", "warn" if one.read_amplification >= 2 else ""),
             Cell(f"? {shareable(lost[0].lost)}" if lost else behind),
             Cell(", ".join(operation.kind for operation in seen.due)),
+            *([self._verified(seen)] if self._has_verified else []),
         ]
+
+    @property
+    def _has_verified(self) -> bool:
+        return any(seen.verified is not None for seen in self.readable)
+
+    def _verified(self, seen: Seen) -> Cell:
+        """The last verification of a table's refresh."""
+        differs = seen.verified is not None and seen.verified.result == "different"
+        return Cell(shareable(seen.shown_verification), "bad" if differs and not seen.is_repaired else "")
 
     @property
     def operations(self) -> Grid:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import chosen_schemas, json_option, project_options, table_options
-from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
+from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes, shown_time
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.maintenance.overview import Seen, look
@@ -94,6 +95,8 @@ def look_at(
 
 def _print_tables(found: list[Seen], now_ms: int) -> None:
     several = len({seen.name.schema for seen in found}) > 1
+    # Most projects verify no model.
+    verified = any(seen.verified is not None for seen in found)
     print_table(
         {
             "table": "name",
@@ -104,8 +107,9 @@ def _print_tables(found: list[Seen], now_ms: int) -> None:
             "read cost": "number",
             "behind": "number",
             "due": "text",
+            **({"verified": "text"} if verified else {}),
         },
-        (_row(seen, several, now_ms) for seen in found),
+        ([*_row(seen, several, now_ms), *([seen.shown_verification] if verified else [])] for seen in found),
     )
 
 
@@ -202,6 +206,13 @@ def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
             for lag in seen.lags
         ],
         "due": [operation_as_dict(operation) for operation in seen.due],
+        "verified": None
+        if seen.verified is None
+        else {
+            **asdict(seen.verified),
+            "committed_ms": shown_time(seen.verified.committed_ms),
+            "repaired": seen.is_repaired,
+        },
         "buckets": [
             {
                 "partition": list(bucket.partition),

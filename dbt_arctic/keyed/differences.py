@@ -44,8 +44,7 @@ def differing_keys(
     here = "true AS _arctic_here"
     conditions = [same_row("l", "r", dict(exact))] if exact else []
     conditions += [
-        _is_within_tolerance(f"l.{quote(name)}", f"r.{quote(name)}", type_)
-        for name, type_ in within_tolerance
+        is_within_tolerance(f"l.{quote(name)}", f"r.{quote(name)}", type_) for name, type_ in within_tolerance
     ]
     same = " AND ".join(conditions or ["true"])
     return (
@@ -55,7 +54,8 @@ def differing_keys(
     )
 
 
-def _is_within_tolerance(left: str, right: str, type_: str) -> str:
+def is_within_tolerance(left: str, right: str, type_: str) -> str:
+    """SQL that is true if two floating-point values are equal up to the tolerance of their type."""
     distance = f"abs({left} - {right})"
     # In Spark, NaN is greater than any number and equal to itself. NaN and infinity equal no other value
     # within a tolerance.

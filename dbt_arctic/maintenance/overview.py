@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from dbt_arctic.auto.verification_log import Verified, recorded, unrepaired
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.compaction.metrics import BucketMetrics
@@ -28,6 +29,8 @@ class Seen:
 
     :param buckets: the state by partition and bucket, if it was requested.
     :param problem: why the table cannot be read; then there is nothing else.
+    :param verified: the last verification of a refresh of an automatic model; ``None`` if there is none.
+    :param is_repaired: whether a full refresh has followed a verification that found a difference.
     """
 
     name: Name
@@ -36,6 +39,15 @@ class Seen:
     lags: tuple[Lag, ...] = ()
     due: tuple[Operation, ...] = ()
     problem: str = ""
+    verified: Verified | None = None
+    is_repaired: bool = False
+
+    @property
+    def shown_verification(self) -> str:
+        """The last verification for display; empty if there is none."""
+        if self.verified is None:
+            return ""
+        return f"{self.verified}, repaired since" if self.is_repaired else str(self.verified)
 
 
 def look(
@@ -68,7 +80,7 @@ def look(
                 continue
             if with_lags:
                 lags = tuple(upstreams.lags(base if change is None else change))
-                seen = Seen(name, seen.status, seen.buckets, lags, seen.due)
+                seen = replace(seen, lags=lags)
             found.append(seen)
         for identifier, problem in _broken(inventory):
             if only is None or inventory.name(identifier) in only:
@@ -94,7 +106,12 @@ def _look_at(
     buckets = None
     if by_bucket or needs_buckets(status, settings.trigger):
         buckets = measure_buckets(catalog, status, base, change, target)
-    return Seen(name, status, buckets, due=tuple(plan_table(status, buckets, settings)))
+    seen = Seen(name, status, buckets, due=tuple(plan_table(status, buckets, settings)))
+    verified = next(iter(recorded(change.properties)), None) if change is not None else None
+    if change is None or verified is None:
+        return seen
+    is_repaired = verified.result == "different" and unrepaired(change.properties, change.history()) is None
+    return replace(seen, verified=verified, is_repaired=is_repaired)
 
 
 def _tables(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.auto.verification_log import Verified, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
@@ -26,6 +27,7 @@ class Entry:
     model.
 
     :param version: the table as of this commit; ``None`` if it can no longer be read.
+    :param verified: the verification of a refresh; ``None`` if it was not verified.
     """
 
     version: Version | None
@@ -34,6 +36,7 @@ class Entry:
     rows: int
     run: str
     savepoints: tuple[str, ...] = ()
+    verified: Verified | None = None
 
 
 def history(catalog: CatalogReader, name: Name) -> list[Entry]:
@@ -75,6 +78,7 @@ def timeline(
     # If two commits have the same time, the compaction is the later one.
     commits.sort(key=lambda entry: (entry[0].timestamp_ms, entry[1] == "base", entry[0].sequence_number))
     order = {commit.snapshot_id: place for place, commit in enumerate(reversed(bases))}
+    verified = {one.snapshot: one for one in recorded(change.properties)}
     entries = []
     at = changes[-1].snapshot_id if changes else 0
     for commit, side in commits:
@@ -98,6 +102,7 @@ def timeline(
                 rows=0 if kind == "adoption" else added(source),
                 run=commit.summary.get(PROPERTY_RUN, ""),
                 savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
+                verified=verified.get(commit.snapshot_id) if side == "change" else None,
             )
         )
     return entries[::-1]

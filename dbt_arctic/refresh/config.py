@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
+from dbt_arctic.refresh.auto_config import Sampling, parse_auto
 from dbt_arctic.store.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
@@ -57,9 +58,6 @@ does that.
 ONLY_AUTOMATIC = ("auto", "full_refresh_above", "before_images")
 """Settings of the refresh of an automatic model."""
 
-ACCEPTABLE = ("float_sum", "ties", "order_dependent", "approximate")
-"""Deviations from a full refresh that a user may accept for an automatic model."""
-
 PLAIN_SETTINGS = ("incremental_predicates", "predicates")
 """Settings that restrict the rows that a statement on a plain table may change."""
 
@@ -105,6 +103,8 @@ class KeyedConfig:
     """The deviations from a full refresh that are accepted for an automatic model."""
     ties: Literal["", "by_key"] = ""
     """How an automatic model orders rows that an order of its SQL leaves equal."""
+    verify: Sampling | None = None
+    """The keys that are recomputed after an incremental refresh; ``None`` for none."""
     full_refresh_above: float = 0.3
     """The share of rows or keys above which an automatic model is refreshed in full."""
     before_images: bool | None = None
@@ -265,7 +265,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             fix="use another prefix",
         )
     updated, excluded = _partial_columns(model, config)
-    auto, accept, ties = _auto(model, config.get("auto"))
+    auto = parse_auto(model, config.get("auto"))
     return KeyedConfig(
         model=model,
         unique_key=key,
@@ -277,9 +277,10 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         delete_when=delete_when,
         sequence_by=sequence_by,
         is_automatic=strategy == "auto",
-        auto=auto,
-        accept=accept,
-        ties=ties,
+        auto=auto.strict,
+        accept=auto.accept,
+        ties=auto.ties,
+        verify=auto.verify,
         full_refresh_above=_share(model, config.get("full_refresh_above")),
         before_images=_flag(model, "before_images", config.get("before_images")),
         tombstone_retention_s=parse_duration(
@@ -364,23 +365,6 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     if len({value.lower() for value in values}) != len(values):
         raise ConfigError(f"{setting} contains a column twice", where=model, fix="name each column once")
     return tuple(values)
-
-
-def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[str], Literal["", "by_key"]]:
-    """Parse ``auto: strict``, or a mapping with ``strict``, ``accept`` and ``ties``."""
-    if value is None or value == "strict":
-        return "strict" if value else "", frozenset(), ""
-    if isinstance(value, Mapping) and set(value) <= {"strict", "accept", "ties"}:
-        strict, accept, ties = value.get("strict"), value.get("accept"), value.get("ties")
-        accept = [] if accept is None else accept
-        known = isinstance(accept, list) and all(one in ACCEPTABLE for one in accept)
-        if known and (strict is None or isinstance(strict, bool)) and ties in (None, "by_key"):
-            return "strict" if strict else "", frozenset(accept), "by_key" if ties else ""
-    raise ConfigError(
-        f"auto is {value!r}",
-        where=model,
-        fix=f"auto='strict', or a mapping: strict: true, ties: 'by_key', accept: [{', '.join(ACCEPTABLE)}]",
-    )
 
 
 def _share(model: str, value: object) -> float:

@@ -116,12 +116,27 @@ class StageRun:
 
 
 @dataclass(frozen=True)
+class Verification:
+    """Whether a refresh was verified by recomputing a sample of keys. If one differs, the model fails.
+
+    :param keys: the number of recomputed keys.
+    :param why: why it was not; empty otherwise.
+    """
+
+    result: Literal["equal", "skipped", "postponed", "not due"]
+    keys: int = 0
+    seconds: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of a refresh, for dbt's log and ``run_results.json``.
 
     :param rows: the rows written; ``None`` if unknown.
     :param stages: the executed stages of an automatic model, in order.
     :param fell_back: the reasons for which the refresh fell back to another plan, in order.
+    :param verified: ``None`` if the model is not verified, or was not refreshed incrementally.
     """
 
     message: str
@@ -130,3 +145,4 @@ class Outcome:
     choice: Choice | None = None
     stages: tuple[StageRun, ...] = ()
     fell_back: tuple[str, ...] = ()
+    verified: Verification | None = None

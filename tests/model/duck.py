@@ -89,6 +89,7 @@ class Duck:
         self.connection = duckdb.connect(":memory:", config={"threads": 1})
         self.connection.execute("CREATE MACRO arctic_bucket(n, v) AS hash(v) % n")
         self.connection.execute("CREATE MACRO spark_partition_id() AS 0")
+        self.connection.execute("CREATE MACRO xxhash64(seed, v) AS hash(seed || ' ' || v)")
         names = " ".join(f"WHEN '{duck}' THEN '{spark}'" for duck, spark in _FROM_DUCK.items())
         self.connection.execute(
             f"CREATE MACRO spark_typeof(v) AS CASE typeof(v) {names} ELSE lower(typeof(v)) END"

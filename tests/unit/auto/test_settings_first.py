@@ -58,7 +58,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RefreshPlan]:
     table = SimpleNamespace(
         column_names=["city", "n", "at"], hidden=(), key=("city",), name=MODEL, columns=()
     )
-    change = SimpleNamespace(history=list)
+    change = SimpleNamespace(history=list, properties={})
     monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there.get(name))
     monkeypatch.setattr(plan_model, "load_change", lambda catalog, table: change)
 

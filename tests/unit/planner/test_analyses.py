@@ -71,6 +71,7 @@ SHAPES = {
     "facts:Facts.before": "only a scan has a state, and only filters and projections a time that moves",
     "join_order:_is_filtered": "a filter below projections; a guess about costs",
     "join_order:_rows_of_one": "a table below filters and projections; else its size counts as unknown",
+    "key_restriction:_is_of_table": "a condition above any other operator is not known to reach a table",
     "lookup_keys:_Marking.marked": "the two operators that look up keys",
     "measures:roles": "an aggregate below projections; anything else is no sum",
     "nested_view:_Swap.node": "the aggregate that is stored, and what may have a subquery with it",

@@ -9,9 +9,9 @@ import pytest
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.auto_config import ACCEPTABLE
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import (
-    ACCEPTABLE,
     OWN_SETTINGS,
     choose_strategy,
     match_columns,
