@@ -21,13 +21,16 @@ from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.auto.advice import Advice
+from dbt_arctic.auto.explanation import Explanation, explain
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import ShownState, shown_states
+from dbt_arctic.auto.timings import Took, timings
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.store.state import find_keyed, load_change
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class ModelPlan:
     :param before: models of the same selection that this one reads and that may change first.
     :param advice: obstacles to incremental refreshes, with lines of the model's file.
     :param states: its auxiliary views, in the order of their refreshes.
+    :param took: its earlier refreshes, newest first.
     """
 
     model: str
@@ -48,6 +52,12 @@ class ModelPlan:
     path: str
     advice: tuple[Advice, ...]
     states: tuple[ShownState, ...] = ()
+    took: tuple[Took, ...] = ()
+
+    @property
+    def explanation(self) -> Explanation:
+        """The plan in plain words, with its cost."""
+        return explain(self.plan, self.took, self.advice)
 
 
 def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
@@ -91,7 +101,9 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
         )
         advice = tuple(advice_for(operator.catalog, name, model, target.project_root))
         path, states = node.original_file_path, tuple(shown_states(operator.catalog, name, plan))
-        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states))
+        table = find_keyed(operator.catalog, name)
+        took = () if table is None else tuple(timings(load_change(operator.catalog, table).history()))
+        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states, took))
     return plans
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 from dbt_arctic.auto.fallbacks import fallback_conditions
 from dbt_arctic.auto.plan import OverState, has_other_columns
 from dbt_arctic.auto.stages import GOES, printed, stages_of
+from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
 
@@ -30,9 +32,10 @@ _THEN = "then the query over the auxiliary state, whose text is known after the 
 @click.command()
 @click.argument("select", nargs=-1)
 @click.option("--sql", "show_sql", is_flag=True, help="Also print the SQL of each refresh.")
+@click.option("--explain", "explains", is_flag=True, help="Explain each refresh: cost, fallbacks, advice.")
 @json_option
 @project_options
-def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool) -> None:
+def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool, as_json: bool) -> None:
     """Explain how the next run refreshes automatic models (all, or those that SELECT matches).
 
     SELECT has dbt's syntax: a model, a path, tag:..., +model+.
@@ -48,10 +51,16 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
     if not plans:
         click.echo("No selected model has incremental_strategy='auto'.")
         return
-    print_table(
-        {"model": "text", "refresh": "text", "why": "text"},
-        ([entry.model, WORDS[entry.plan.action], "\n".join(reasons(entry))] for entry in plans),
-    )
+    if explains:
+        for place, entry in enumerate(plans):
+            why, views = reasons(entry, with_more=False), _state_lines(entry)
+            lines = explained(entry, WORDS[entry.plan.action], why, views, _width())
+            click.echo(("\n" if place else "") + "\n".join(lines))
+    else:
+        print_table(
+            {"model": "text", "refresh": "text", "why": "text"},
+            ([entry.model, WORDS[entry.plan.action], "\n".join(reasons(entry))] for entry in plans),
+        )
     if show_sql:
         for entry in plans:
             for stage, text in printed(stages_of(entry.plan)):
@@ -60,8 +69,16 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
                 click.echo(f"\n-- {entry.model}: {_THEN}")
 
 
-def reasons(entry: ModelPlan) -> list[str]:
-    """The reasons for a plan, for display."""
+def _width() -> int:
+    """The width of a line. A pipe has the width of a terminal, unless ``COLUMNS`` is set."""
+    return min(shutil.get_terminal_size().columns, 120)
+
+
+def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
+    """The reasons for a plan, for display.
+
+    :param with_more: whether to list the auxiliary views, and what the user can change.
+    """
     found = []
     plan = entry.plan
     advised = {advice.reason.code for advice in entry.advice}
@@ -71,13 +88,14 @@ def reasons(entry: ModelPlan) -> list[str]:
         found.append(f"{plan.reason.what} ({plan.reason.code})")
         if plan.reason.place:
             found[-1] += f", {plan.reason.place}"
-        if plan.reason.fix and plan.action == "full":
+        if plan.reason.fix and plan.action == "full" and with_more:
             found.append(f"to avoid this: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows is not None else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
-    if plan.action != "nothing":
-        found.extend(_state_lines(entry))
+    lines = _state_lines(entry) if with_more and plan.action != "nothing" else []
+    if lines:
+        found += ["through its auxiliary states:", *(f"  {line}" for line in lines)]
     if plan.reading.time_moved and plan.action == "incremental":
         found.append("the query uses the current time, which has moved since the last refresh")
     for advice in entry.advice:
@@ -87,7 +105,7 @@ def reasons(entry: ModelPlan) -> list[str]:
         found.append(
             f"{'never' if advice.always else 'not always'} incremental: {reason.what} ({reason.code}{at})"
         )
-        if reason.fix:
+        if reason.fix and with_more:
             found.append(f"to avoid this: {reason.fix}")
     if entry.before:
         found.append(f"runs after {', '.join(entry.before)}")
@@ -111,7 +129,7 @@ def _state_lines(entry: ModelPlan) -> list[str]:
 
     for state in reversed(entry.states):
         add([state.name.dotted], 0)
-    return ["through its auxiliary states:", *(f"  {line}" for line in lines)] if lines else []
+    return lines
 
 
 def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
@@ -169,6 +187,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         for stage in stages_of(plan)
     ]
     found["falls_back_if"] = fallback_conditions(plan)
+    found["explanation"] = explanation_as_dict(entry.explanation)
     if show_sql:
         found["sql"] = {stage.purpose: text for stage, text in printed(stages_of(plan))}
     return found

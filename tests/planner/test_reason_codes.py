@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+from dbt_arctic.auto.reason_advice import ADVICE
 from dbt_arctic.planner.properties import determinism
 from dbt_arctic.store.context import Choice
 
@@ -87,3 +88,10 @@ def test_each_code_is_documented() -> None:
     documented = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
     assert len(documented) == len(set(documented))
     assert set(documented) == raised()
+
+
+def test_each_code_has_an_advice() -> None:
+    assert ADVICE.keys() == raised()
+    for advice in ADVICE.values():
+        assert advice[0].isupper()
+        assert advice.endswith(".")

@@ -1,0 +1,81 @@
+"""The explanation of a plan, for people at every width and for programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.adapter.planning import ModelPlan
+from dbt_arctic.auto.advice import advise
+from dbt_arctic.auto.inputs import read
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.state_tree import shown_states
+from dbt_arctic.auto.timings import timings
+from dbt_arctic.cli.explain import explained, explanation_as_dict
+from dbt_arctic.cli.plan import WORDS, _state_lines, reasons
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.store.state import find_keyed, load_change
+from tests.model import duck
+from tests.model.test_automatic import FIRST
+from tests.model.test_verified import JOINED, SUMS, Shop
+from tests.model.world import MemoryWorld
+
+RANDOM = "SELECT id, amount * rand() AS other FROM {}"
+
+
+def planned(shop: Shop) -> ModelPlan:
+    catalog = shop.context.catalog
+    config = parse_config("model", {"unique_key": shop.key, "incremental_strategy": "auto"})
+    plan = plan_refresh(catalog, shop.model, config, shop.sql, None)
+    table = find_keyed(catalog, shop.model)
+    took = () if table is None else tuple(timings(load_change(catalog, table).history()))
+    advice = tuple(advise(read(catalog, shop.model, shop.sql, {}), config))
+    states = tuple(shown_states(catalog, shop.model, plan))
+    return ModelPlan("model", shop.model, plan, False, (), "models/model.sql", advice, states, took)
+
+
+def printed(entry: ModelPlan, width: int) -> list[str]:
+    why, views = reasons(entry, with_more=False), _state_lines(entry)
+    return list(explained(entry, WORDS[entry.plan.action], why, views, width))
+
+
+@pytest.mark.parametrize(
+    ("sql", "key"), [(JOINED, "id"), (SUMS, "customer"), (FIRST, "customer"), (RANDOM, "id")]
+)
+def test_an_explanation_fits_each_width_and_has_the_values_of_the_plan(
+    sql: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    shop = Shop(MemoryWorld(1), sql, key, verify=None)
+    first = planned(shop)
+    assert first.explanation.does.startswith(("Runs the whole query and creates", "Builds the auxiliary"))
+    assert first.explanation.full_seconds is None
+    if sql != RANDOM:
+        shop.refresh()
+        shop.change((4, 2, 400), (2, 3, 7))
+    entry = planned(shop)
+    made = explanation_as_dict(entry.explanation)
+    for width in (80, 120):
+        lines = printed(entry, width)
+        assert all(len(line) <= width for line in lines), lines
+        text = " ".join(" ".join(lines).split())
+        assert made["does"] in text
+        for advice in made["advice"]:
+            assert advice in text
+        for condition in made["falls_back_if"]:
+            assert condition in text
+    if sql == RANDOM:
+        assert made["advice"] == ["Compute it outside the model."], made
+        return
+    assert made["full_cost"]["rows"] >= 23
+    assert made["cost"]["changed_rows"] == 2
+    assert f"{made['cost']['rows']:,} rows, of which 2 have changed" in text
+    assert made["full_seconds"] is not None
+    if sql == SUMS:
+        assert made["cost"]["rows"] == 2, "no other rows are read"
+    if sql == FIRST:
+        assert "  views" in lines
+        assert lines[-1].split()[0] == "state"
+    shop.refresh()
+    nothing = planned(shop)
+    assert nothing.explanation.cost is None
+    assert nothing.explanation.does == "Does nothing: no upstream has a new commit."
