@@ -21,6 +21,7 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
 from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.plan_model import plan_refresh
@@ -104,6 +105,7 @@ class AutoApi(ModelApi):
                 )
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in read)
+            context = analysed_once(context, sql)
             now = time_of_invocation(self.config.credentials, model["config"])
             with self._handle().noting() as statements:
                 plan = plan_refresh(
