@@ -45,6 +45,12 @@ QUERIES = {
         "WHERE t1.x >= (SELECT t2.v FROM b AS t2 ORDER BY t2.id LIMIT 1)",
         "o1",
     ),
+    "no rows of a part": (
+        "SELECT q.z AS o1, count(*) AS o2, s.n AS o3 FROM (SELECT t1.x AS z FROM a AS t1 "
+        "UNION ALL (SELECT t2.v FROM b AS t2 LIMIT 0)) AS q CROSS JOIN (SELECT count(*) AS n FROM "
+        "(SELECT t3.k FROM c AS t3 ORDER BY t3.m LIMIT 0 OFFSET 1) AS r) AS s GROUP BY q.z, s.n",
+        "o1",
+    ),
     "names with numbers": (
         "SELECT q.v AS o1, r.v AS o2, s.v__2 AS o3 FROM (SELECT t1.x AS v, t1.y AS j FROM a AS t1) AS q "
         "JOIN (SELECT t2.v, t2.w AS j FROM b AS t2) AS r ON q.j = r.j "

@@ -235,6 +235,11 @@ CASES = {
     "variance": ("select g, stddev_samp(v) a from t group by g", "g", "float-sum"),
     "limit with ties": ("select g, sum(v) r from t group by g order by r desc limit 100", "g", "ties"),
     "number with ties": ("select id, row_number() over (partition by g order by d) r from t", "id", "ties"),
+    "limit without rows": (
+        "select id, v from t union all (select id, v from o order by v limit 0)",
+        "id v",
+        INCREMENTAL,
+    ),
     "limit of a rollup": (
         "select g, d, sum(v) s from t group by rollup(g, d) order by 1, 2, 3 limit 100",
         "g d",

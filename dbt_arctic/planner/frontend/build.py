@@ -116,14 +116,15 @@ class Builder:
 
     def _ordered(self, tree: exp.Expression, built: Built, outer: Scope | None) -> Built:
         """Apply ORDER BY, LIMIT and OFFSET of a set operation or a subquery in parentheses."""
-        limit, offset = tree.args.get("limit"), tree.args.get("offset")
-        if limit is None and offset is None:
+        if tree.args.get("limit") is None and tree.args.get("offset") is None:
             return built
         scope = Scope({"": {name.lower(): made for name, made in built.names}}, outer)
         return replace(built, node=self._limited(tree, built.node, scope, []))
 
     def _limited(self, tree: exp.Expression, node: Node, scope: Scope, order: list[exp.Expression]) -> Node:
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        if limit is not None and limit.expression == exp.Literal.number(0):
+            return Filter(node, (exp.false(),))  # No order decides which rows there are.
         if not order and tree.args.get("order") is not None:
             order = [self.plain_expression(part, scope) for part in tree.args["order"].expressions]
         return Limit(
