@@ -153,9 +153,18 @@ def _error(
         f"{len(differences)} of {keys} verified keys differ from the model's query",
         where=f"{config.model}, version {refresh.version}",
         why="\n         ".join(lines),
-        fix=f"dbt run --select {config.model}: the next refresh is a full one and corrects all rows. Please "
-        f"report the model's SQL and the output of dbt-arctic plan {config.model} --sql",
+        fix=f"{_repair(config)}. Please report the model's SQL and the output of "
+        f"dbt-arctic plan {config.model} --sql",
     )
+
+
+def _repair(config: KeyedConfig) -> str:
+    if config.auto == "strict":
+        return (
+            f"dbt run --full-refresh --select {config.model}: it corrects all rows. Until then the "
+            "model fails, because of auto: strict"
+        )
+    return f"dbt run --select {config.model}: the next refresh is a full one and corrects all rows"
 
 
 def _named(key: Sequence[str], values: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.verification_log import recorded
 from dbt_arctic.auto.verified_sample import sample_sql
 from dbt_arctic.auto.verify_refresh import verify_refresh
-from dbt_arctic.errors import RefreshDiffers
+from dbt_arctic.errors import ConfigError, RefreshDiffers
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 from dbt_arctic.refresh.build import build_generation
@@ -43,6 +43,7 @@ class Shop:
     key: str
     verify: object = "100%"
     accept: tuple[str, ...] = ()
+    strict: bool = False
 
     def __post_init__(self) -> None:
         self.context = self.world.process("run").context
@@ -59,19 +60,21 @@ class Shop:
     def change(self, *rows: tuple[int, int, int]) -> None:
         write_rows(self.context, self.source, self.plain, sales(*rows), Consumption({}, {}), None)
 
-    def refresh(self) -> Outcome:
+    def refresh(self, *, rebuild: bool = False) -> Outcome:
         config = parse_config(
             "model",
             {
                 "unique_key": self.key,
                 "incremental_strategy": "auto",
                 "buckets": 1,
-                "auto": {"verify": self.verify, "accept": list(self.accept)},
+                "auto": {"verify": self.verify, "accept": list(self.accept), "strict": self.strict},
                 "full_refresh_above": 1,
             },
         )
         context = self.context
-        plan = plan_refresh(context.catalog, self.model, config, self.sql, context.query_schema)
+        plan = plan_refresh(
+            context.catalog, self.model, config, self.sql, context.query_schema, rebuild=rebuild
+        )
         outcome = run_refresh(context, self.model, config, plan, owner="o")
         return verify_refresh(context, self.model, config, self.sql, outcome, Terms())
 
@@ -151,6 +154,27 @@ def test_a_wrong_refresh_is_found_and_repaired_by_the_next_run(mutant: str) -> N
     assert found.verified is not None
     assert found.verified.result == "equal", found
     assert shop.results == ["equal", "different", "equal"]
+
+
+@pytest.mark.parametrize("sql", [SUMS, FIRST])
+def test_a_strict_model_is_repaired_by_the_command_that_the_error_names(sql: str) -> None:
+    shop = Shop(MemoryWorld(1), sql, "customer", strict=True)
+    shop.refresh()
+    shop.change((1, 1, 900))
+    with wrong("without_lost_rows"), pytest.raises(RefreshDiffers) as raised:
+        shop.refresh()
+    command = "dbt run --full-refresh --select model"
+    assert raised.value.fix.startswith(command)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="differed") as refused:
+            shop.refresh()
+        assert "keys differ" in refused.value.why
+        assert refused.value.fix.endswith(command)
+    shop.refresh(rebuild=True)
+    assert shop.is_right
+    shop.change((2, 1, 8))
+    assert shop.refresh().message.endswith("keys verified")
+    assert shop.is_right
 
 
 def test_only_every_nth_refresh_is_verified_and_the_others_say_so() -> None:
