@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.fallbacks import fallback_conditions
 from dbt_arctic.auto.inputs import understood
-from dbt_arctic.auto.plan import Build, ByKeys, BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
+from dbt_arctic.auto.plan import Build, ByKeys, BySums, IncrementalPlan, OverState, RefreshPlan
 from dbt_arctic.auto.reason_advice import ADVICE
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import Strategy, Took
@@ -76,11 +76,14 @@ def explain(plan: RefreshPlan, took: Sequence[Took], lasting: Iterable[Advice] =
     """
     first = plan.first if isinstance(plan, OverState) else plan
     decisions = [stage.decision.when for stage in stages_of(plan) if stage.decision is not None]
+    strategy: Strategy = "incremental" if plan.action == "incremental" else "full"
+    whole = _whole(plan)
+    costs = {"nothing": None, "incremental": _cost(first)}
     return Explanation(
         does=_does(plan),
-        cost=None if isinstance(first, Nothing) else _cost(first),
-        full_cost=_whole(plan),
-        seconds=_fastest(took, "incremental" if plan.action == "incremental" else "full"),
+        cost=costs.get(plan.action, whole),
+        full_cost=whole,
+        seconds=None if plan.action == "nothing" else _fastest(took, strategy),
         full_seconds=_fastest(took, "full"),
         otherwise=tuple(dict.fromkeys([*decisions, *fallback_conditions(plan)])),
         advice=tuple(dict.fromkeys(_advice(plan, lasting))),
@@ -90,7 +93,7 @@ def explain(plan: RefreshPlan, took: Sequence[Took], lasting: Iterable[Advice] =
 def _does(plan: RefreshPlan) -> str:
     match plan:
         case OverState() if plan.action == "build":
-            return "Builds the auxiliary views one after the other, and the table from the last one."
+            return "Builds the auxiliary views, and the table from the last one."
         case OverState() if plan.action != "nothing":
             return "Refreshes the auxiliary views one after the other, and the table from what changed there."
         case Build():

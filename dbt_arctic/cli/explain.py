@@ -34,7 +34,7 @@ def explained(
         ("why", list(reasons)),
         ("steps", [f"{place}. {stage.purpose}" for place, stage in enumerate(stages_of(entry.plan), 1)]),
         ("cost", list(_cost(made))),
-        ("falls back", list(made.otherwise)),
+        ("falls back", [f"if {condition}" for condition in made.otherwise]),
         ("advice", list(made.advice)),
     ]
     for label, texts in parts:
@@ -52,36 +52,53 @@ def _lines(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _cost(made: Explanation) -> Iterator[str]:
-    if made.cost is not None:
-        yield f"reads at most {_read(made.cost)}"
-    if made.full_cost is not None and made.cost != made.full_cost:
-        share = _share(made.cost, made.full_cost)
-        yield f"a full refresh reads {_read(made.full_cost)}{share}"
-    if made.seconds is not None and made.full_seconds is not None and made.cost != made.full_cost:
-        yield (
-            f"earlier refreshes like this took {shown_seconds(made.seconds)} or more, full ones "
-            f"{shown_seconds(made.full_seconds)} or more"
+    cost, full = made.cost, made.full_cost
+    if cost is not None and cost != full:
+        yield _incremental(cost)
+    if full is not None:
+        yield f"{'reads' if cost == full else 'a full refresh reads'} {_rows(full.rows)}{_size(full)}" + (
+            _share(cost, full)
         )
-    elif made.full_seconds is not None:
-        yield f"earlier full refreshes took {shown_seconds(made.full_seconds)} or more"
+        yield from _operators(cost, full)
+    took = {"incremental": made.seconds, "full": made.full_seconds}
+    if cost is None or cost == full:
+        del took["incremental"]
+    known = [f"{kind} ones {_seconds(seconds)}" for kind, seconds in took.items() if seconds is not None]
+    if known:
+        yield f"fastest of its last refreshes: {', '.join(known)}"
+
+
+def _incremental(cost: Cost) -> str:
+    others = "" if cost.other_rows else ", and no other rows of upstreams"
+    if cost.other_rows is None or cost.other_rows > 0:
+        others = f", and what belongs to them in {_rows(cost.other_rows)}"
+    return f"reads {_rows(cost.changed_rows, 'changed ')}{others}{_size(cost, 'at most ')}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else shown_seconds(seconds)
+
+
+def _operators(cost: Cost | None, full: Cost) -> Iterator[str]:
+    if full.operators is not None and (cost is None or cost.operators is None or cost == full):
+        yield f"the query has {full.operators:,} operators"
+    elif cost is not None and cost.operators is not None:
+        of_query = "" if full.operators is None else f", the full query {full.operators:,}"
+        yield f"its queries have {cost.operators:,} operators{of_query}"
 
 
 def _share(cost: Cost | None, full: Cost) -> str:
-    if cost is None or cost.rows is None or not full.rows:
+    if cost is None or cost.rows is None or not full.rows or cost.rows >= full.rows:
         return ""
-    return f": this one reads {cost.rows / full.rows:.1%} of that"
+    return f", of which this one reads at most {cost.rows / full.rows:.1%}"
 
 
-def _read(cost: Cost) -> str:
-    if cost.rows is None:
-        rows = "an unknown number of rows"
-    elif cost.changed_rows:
-        rows = f"{cost.rows:,} rows, of which {cost.changed_rows:,} have changed"
-    else:
-        rows = f"{cost.rows:,} rows"
-    size = "" if cost.bytes is None else f" ({shown_bytes(cost.bytes)})"
-    operators = "" if cost.operators is None else f", by {cost.operators:,} operators"
-    return f"{rows}{size}{operators}"
+def _rows(rows: int | None, kind: str = "") -> str:
+    return f"an unknown number of {kind}rows" if rows is None else f"{rows:,} {kind}rows"
+
+
+def _size(cost: Cost, most: str = "") -> str:
+    return "" if cost.bytes is None else f" ({most}{shown_bytes(cost.bytes)})"
 
 
 def explanation_as_dict(made: Explanation) -> dict[str, Any]:

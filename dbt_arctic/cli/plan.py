@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.auto.fallbacks import fallback_conditions
-from dbt_arctic.auto.plan import OverState, has_other_columns
+from dbt_arctic.auto.plan import OverState, RefreshPlan, has_other_columns
 from dbt_arctic.auto.stages import GOES, printed, stages_of
 from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.options import json_option, project_options
@@ -84,7 +84,9 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
     advised = {advice.reason.code for advice in entry.advice}
     if plan.action == "build" and not has_other_columns(plan):
         found.append("full_refresh in its config" if entry.is_requested else "the table does not exist yet")
-    elif plan.reason is not None and plan.reason.code not in advised:
+    elif (
+        plan.reason is not None and plan.reason.code not in advised and (with_more or not _is_unchanged(plan))
+    ):
         found.append(f"{plan.reason.what} ({plan.reason.code})")
         if plan.reason.place:
             found[-1] += f", {plan.reason.place}"
@@ -108,8 +110,14 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         if reason.fix and with_more:
             found.append(f"to avoid this: {reason.fix}")
     if entry.before:
-        found.append(f"runs after {', '.join(entry.before)}")
+        later = "" if with_more else ", whose next changes are not known yet"
+        found.append(f"runs after {', '.join(entry.before)}{later}")
     return found
+
+
+def _is_unchanged(plan: RefreshPlan) -> bool:
+    """Whether nothing runs because no upstream has changed."""
+    return plan.action == "nothing" and plan.reason is not None and plan.reason.code == "unchanged"
 
 
 def _state_lines(entry: ModelPlan) -> list[str]:
