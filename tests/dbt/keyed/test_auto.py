@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,8 @@ from dbt_arctic.adapter import result_inputs
 from dbt_arctic.auto import execute_table, expected_requests, shared_reads
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.cli.main import main
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.keyed.names import Name
 from tests.dbt.keyed.conftest import Shop
 from tests.planner import sent
@@ -184,11 +187,15 @@ def states(shop: Shop) -> list[str]:
     )
 
 
-def plans(shop: Shop, *options: str) -> dict[str, dict[str, Any]]:
+def told_by_plan(shop: Shop, *options: str) -> str:
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
-    done = CliRunner().invoke(main, ["plan", "--json", *options, *folders])
+    done = CliRunner().invoke(main, ["plan", *options, *folders])
     assert done.exit_code == 0, done.output
-    return {entry["model"]: entry for entry in json.loads(done.output)}
+    return done.output
+
+
+def plans(shop: Shop, *options: str) -> dict[str, dict[str, Any]]:
+    return {entry["model"]: entry for entry in json.loads(told_by_plan(shop, "--json", *options))}
 
 
 def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +215,22 @@ def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: p
     (_, rows_of_keys) = told["top"]["stages"]
     assert rows_of_keys["result"] == "difference"
     assert told["top"]["falls_back_if"] == ["a statement fails"]
+    explained = told_by_plan(shop, "--explain")
+    assert [line.partition(":")[0] for line in explained.splitlines() if line[:1].strip()] == [*told]
+    for name, entry in told.items():
+        for text in (entry["explanation"]["does"], *entry["explanation"]["advice"]):
+            assert text in " ".join(explained.split()), name
     # What several models of a run read is read once, so each would have another text.
     monkeypatch.setattr(execute_table, "with_shared_rows", lambda context, target, plan: plan)
+    analysed, query_schema = Counter[str](), SessionConnection.query_schema
+
+    def counted(connection: SessionConnection, sql: str) -> list[ColumnInfo]:
+        analysed[sql] += 1
+        return query_schema(connection, sql)
+
+    monkeypatch.setattr(SessionConnection, "query_schema", counted)
     done = shop.dbt("run", "--threads", "1", "--select", *names)
+    assert set(analysed.values()) == {1}, analysed
     shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
     assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes", "query"}
     assert sent.differing(shown, shop.script.ran) == []
