@@ -26,6 +26,9 @@ def over(context: Context, queries: Iterable[exp.Query | None]) -> AbstractConte
 def _has_subquery(query: exp.Query | None) -> bool:
     if query is None:
         return False
+    # The planner turns a LATERAL subquery with one row into scalar subqueries.
+    if any(isinstance(lateral.this, exp.Subquery) for lateral in query.find_all(exp.Lateral)):
+        return True
     return any(
         item.find(exp.Query) is not None
         for select in query.find_all(exp.Select)

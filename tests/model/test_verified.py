@@ -177,6 +177,23 @@ def test_a_strict_model_is_repaired_by_the_command_that_the_error_names(sql: str
     assert shop.is_right
 
 
+def test_a_model_with_lateral_subqueries_is_verified_by_its_own_sql() -> None:
+    first = "SELECT c.amount FROM {0} c WHERE c.customer = s.customer ORDER BY c.amount DESC, c.id LIMIT 1"
+    sql = (
+        f"SELECT s.id, f.amount AS first, n.orders FROM {{0}} s LEFT JOIN LATERAL ({first}) f ON TRUE, "
+        "LATERAL (SELECT count(*) AS orders FROM {0} c WHERE c.customer = s.customer) n"
+    )
+    shop = Shop(MemoryWorld(1), sql, "id")
+    shop.refresh()
+    shop.change((1, 1, 5), (2, 2, 900), (40, 1, 7))
+    found = shop.refresh()
+    assert found.choice is not None
+    assert found.choice.strategy == "incremental"
+    assert found.verified is not None
+    assert found.verified.result == "equal", found
+    assert shop.is_right
+
+
 def test_only_every_nth_refresh_is_verified_and_the_others_say_so() -> None:
     shop = Shop(MemoryWorld(1), SUMS, "customer", verify="2 keys every 2")
     shop.refresh()

@@ -52,6 +52,7 @@ from dbt_arctic.planner.delta.affected_keys import (
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery, window
 from dbt_arctic.planner.delta.weighted_delta import WeightedRows, delta_rule
+from dbt_arctic.planner.frontend import lateral_subqueries as lateral_module
 from dbt_arctic.planner.properties import column_equivalences as equivalences_module
 from dbt_arctic.planner.properties import union_branch_pruning as union_pruning_module
 from dbt_arctic.planner.properties.facts import Facts
@@ -671,6 +672,13 @@ def groups_of_the_first_set_only() -> Iterator[Sources | None]:
         yield None
 
 
+@mutant
+def lateral_rows_numbered_together() -> Iterator[Sources | None]:
+    """The first rows of all, and the groups of all, rather than of each outer row."""
+    with replaced(lateral_module, "_all", lambda compared, where: []):
+        yield None
+
+
 OWN_QUERIES = {
     # The random queries have no LIMIT, for which there is no incremental plan.
     "limit_as_a_filter": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 ORDER BY o1 LIMIT 3",
@@ -714,6 +722,7 @@ OWN_SHAPES = {
     "rows_beside_a_changed_row_left_out": "relations of one row",
     "groups_of_the_first_set_only": "grouping sets of a join",
     "windows_over_each_other_by_the_partition_of_one": "windows over each other",
+    "lateral_rows_numbered_together": "lateral subqueries",
 }
 """Mutants of rules for one shape, and which that is."""
 

@@ -280,6 +280,36 @@ def _interchangeable(dice: random.Random) -> _Drawn:
     return inner, 3, dice.choice(["o1", "o1 o2", "o1 o3"])
 
 
+def _lateral(dice: random.Random) -> _Drawn:
+    """A subquery that refers to the row before it: its rows, the first ones, groups, or one row of sums."""
+    left, link = dice.choice(
+        [
+            ("a AS t1", "t2.aid = t1.x"),
+            ("a AS t1", "t1.y = t2.w AND t2.aid = t1.x"),
+            ("c AS t3 JOIN a AS t1 ON t1.z = t3.m", "t3.k = t2.v"),
+        ]
+    )
+    own = dice.choice(["", f" AND {_condition(dice, 't2.w')}"])
+    more = dice.choice([f" AND t2.w {dice.choice(['>', '<>'])} t1.z", own])
+    rows = "SELECT t2.v AS u, t2.id AS n FROM b AS t2 WHERE"
+    sums = f"{dice.choice(['sum', 'max'])}(t2.v) AS u, count({dice.choice(['*', 't2.w'])}) AS n FROM b AS t2"
+    order = dice.choice(["n", "u DESC, n", "t2.w, t2.id DESC"])
+    inner = dice.choice(
+        [
+            f"{rows} {link}{more}",
+            f"{rows} {link}{own} ORDER BY {order} LIMIT {dice.randint(1, 2)}",
+            f"SELECT t2.w AS u, count(*) AS n FROM b AS t2 WHERE {link}{own} GROUP BY t2.w",
+            f"SELECT {sums} WHERE {link}{more}",
+        ]
+    )
+    word, on = dice.choice(
+        [("JOIN", f"q.n <> {dice.randint(0, 2)}"), ("LEFT JOIN", "TRUE"), ("JOIN", "TRUE")]
+    )
+    where = f" WHERE {_condition(dice, 'q.u')}" if dice.random() < 0.3 else ""
+    sql = f"SELECT t1.id AS o1, q.u AS o2, q.n AS o3 FROM {left} {word} LATERAL ({inner}) AS q ON {on}{where}"
+    return sql, 3, dice.choice(["o1", "o1 o3"])
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
@@ -291,5 +321,6 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "ties by key": _tied,
     "windows over each other": _stacked,
     "windows over equal rows": _interchangeable,
+    "lateral subqueries": _lateral,
 }
 OPERATORS = tuple(SHAPES)

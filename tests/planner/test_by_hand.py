@@ -123,6 +123,42 @@ QUERIES = {
         ") AS q ON t1.x = q.k GROUP BY t1.x",
         "o1",
     ),
+    # LATERAL subqueries become joins, and scalar subqueries.
+    "lateral sums": (
+        "SELECT t1.id AS o1, q.s AS o2, q.n AS o3 FROM a AS t1, "
+        "LATERAL (SELECT sum(t2.w) AS s, count(*) AS n FROM b AS t2 WHERE t2.aid = t1.x) AS q",
+        "o1",
+    ),
+    "lateral sums with a condition": (
+        "SELECT t1.id AS o1, q.n AS o2 FROM a AS t1 JOIN LATERAL (SELECT count(*) AS n FROM b AS t2 "
+        "WHERE t2.aid = t1.x AND t2.v > t1.y) AS q ON q.n <> 1",
+        "o1",
+    ),
+    "lateral rows": (
+        "SELECT t1.id AS o1, q.u AS o2 FROM a AS t1 LEFT JOIN LATERAL (SELECT t2.v + 1 AS u FROM b AS t2 "
+        "WHERE t2.aid = t1.x AND t2.w > t1.y AND t2.v > 0) AS q ON q.u < 4",
+        "o1",
+    ),
+    "lateral first rows": (
+        "SELECT t1.id AS o1, q.u AS o2, q.n AS o3 FROM a AS t1 LEFT JOIN LATERAL (SELECT t2.v AS u, "
+        "t2.id AS n FROM b AS t2 WHERE t2.aid = t1.x ORDER BY u DESC, n LIMIT 2) AS q ON TRUE",
+        "o1",
+    ),
+    "lateral first rows by two values": (
+        "SELECT t1.id AS o1, q.u AS o2 FROM a AS t1 CROSS JOIN LATERAL (SELECT t2.id FROM b AS t2 "
+        "JOIN c AS t3 ON t3.k = t2.v WHERE t1.x = t2.aid AND t3.m = t1.y ORDER BY t2.id, t3.k, t3.m LIMIT 1) "
+        "AS q(u)",
+        "o1",
+    ),
+    "lateral groups": (
+        "SELECT t1.id AS o1, q.v AS o2, q.n AS o3 FROM a AS t1 LEFT JOIN LATERAL (SELECT t2.v, count(*) AS n "
+        "FROM b AS t2 WHERE t2.aid = t1.x GROUP BY t2.v) AS q ON TRUE",
+        "o1",
+    ),
+    "lateral values": (
+        "SELECT t1.id AS o1, q.u AS o2 FROM a AS t1, LATERAL (SELECT t1.x + t1.y AS u) AS q WHERE q.u > 1",
+        "o1",
+    ),
 }
 
 

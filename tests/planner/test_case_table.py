@@ -136,7 +136,19 @@ CASES = {
     "lateral subquery": (
         "select t.id, m.s from t, lateral (select sum(o.v) s from o where o.id = t.other_id) m",
         "id",
-        "unsupported",
+        INCREMENTAL,
+    ),
+    "first row of a lateral subquery": (
+        "select t.id, m.v from t left join lateral (select u.v from u where u.tid = t.other_id "
+        "order by u.at desc, u.field limit 1) m on true",
+        "id",
+        INCREMENTAL,
+    ),
+    "first row of a lateral subquery with ties": (
+        "select t.id, m.v from t left join lateral (select u.v from u where u.tid = t.other_id "
+        "order by u.at desc limit 1) m on true",
+        "id",
+        "ties",
     ),
     "generator": ("select id, explode(array(v, other_id)) as x from t", "id", INCREMENTAL),
     "time in a value": ("select id, coalesce(at, current_timestamp()) as x from t", "id", INCREMENTAL),
@@ -316,6 +328,7 @@ BY_KEY = {
     "limit of a rollup without its key": STATE,
     # No key is known of the source.
     "deduplication": "ties",
+    "first row of a lateral subquery with ties": "ties",
     # The subquery does not select the key.
     "number of equal floats": "ties",
 }

@@ -34,6 +34,7 @@ HERE = "-- here"
 YESTERDAY, NOW = (Clock(f"2026-01-0{day}", f"2026-01-0{day} 00:00:00Z") for day in (1, 2))
 FIRST = "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM a) t WHERE n = 1"
 GENERATED = "SELECT id, e FROM a LATERAL VIEW explode(array(x)) l AS e"
+FIRST_OF_EACH = "SELECT a.id, l.v FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id ORDER BY id LIMIT 1) l"
 GREATEST = "JOIN (SELECT aid, max(v) AS v FROM b GROUP BY aid) t ON t.aid = a.id"
 EVERYTHING = Facts({table: UpstreamFacts(True, KEYS[table]) for table in SCHEMAS})
 NESTED = "SELECT x AS k,\n count(*) AS n FROM a GROUP BY x -- here"
@@ -111,8 +112,26 @@ CASES = [
     ("unsupported", "SELECT\nDISTINCT ON (x) -- here\nid FROM a", FIRST),
     ("unsupported", "SELECT\nTRANSFORM(id) -- here\nUSING 'shuf' AS id FROM a", PLAIN),
     ("unsupported", "SELECT id,\nexplode(array(x)) -- here\nFROM a", GENERATED),
-    ("unsupported", "SELECT a.id FROM a,\nLATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l -- here",
-     f"SELECT a.id, t.v FROM a {GREATEST}"),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT DISTINCT v -- here\nFROM b WHERE aid = a.id) l",
+     "SELECT a.id, l.v FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id GROUP BY v) l"),
+    ("correlated", "SELECT a.id FROM a,\nLATERAL (SELECT max(v) FROM b WHERE aid = a.id -- here\nLIMIT 1) l",
+     "SELECT a.id, l.m FROM a, LATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l"),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v + a.x -- here\nFROM b WHERE aid = a.id) l",
+     "SELECT a.id, l.v + a.x AS m FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id) l"),
+    ("correlated", "SELECT a.id FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id\nORDER BY v - a.x -- here\n"
+     "LIMIT 1) l", FIRST_OF_EACH),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v FROM b WHERE aid < a.id -- here\n"
+     "ORDER BY id LIMIT 1) l",
+     FIRST_OF_EACH),
+    ("correlated", "SELECT a.id FROM a, LATERAL (SELECT v FROM b WHERE\nw = a.id -- here\n"
+     "ORDER BY id LIMIT 1) l",
+     FIRST_OF_EACH),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v FROM b WHERE aid = a.id LIMIT 1) l -- here",
+     FIRST_OF_EACH),
+    ("correlated", "SELECT a.id FROM a\n"
+     "LEFT JOIN LATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l -- here\nON l.m > 1",
+     "SELECT a.id, CASE WHEN l.m > 1 THEN l.m END AS m FROM a, "
+     "LATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l"),
     ("unsupported", "SELECT a.id FROM a JOIN\nLATERAL explode(array(x)) l(e) -- here\nJOIN b ON b.id = l.e",
      GENERATED),
     ("unsupported", "SELECT id, e FROM a\nLATERAL VIEW mine(x) l AS e -- here", GENERATED),

@@ -20,6 +20,7 @@ from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
+from dbt_arctic.planner.frontend.lateral_subqueries import require_same_types
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_time_functions
 from dbt_arctic.planner.frontend.set_operation_casts import with_common_types
@@ -147,7 +148,9 @@ def understand(
             with_common_types(timed_node, builder.types, builder.identifier), builder.types
         )
         refuse_mixed(node, builder.types, wraps=wraps)
-    node = pushed_down(with_exact_equalities(node, builder.types, wraps=wraps))
+    node = with_exact_equalities(node, builder.types, wraps=wraps)
+    require_same_types(built.node, node)
+    node = pushed_down(node)
     node = without_excluded_parts(node, builder.types)
     return Query(node, columns, builder.types, is_named)
 

@@ -13,7 +13,6 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
-    Generate,
     Join,
     JoinKind,
     Limit,
@@ -30,10 +29,16 @@ from dbt_arctic.planner.algebra.query import Built, Schemas
 from dbt_arctic.planner.algebra.rewrite import conjuncts, filtered
 from dbt_arctic.planner.algebra.scalars import as_operand, column
 from dbt_arctic.planner.frontend.grouping import grouped
+from dbt_arctic.planner.frontend.lateral_subqueries import (
+    has_one_row,
+    is_lateral_query,
+    with_plain_join,
+    with_values,
+)
+from dbt_arctic.planner.frontend.lateral_views import lateral_view
 from dbt_arctic.planner.frontend.scope import Cte, Scope, picked
 from dbt_arctic.planner.frontend.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
 from dbt_arctic.planner.frontend.unsupported import (
-    no_lateral,
     no_relation,
     refuse_clauses,
     refuse_generators,
@@ -45,7 +50,6 @@ from dbt_arctic.planner.frontend.unsupported import (
 from dbt_arctic.planner.frontend.windows import windows
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.spark.dialect import to_sql
-from dbt_arctic.planner.spark.functions import GENERATORS, function_name
 from dbt_arctic.planner.spark.identifiers import Identifiers
 from dbt_arctic.planner.spark.syntax import (
     alias_columns,
@@ -54,7 +58,6 @@ from dbt_arctic.planner.spark.syntax import (
     has_aggregate,
     is_wrapped_relation,
     joins_of,
-    names_of_generated,
     unaliased,
     unwrapped,
 )
@@ -233,7 +236,7 @@ class Builder:
         for join in joins_of(tree):
             node = self._join(node, join, ctes, scope)
         for lateral in tree.args.get("laterals") or []:
-            node = self._lateral(node, lateral, scope)
+            node = lateral_view(self, node, lateral, scope, self.types)
         return node
 
     def _relation(self, tree: exp.Expression, ctes: Mapping[str, Cte], scope: Scope) -> Node:
@@ -303,6 +306,10 @@ class Builder:
 
     def _join(self, left: Node, join: exp.Join, ctes: Mapping[str, Cte], scope: Scope) -> Node:
         refuse_join(join)
+        if is_lateral_query(join):
+            if has_one_row(join):
+                return with_values(self, left, join, ctes, scope)
+            join = with_plain_join(join)
         kind = (join.kind or "").upper()
         side = (join.side or "").upper()
         hidden = Scope(outer=scope.outer) if kind in ("SEMI", "ANTI") else scope
@@ -324,20 +331,6 @@ class Builder:
             raise refused(f"a {side} {kind} join", "write INNER, LEFT, RIGHT, FULL, SEMI or ANTI", join)
         word: JoinKind = "inner" if side == "" else side.lower()  # type: ignore[assignment]
         return Join(left, right, word, conditions)
-
-    def _lateral(self, node: Node, lateral: exp.Lateral, scope: Scope) -> Node:
-        name = function_name(lateral.this)
-        if not lateral.args.get("view") or name not in GENERATORS:
-            raise no_lateral(lateral)
-        function = self.plain_expression(lateral.this, scope)
-        alias = lateral.args["alias"]
-        names = [part.name for part in alias.args.get("columns") or []]
-        names = names or names_of_generated(function, self.types)
-        if not names:
-            raise refused(f"{name}() without column names", "name the columns with AS", lateral)
-        made = tuple(self.identifier(column_name) for column_name in names)
-        scope.relations[alias.name.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
-        return Generate(node, function, bool(lateral.args.get("outer")), made)
 
     # Conditions
 

@@ -103,5 +103,5 @@ def refuse_join(join: exp.Join) -> None:
     """
     if join.args.get("using") or join.method:
         raise refused(f"a {join.method or 'USING'} join", "write ON", join)
-    if isinstance(join.this, exp.Lateral):
+    if isinstance(join.this, exp.Lateral) and not isinstance(join.this.this, exp.Subquery):
         raise no_lateral(join.this)

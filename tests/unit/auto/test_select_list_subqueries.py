@@ -22,6 +22,8 @@ class _Context:
         ("SELECT (SELECT max(v) FROM b WHERE b.k = a.k) AS m FROM a", True),
         ("SELECT k IN (SELECT k FROM b) AS m FROM a", True),
         ("SELECT m FROM (SELECT EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a) AS q", True),
+        ("SELECT a.k, l.m FROM a, LATERAL (SELECT max(v) AS m FROM b WHERE b.k = a.k) AS l", True),
+        ("SELECT k, e FROM a LATERAL VIEW explode(l) AS e", False),
         ("SELECT CASE WHEN k IN (1, 2) THEN 1 END AS m, exists(l, x -> x > 1) AS e FROM a", False),
         ("SELECT k FROM (SELECT k FROM a) AS q WHERE k IN (SELECT k FROM b)", False),
     ],
