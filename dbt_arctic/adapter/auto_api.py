@@ -1,4 +1,4 @@
-"""Macro methods for automatic models: plan and run."""
+"""Macro methods for automatic models: plan and run. dbt's graph decides whether before-images are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the Spark and the catalog reader for a profile."""
+"""Chooses for a profile: a Spark in this process or a server; the reader of its catalog."""
 
 from __future__ import annotations
 

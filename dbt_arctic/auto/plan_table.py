@@ -1,4 +1,7 @@
-"""Plans one refresh of a table of an automatic model. No statement is run."""
+"""Decides how one table of an automatic model is refreshed: not at all, in full, by keys, or by sums.
+
+No statement is run.
+"""
 
 from __future__ import annotations
 

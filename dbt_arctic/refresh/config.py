@@ -1,4 +1,4 @@
-"""Reads, checks and completes the config of a keyed model."""
+"""Reads, checks and completes the config of a keyed model. Chooses the strategy, and keyed or plain."""
 
 from __future__ import annotations
 

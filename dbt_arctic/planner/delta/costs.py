@@ -1,4 +1,4 @@
-"""Compares the costs of two plans, as far as row counts and columns determine them."""
+"""Decides whether comparing guards costs more than it can save, by row counts and columns."""
 
 from __future__ import annotations
 
