@@ -125,6 +125,13 @@ def test_each_materialization_and_strategy_has_a_row() -> None:
     assert set(strategies) <= found
 
 
+def test_each_macro_for_users_has_a_row() -> None:
+    files = [*(ROOT / "macros" / "keyed").glob("*.sql"), *(ROOT / "macros" / "operations").glob("*.sql")]
+    macros = {f"{name}()" for path in files for name in defined(path) if not name.startswith("arctic__")}
+    assert len(macros) > 10
+    assert macros <= rows("What dbt runs")
+
+
 def test_each_kind_of_compaction_is_named() -> None:
     assert [kind for kind in get_args(Kind) if f"`{kind}`" not in section("Compaction and maintenance")] == []
 
