@@ -14,6 +14,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.adapter.profile_names import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.connect_settings import (
@@ -76,13 +77,21 @@ class ArcticCredentials(Credentials):
     _ALIASES: ClassVar[dict[str, str]] = {"catalog": "database"}
 
     @classmethod
+    def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Refuse unknown settings. dbt calls ``translate_aliases`` for configs of models as well."""
+        try:
+            check_names(data, cls.__dataclass_fields__)
+        except ProfileError as error:
+            raise DbtRuntimeError(str(error)) from error
+        prepared: dict[str, Any] = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
+        return prepared
+
+    @classmethod
     def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
         """Map settings to the fields of this class; ``catalog`` may be a name or a definition."""
         settings: dict[str, Any] = super().translate_aliases(kwargs, recurse)
-        if not isinstance(settings.get("database"), dict):
-            return settings
         try:
-            return _with_definition(settings)
+            return _with_definition(settings) if isinstance(settings.get("database"), dict) else settings
         except ProfileError as error:
             raise DbtRuntimeError(str(error)) from error
 

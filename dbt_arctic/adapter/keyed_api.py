@@ -14,10 +14,9 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
-from dbt_arctic.adapter.databases import refuse_model, refuse_reading, refuse_reserved_name
+from dbt_arctic.adapter.databases import refuse_reading
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
-from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
@@ -26,7 +25,6 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
@@ -37,7 +35,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, replacement
-from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
+from dbt_arctic.refresh.config import choose_strategy, parse_config
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption, last_consumed, last_read
@@ -123,24 +121,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """The current keyed table of that name; ``None`` if there is none."""
         with as_dbt_errors():
             return find_keyed(self.catalog, relation.name_parts)
-
-    @available.parse(lambda *a, **k: None)
-    def check_config(self, model: Mapping[str, Any]) -> None:
-        """Refuse misspelled settings."""
-        from dbt.artifacts.resources import ModelConfig
-
-        with as_dbt_errors():
-            known = {
-                *OWN_SETTINGS,
-                *ModelConfig.__dataclass_fields__,
-                *self.AdapterSpecificConfigs.__dataclass_fields__,
-            }
-            settings = list(model["config"])
-            reject_misspelled(model["name"], settings, sorted(known))
-            parse_settings(model["name"], model["config"].get("compaction"))
-            refuse_grants(model)
-            refuse_model(model, self.config.credentials.database)
-            refuse_reserved_name(model)
 
     @available.parse(lambda *a, **k: "")
     def incremental_pull(

@@ -21,7 +21,7 @@ from dbt_arctic.adapter.constraints import (
     read_contract,
     warn_of_ignored,
 )
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_of, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
@@ -29,11 +29,18 @@ from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.show import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.lexer import split_header, split_statements, without_end
 from dbt_arctic.errors import ConfigError, NameInDoubleQuotes, StatementError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
-from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
+from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
+from dbt_arctic.refresh.unused_settings import (
+    reject_materialization,
+    reject_misspelled,
+    reject_without_effect,
+    settings_without_effect,
+)
 from dbt_arctic.store.view_support import require_views
 
 DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
@@ -99,12 +106,49 @@ class ModelApi(KeyedApi):
 
     # Names
 
+    def _has_macro(self, name: str) -> bool:
+        resolver: Any = self.get_macro_resolver()
+        return any(macro.name == name for macro in resolver.macros.values())
+
     @available.parse(lambda *a, **k: None)
     def check_config(self, model: Mapping[str, Any]) -> None:
         """Check the config of a model."""
-        super().check_config(model)
+        from dbt.artifacts.resources import ModelConfig
+
+        with as_dbt_errors():
+            known = {
+                *OWN_SETTINGS,
+                *ModelConfig.__dataclass_fields__,
+                *self.AdapterSpecificConfigs.__dataclass_fields__,
+            }
+            settings = list(model["config"])
+            reject_misspelled(model["name"], settings, sorted(known))
+            reject_without_effect(model["name"], model["config"], self._has_macro)
+            parse_settings(model["name"], model["config"].get("compaction"))
+            refuse_grants(model)
+            refuse_model(model, self.config.credentials.database)
+            refuse_reserved_name(model)
         if '"' in (model.get("compiled_code") or "") and model.get("language") == "sql":
             self._warn_of_double_quotes(model)
+        if model.get("package_name") == self.config.project_name:
+            self._warn_of_settings(model)
+
+    def _warn_of_settings(self, model: Mapping[str, Any]) -> None:
+        """Emit a dbt warning, once per setting, for settings of other adapters in the root project.
+
+        A package may have them because it supports several adapters.
+        """
+        for name, problem in settings_without_effect(model["name"], model["config"]):
+            if name not in self._warned:
+                self._warned.add(name)
+                warn_or_error(JinjaLogWarning(msg=str(problem)))
+
+    @available
+    @classmethod
+    def refuse_materialization(cls, model: Mapping[str, Any], materialized: str) -> None:
+        """Refuse a materialization of other adapters."""
+        with as_dbt_errors():
+            reject_materialization(model["name"], materialized)
 
     def _warn_of_double_quotes(self, model: Mapping[str, Any]) -> None:
         """Emit a dbt warning, once per model, for names that Spark treats as strings."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbt_arctic.errors import JavaError
+from dbt_arctic.errors import JavaError, ProfileError
 
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.1 supports."""
@@ -75,7 +75,8 @@ def how_to_install(platform: str) -> str:
 def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = None) -> Java:
     """The first suitable Java. If the profile names a home, only that is checked.
 
-    Raises ``JavaError``, which lists every Java that was found and why it is unsuitable.
+    :raises ProfileError: the home in the profile is unsuitable.
+    :raises JavaError: lists every Java that was found, and why it is unsuitable.
     """
     environment = os.environ if environ is None else environ
     candidates = (
@@ -84,6 +85,7 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
         else _candidates(environment)
     )
     rejected: list[str] = []
+    problem = ""
     seen: set[Path] = set()
     for candidate in candidates:
         resolved = candidate.home.resolve()
@@ -95,6 +97,13 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
             return java
         rejected.append(f"{candidate.home} ({candidate.found_by}): {problem}")
     wanted = " or ".join(str(version) for version in SUPPORTED)
+    if java_home:
+        raise ProfileError(
+            f"java_home is not the folder of Java {wanted}",
+            where=f"profiles.yml, java_home: {java_home}",
+            why=problem,
+            fix="correct it, or remove it so that JAVA_HOME, PATH and the usual folders are searched",
+        )
     raise JavaError(
         f"Spark needs Java {wanted}, which was not found.",
         where="; ".join(rejected) or "java_home of the profile, JAVA_HOME, PATH and the usual folders",

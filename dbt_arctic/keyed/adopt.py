@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from dbt_arctic.keyed.checks import shown_row
 from dbt_arctic.keyed.create import BASE_DEFAULTS, identity
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
@@ -37,7 +38,7 @@ def view_properties(base_location: str) -> dict[str, str]:
 def check_keys(table: Name, snapshot_id: int, key: Sequence[str]) -> str:
     """SQL that returns two rows: the numbers of duplicate keys and of rows with a NULL key, with an
     example each."""
-    shown = f"min(to_json(struct({quote_all(key)})))"
+    shown = f"min({shown_row(key)})"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in key)
     rows = table.at(snapshot_id)
     return f"""\

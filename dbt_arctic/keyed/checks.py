@@ -35,14 +35,20 @@ def raising(code: str, what: str, value: str, where: str, why: str, fix: str) ->
     return f"raise_error(concat({before}, {value}, {after}))"
 
 
+def shown_row(columns: Sequence[str]) -> str:
+    """SQL for the values of some columns as JSON, also NULL, for an error. At most 300 characters."""
+    row = f"to_json(struct({quote_all(columns)}), map('ignoreNullFields', 'false'))"
+    # A vertical bar separates the parts of the error.
+    return f"replace(left({row}, 300), '|', '/')"
+
+
 def when_broken(checks: Sequence[Check], shown: Sequence[str], where: str, only_if: str = "") -> list[str]:
     """``WHEN`` branches that fail the statement, to be put into a ``CASE``.
 
     :param shown: the columns that an error shows of the row.
     :param only_if: SQL condition on the rows that are checked; empty for all.
     """
-    # A vertical bar separates the parts of the error.
-    row = f"replace(left(to_json(struct({quote_all(shown)})), 300), '|', '/')"
+    row = shown_row(shown)
     branches = []
     for check in checks:
         error = raising(

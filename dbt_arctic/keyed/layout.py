@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,16 @@ _TRANSFORM = re.compile(
     r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE | re.DOTALL
 )
 
+_TRANSFORMS = {
+    "year": "year(at)",
+    "month": "month(at)",
+    "day": "day(at)",
+    "hour": "hour(at)",
+    "truncate": "truncate(4, sku)",
+    "bucket": "bucket(16, id)",
+}
+"""Iceberg's transforms, each with an example."""
+_CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
 _BUCKETS = re.compile(r"bucket\((\d+), (.+)\)")
 
 
@@ -112,6 +123,24 @@ def partition_field(text: str) -> str:
     if match.group(1):
         return f"{match.group(1).lower()}({quote(_unquote(match.group(2)))})"
     return f"{match.group(3).lower()}({match.group(4)}, {quote(_unquote(match.group(5)))})"
+
+
+def check_partition_field(where: str, text: str) -> None:
+    """Refuse an expression that is not a transform of Iceberg. A column may be named so, in backticks.
+
+    :raises ConfigError: names the transforms, and the one that was probably meant.
+    """
+    called = _CALL.fullmatch(text.strip())
+    if called is None or _TRANSFORM.fullmatch(text.strip()):
+        return
+    name, column = called.groups()
+    meant = difflib.get_close_matches(name.lower(), _TRANSFORMS, n=1)
+    raise ConfigError(
+        f"partition_by contains {text.strip()}, which is not a column or a transform",
+        where=where,
+        why=f"the transforms are {', '.join(_TRANSFORMS.values())}",
+        fix=f"did you mean {meant[0]}({column})?" if meant else "use a transform, or a column of the model",
+    )
 
 
 def partition_column(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import key_equality, merge_on_read
@@ -294,7 +294,7 @@ FROM {modification.source}
 
 def _key_checks(table: KeyedTable, where: str) -> list[str]:
     any_null = " OR ".join(f"{quote(column)} IS NULL" for column in table.key)
-    row = f"to_json(struct({quote_all(table.key)}))"
+    row = shown_row(table.key)
     no_key = raising(
         "AR-303",
         "the statement would set a key column to NULL: ",
@@ -337,7 +337,7 @@ def _sequence_checks(table: KeyedTable, where: str, old: str) -> list[str]:
     wrong = raising(
         "AR-309",
         f"a row would get a value in {table.sequence_by} that is smaller than that of the existing row: ",
-        f"to_json(struct({quote_all([*table.key, table.sequence_by])}))",
+        shown_row([*table.key, table.sequence_by]),
         where,
         "the greatest value of a key wins, so the change would have no effect",
         f"keep {table.sequence_by} unchanged, or increase it",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -193,7 +193,7 @@ def _checked_offset(table: KeyedTable) -> str:
         no_place = raising(
             "AR-309",
             f"a row committed during a full refresh has NULL in {table.sequence_by}: ",
-            f"replace(to_json(struct({quote_all(table.key)})), '|', '/')",
+            shown_row(table.key),
             table.name.identifier,
             "sequence_by orders the changes of a key, and NULL cannot be ordered",
             "give these rows a value, or run the full refresh when no run with the old config is active",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
-from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
@@ -202,7 +202,7 @@ FROM (
 
     @property
     def _shown_key(self) -> str:
-        return f"to_json(struct({quote_all(self.key)}))"
+        return shown_row(self.key)
 
     def _check(self, as_stored: bool) -> str:
         row = self._shown_key

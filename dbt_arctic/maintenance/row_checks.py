@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dbt_arctic.keyed.checks import shown_row
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
@@ -20,7 +21,7 @@ def check_statement(table: KeyedTable, version: Version, known: ColumnsAt) -> st
     """
     base, change = table.base.at(version.base_snapshot), table.change.at(version.change_snapshot)
     key = quote_all(table.key)
-    shown = f"min(to_json(struct({key})))"
+    shown = f"min({shown_row(table.key)})"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in table.key)
     no_marker = f"{quote(TXN)} <> {MARKER_TXN}"
     return f"""\

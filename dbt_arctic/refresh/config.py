@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -65,11 +64,6 @@ PARTIAL_SETTINGS = ("merge_update_columns", "merge_exclude_columns")
 """dbt's settings for the columns that change in existing rows."""
 
 Overwrite = Literal["partitions", "table"]
-
-SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
-"""Settings of Redshift. A package for several warehouses may set them, so they are not misspellings of
-`sort_by`.
-"""
 
 
 @dataclass(frozen=True)
@@ -325,26 +319,6 @@ def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
             fix="set partition_by, or overwrite='table'",
         )
     return chosen
-
-
-def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse an unknown setting whose name resembles one of this adapter.
-
-    Other unknown settings are left to dbt, which asks to move them under ``meta``.
-
-    :raises ConfigError: names the setting that was probably meant.
-    """
-    for name in settings:
-        if name in known or name in SETTINGS_OF_OTHERS:
-            continue
-        meant = difflib.get_close_matches(name, OWN_SETTINGS, n=1, cutoff=0.75)
-        if meant:
-            raise ConfigError(
-                f"{name!r} is not a setting; did you mean {meant[0]!r}?",
-                where=model,
-                why="an unknown setting would be ignored silently",
-                fix=f"write {meant[0]}, or move your own settings to meta",
-            )
 
 
 def match_columns(wanted: Sequence[str], existing: Sequence[str]) -> tuple[str, ...]:

@@ -130,6 +130,8 @@ class Duck:
         self._execute(f"DROP TABLE IF EXISTS {name}")
 
     def translate(self, spark_sql: str, resolve: Resolve) -> str:
+        # DuckDB's JSON always has NULLs.
+        spark_sql = spark_sql.replace(", map('ignoreNullFields', 'false'))", ")")
         parts: dict[str, str] = {}
         counts: dict[str, int] = {}
         hidden = "_last_updated_sequence_number" in spark_sql or "`_row_id`" in spark_sql

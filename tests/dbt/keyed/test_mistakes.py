@@ -23,12 +23,12 @@ FIRST_RUNS = [
     (
         "{{ config(materialized='incremental', unique_key='id') }} select cast(null as int) as id",
         "AR-303",
-        "NULL in its key",
+        'NULL in its key: {"id":null}',
     ),
     (
-        KEYED + "select * from values (1), (1) as t(id)",
+        KEYED + "select * from values ('a|b'), ('a|b') as t(id)",
         "AR-304",
-        "deduplicate_by",
+        'a/b"}',
     ),
     ("{{ config(materialized='table', partition_bye='x') }} select 1 as id", "AR-301", "'partition_by'"),
     (
@@ -69,6 +69,21 @@ FIRST_RUNS = [
         "_Deleted, which is a metadata column of Iceberg",
     ),
     ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
+    (
+        "{{ config(materialized='materialized_view') }} select 1 as id",
+        "AR-301",
+        "incremental_strategy='auto'",
+    ),
+    (
+        KEYED.replace("'id'", "'id', incremental_strategy='upserts'") + "select 1 as id",
+        "AR-301",
+        "did you mean 'upsert'?",
+    ),
+    (
+        KEYED.replace("'id'", "'id', partition_by='dayy(at)'") + "select 1 as id",
+        "AR-301",
+        "did you mean day(at)?",
+    ),
     (
         "{{ config(materialized='view') }} select * from " + PULL_MISSING,
         "incremental_pull()",

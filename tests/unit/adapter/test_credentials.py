@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,21 @@ from dbt_arctic.errors import ProfileError
 
 def profile(**settings: Any) -> ArcticCredentials:
     return ArcticCredentials.from_dict({"database": "lake", "schema": "dev", **settings})
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("warehous", "did you mean warehouse?"),
+        ("thread", "did you mean threads?"),
+        ("server_side_parameters", "under spark_conf"),
+        ("http_path", "Spark Connect"),
+        ("colour", "use one of: catalog, catalog_properties"),
+    ],
+)
+def test_an_unknown_setting_is_refused(name: str, fix: str) -> None:
+    with pytest.raises(DbtRuntimeError, match=rf"(?s)AR-101 {name} is not a setting.*{re.escape(fix)}"):
+        profile(**{name: "x"})
 
 
 def test_a_server_is_named_by_a_host_or_a_connection_string() -> None:

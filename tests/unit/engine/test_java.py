@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.engine import java as module
 from dbt_arctic.engine.java import find_java, how_to_install, major_version, parse_version
-from dbt_arctic.errors import JavaError
+from dbt_arctic.errors import JavaError, ProfileError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the homes are shell scripts")
 
@@ -64,13 +64,15 @@ def test_nothing_fit_names_what_was_found_and_what_to_install(tmp_path: Path) ->
 
 
 def test_a_home_without_java_says_so(tmp_path: Path) -> None:
-    with pytest.raises(JavaError, match="there is no bin/java"):
+    with pytest.raises(
+        ProfileError, match=r"(?s)AR-101 java_home is not .* Java 17 or 21.*there is no bin/java"
+    ):
         find_java(str(tmp_path))
 
 
 def test_a_java_without_the_vector_module_is_not_taken(tmp_path: Path) -> None:
     small = java_home(tmp_path / "small", "17.0.9", modules="java.base java.sql")
-    with pytest.raises(JavaError, match=r"jdk\.incubator\.vector"):
+    with pytest.raises(ProfileError, match=r"jdk\.incubator\.vector"):
         find_java(str(small))
 
 

@@ -12,11 +12,9 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.auto_config import ACCEPTABLE
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import (
-    OWN_SETTINGS,
     choose_strategy,
     match_columns,
     parse_config,
-    reject_misspelled,
 )
 
 OVERWRITING = {"unique_key": "a", "incremental_strategy": "insert_overwrite"}
@@ -119,22 +117,6 @@ def test_a_key_decides_the_strategy_unless_the_config_does(config: dict[str, Any
 def test_a_strategy_that_would_not_do_what_the_config_says_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         choose_strategy("m", config)
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("unique_keys", "unique_key"),
-        ("bucketby", "bucket_by"),
-        ("dedupliate_by", "deduplicate_by"),
-        ("full_refresh_over", "full_refresh_above"),
-        ("before_image", "before_images"),
-    ],
-)
-def test_a_misspelled_setting_says_what_was_meant(typed: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match=f"AR-301.*'{typed}'.*'{meant}'"):
-        reject_misspelled("m", ["tags", typed], ["tags", *OWN_SETTINGS])
-    reject_misspelled("m", ["tags", "team", "sort", "sort_type"], ["tags", *OWN_SETTINGS])
 
 
 def test_columns_are_matched_whatever_their_case() -> None:
