@@ -298,7 +298,9 @@ def _lateral(dice: random.Random) -> _Drawn:
         [
             f"{rows} {link}{more}",
             f"{rows} {link}{own} ORDER BY {order} LIMIT {dice.randint(1, 2)}",
-            f"SELECT t2.w AS u, count(*) AS n FROM b AS t2 WHERE {link}{own} GROUP BY t2.w",
+            f"SELECT t2.w AS u, count(*) AS n FROM b AS t2 WHERE {link}{own} GROUP BY t2.w"
+            f"{dice.choice(['', ' HAVING count(*) > 1'])}",
+            f"SELECT DISTINCT t2.w AS u, t2.v AS n FROM b AS t2 WHERE {link}{own}",
             f"SELECT {sums} WHERE {link}{more}",
         ]
     )

@@ -155,6 +155,16 @@ QUERIES = {
         "FROM b AS t2 WHERE t2.aid = t1.x GROUP BY t2.v) AS q ON TRUE",
         "o1",
     ),
+    "lateral groups with a condition": (
+        "SELECT t1.id AS o1, q.v AS o2, q.n AS o3 FROM a AS t1 JOIN LATERAL (SELECT t2.v, count(*) AS n "
+        "FROM b AS t2 WHERE t2.aid = t1.x GROUP BY t2.v HAVING count(*) > 1) AS q ON TRUE",
+        "o1",
+    ),
+    "lateral distinct rows": (
+        "SELECT t1.id AS o1, q.v AS o2 FROM a AS t1 LEFT JOIN LATERAL (SELECT DISTINCT t2.v "
+        "FROM b AS t2 WHERE t2.aid = t1.x AND t2.w > 0) AS q ON TRUE",
+        "o1",
+    ),
     "lateral values": (
         "SELECT t1.id AS o1, q.u AS o2 FROM a AS t1, LATERAL (SELECT t1.x + t1.y AS u) AS q WHERE q.u > 1",
         "o1",

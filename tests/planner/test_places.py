@@ -112,8 +112,11 @@ CASES = [
     ("unsupported", "SELECT\nDISTINCT ON (x) -- here\nid FROM a", FIRST),
     ("unsupported", "SELECT\nTRANSFORM(id) -- here\nUSING 'shuf' AS id FROM a", PLAIN),
     ("unsupported", "SELECT id,\nexplode(array(x)) -- here\nFROM a", GENERATED),
-    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT DISTINCT v -- here\nFROM b WHERE aid = a.id) l",
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT DISTINCT v -- here\nFROM b WHERE aid > a.id) l",
      "SELECT a.id, l.v FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id GROUP BY v) l"),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT max(v) -- here\nFROM b WHERE aid = a.id "
+     "HAVING count(*) > 1) l",
+     "SELECT a.id, l.m FROM a, LATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id GROUP BY aid) l"),
     ("correlated", "SELECT a.id FROM a,\nLATERAL (SELECT max(v) FROM b WHERE aid = a.id -- here\nLIMIT 1) l",
      "SELECT a.id, l.m FROM a, LATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l"),
     ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v + a.x -- here\nFROM b WHERE aid = a.id) l",

@@ -32,7 +32,7 @@ from dbt_arctic.planner.spark.syntax import (
 _FIX = "join with a subquery in FROM that selects the compared columns as well"
 _BY_VALUE = "by_value"
 """Marks equalities of which one side must have one value in all rows that equal the other side."""
-_CLAUSES = ("distinct", "having", "qualify", "laterals", "offset", "windows", "with_", "with")
+_CLAUSES = ("qualify", "laterals", "offset", "windows", "with_", "with")
 
 
 def require_same_types(built: Node, typed: Node) -> None:
@@ -49,7 +49,9 @@ def require_same_types(built: Node, typed: Node) -> None:
     same = {to_sql(one) for one in _conditions(typed) if one.meta.get(SAME_TYPE)} if wanted else set()
     for text, link in wanted.items():
         if text not in same:
-            raise _correlated("LIMIT or GROUP BY in a LATERAL subquery, by values of several types", link)
+            raise _correlated(
+                "LIMIT, GROUP BY or DISTINCT in a LATERAL subquery, by values of several types", link
+            )
 
 
 def _conditions(node: Node) -> Iterator[exp.Expression]:
@@ -74,6 +76,8 @@ def lateral_query(lateral: exp.Lateral) -> exp.Select:
     found = next((clause for clause in _CLAUSES if tree.args.get(clause)), None)
     if found is not None:
         raise _correlated(f"{found.strip('_').upper()} in a LATERAL subquery", tree)
+    if tree.args.get("having") and tree.args.get("group") is None:
+        raise _correlated("HAVING without GROUP BY in a LATERAL subquery", tree)
     if any(item.find(exp.Window) is not None for item in tree.expressions):
         raise _correlated("a window function in a LATERAL subquery", tree)
     return tree
@@ -84,6 +88,8 @@ def has_one_row(join: exp.Join) -> bool:
 
     :raises CannotPlan: it cannot be decorrelated.
     """
+    if join.side not in ("", "LEFT") or join.kind not in ("", "CROSS", "INNER", "OUTER"):
+        raise _correlated(f"a {join.side} {join.kind} JOIN with a LATERAL subquery", join)
     tree = lateral_query(join.this)
     if from_of(tree) is None and not tree.args.get("where") and not tree.args.get("limit"):
         return True
@@ -110,6 +116,7 @@ def with_values(
             value = tree.copy()
             value.set("expressions", [unaliased(item).copy()])
             value.set("order", None)
+            value.set("distinct", None)
         made.append((builder.identifier(name), builder.expression(value, scope, ctes, subqueries)))
         names[name.lower()] = made[-1][0]
     scope.relations[lateral.alias.lower()] = names
@@ -131,8 +138,6 @@ def with_plain_join(join: exp.Join) -> exp.Join:
     :raises CannotPlan: it cannot be decorrelated.
     """
     lateral, alias = join.this, join.this.alias
-    if join.side not in ("", "LEFT"):
-        raise _correlated(f"a {join.side} JOIN with a LATERAL subquery", join)
     tree = lateral_query(lateral).copy()
     own = {source.alias_or_name.lower() for source in _sources(tree)}
     names = _names(lateral, tree)
@@ -142,6 +147,7 @@ def with_plain_join(join: exp.Join) -> exp.Join:
     group, order = tree.args.get("group"), tree.args.get("order")
     conditions = [inner.args.get("on") for inner in tree.args.get("joins") or []]
     ordered = order.find_all(exp.Column) if order is not None and tree.args.get("limit") else ()
+    conditions.append(tree.args.get("having"))
     of_outer = [one for part in (*items, group, *conditions) for one in _outer(part, own)]
     of_outer += [one for one in ordered if one.table and one.table.lower() not in own]
     if of_outer:
@@ -162,7 +168,12 @@ def with_plain_join(join: exp.Join) -> exp.Join:
     tree.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
     if group is not None:
         _group(group, compared)
-    if group is not None or tree.args.get("limit"):
+    distinct = tree.args.get("distinct")
+    if distinct is not None:
+        if tree.args.get("limit"):
+            raise _correlated("LIMIT beside DISTINCT in a LATERAL subquery", tree)
+        _all(compared, tree)
+    if group is not None or distinct is not None or tree.args.get("limit"):
         for link in links:
             link.meta[_BY_VALUE] = True
     if tree.args.get("limit"):
