@@ -297,6 +297,7 @@ def _lateral(dice: random.Random) -> _Drawn:
     inner = dice.choice(
         [
             f"{rows} {link}{more}",
+            f"SELECT t2.v + t1.z AS u, t1.y AS n FROM b AS t2 WHERE {link}{own} ORDER BY t2.id LIMIT 1",
             f"{rows} {link}{own} ORDER BY {order} LIMIT {dice.randint(1, 2)}",
             f"SELECT t2.w AS u, count(*) AS n FROM b AS t2 WHERE {link}{own} GROUP BY t2.w"
             f"{dice.choice(['', ' HAVING count(*) > 1'])}",
@@ -307,6 +308,7 @@ def _lateral(dice: random.Random) -> _Drawn:
     word, on = dice.choice(
         [("JOIN", f"q.n <> {dice.randint(0, 2)}"), ("LEFT JOIN", "TRUE"), ("JOIN", "TRUE")]
     )
+    word = "JOIN" if "+" in inner else word
     where = f" WHERE {_condition(dice, 'q.u')}" if dice.random() < 0.3 else ""
     sql = f"SELECT t1.id AS o1, q.u AS o2, q.n AS o3 FROM {left} {word} LATERAL ({inner}) AS q ON {on}{where}"
     return sql, 3, dice.choice(["o1", "o1 o3"])

@@ -32,6 +32,7 @@ from dbt_arctic.planner.frontend.grouping import grouped
 from dbt_arctic.planner.frontend.lateral_subqueries import (
     has_one_row,
     is_lateral_query,
+    with_late_values,
     with_plain_join,
     with_values,
 )
@@ -309,7 +310,9 @@ class Builder:
         if is_lateral_query(join):
             if has_one_row(join):
                 return with_values(self, left, join, ctes, scope)
-            join = with_plain_join(join)
+            plain_join, late = with_plain_join(join)
+            node = self._join(left, plain_join, ctes, scope)
+            return with_late_values(self, node, join, late, ctes, scope) if late else node
         kind = (join.kind or "").upper()
         side = (join.side or "").upper()
         hidden = Scope(outer=scope.outer) if kind in ("SEMI", "ANTI") else scope

@@ -125,33 +125,39 @@ def with_values(
     conditions = conjuncts(join.args.get("on"))
     if join.side and any(not isinstance(one, exp.Boolean) or not one.this for one in conditions):
         raise _correlated("an outer join with a condition on a LATERAL subquery of one row", join)
-    more: list[Subquery] = []
-    converted = tuple(builder.expression(one, scope, ctes, more) for one in conditions)
-    if more:
+    return _with_condition(builder, node, join, ctes, scope)
+
+
+def _with_condition(
+    builder: QueryBuilder, node: Node, join: exp.Join, ctes: Mapping[str, Cte], scope: Scope
+) -> Node:
+    """The rows that satisfy the condition of an inner join."""
+    subqueries: list[Subquery] = []
+    conditions = conjuncts(join.args.get("on"))
+    converted = tuple(builder.expression(one, scope, ctes, subqueries) for one in conditions)
+    if subqueries:
         raise _correlated("a subquery in a condition on a LATERAL subquery", join)
-    return filtered(node, converted, ())
+    return filtered(node, converted)
 
 
-def with_plain_join(join: exp.Join) -> exp.Join:
+def with_plain_join(join: exp.Join) -> tuple[exp.Join, list[tuple[str, exp.Expression]]]:
     """A join with a LATERAL subquery as a join with a query that refers to no outer relation.
 
+    :returns: the join, and the columns of the subquery that are computed from its row and the outer one.
     :raises CannotPlan: it cannot be decorrelated.
     """
     lateral, alias = join.this, join.this.alias
     tree = lateral_query(lateral).copy()
     own = {source.alias_or_name.lower() for source in _sources(tree)}
     names = _names(lateral, tree)
-    items: list[exp.Expression] = [
-        _named(unaliased(item), name) for name, item in zip(names, tree.expressions, strict=True)
-    ]
-    group, order = tree.args.get("group"), tree.args.get("order")
-    conditions = [inner.args.get("on") for inner in tree.args.get("joins") or []]
-    ordered = order.find_all(exp.Column) if order is not None and tree.args.get("limit") else ()
-    conditions.append(tree.args.get("having"))
-    of_outer = [one for part in (*items, group, *conditions) for one in _outer(part, own)]
-    of_outer += [one for one in ordered if one.table and one.table.lower() not in own]
+    values = list(zip(names, map(unaliased, tree.expressions), strict=True))
+    late = [(name, value) for name, value in values if _outer(value, own)]
+    items: list[exp.Expression] = [_named(value, name) for name, value in values if not _outer(value, own)]
+    of_outer = _outer_elsewhere(tree, own, [name for name, _ in late])
+    if join.side or tree.args.get("distinct") or any(map(_is_not_of_row, (value for _, value in late))):
+        of_outer += [one for _, value in late for one in _outer(value, own)]
     if of_outer:
-        raise _correlated("an outer column outside the WHERE of a LATERAL subquery", of_outer[0])
+        raise _correlated("an outer column in this place of a LATERAL subquery", of_outer[0])
     free = (name for name in map("_link_{}".format, count(1)) if name not in names)
     links: list[exp.Expression] = []
     compared: list[exp.Expression | None] = []
@@ -165,10 +171,11 @@ def with_plain_join(join: exp.Join) -> exp.Join:
             raise _correlated("a subquery in a condition with an outer column", part)
         compared.append(_inner_side(part, own))
         links.append(_over(unwrapped(part), own, alias, items, free))
+    late = [(name, _over(value, own, alias, items, free)) for name, value in late]
     tree.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
+    group, distinct = tree.args.get("group"), tree.args.get("distinct")
     if group is not None:
         _group(group, compared)
-    distinct = tree.args.get("distinct")
     if distinct is not None:
         if tree.args.get("limit"):
             raise _correlated("LIMIT beside DISTINCT in a LATERAL subquery", tree)
@@ -186,12 +193,55 @@ def with_plain_join(join: exp.Join) -> exp.Join:
     made = join.copy()
     named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
     made.set("this", exp.Subquery(this=tree, alias=named))
-    if (on := join.args.get("on")) is not None:
+    if not late and (on := join.args.get("on")) is not None:
         links.append(on.copy())
     made.set("on", exp.and_(*links, copy=False) if links else None)
     if links and not made.side:
         made.set("kind", None)
-    return made
+    return made, late
+
+
+def with_late_values(
+    builder: QueryBuilder,
+    node: Node,
+    join: exp.Join,
+    late: Sequence[tuple[str, exp.Expression]],
+    ctes: Mapping[str, Cte],
+    scope: Scope,
+) -> Node:
+    """Add the columns that ``with_plain_join`` has left out, and then the condition of the join.
+
+    :param node: the join without them.
+    :param join: as the query has it.
+    """
+    names = scope.relations[join.this.alias.lower()]
+    subqueries: list[Subquery] = []
+    made = []
+    for name, value in late:
+        made.append((builder.identifier(name), builder.expression(value, scope, ctes, subqueries)))
+    names.update({name.lower(): made[place][0] for place, (name, _) in enumerate(late)})
+    own = tuple((name, column(name)) for name in node.output)
+    node = Project(node, (*own, *made), with_nulls(subqueries))
+    return _with_condition(builder, node, join, ctes, scope)
+
+
+def _outer_elsewhere(tree: exp.Select, own: Collection[str], late: Collection[str]) -> list[exp.Column]:
+    """The outer columns outside the select list and WHERE.
+
+    :param late: the columns of the select list that have outer columns.
+    """
+    conditions = [inner.args.get("on") for inner in tree.args.get("joins") or []]
+    parts = (tree.args.get("group"), tree.args.get("having"), *conditions)
+    found = [one for part in parts for one in _outer(part, own)]
+    order = tree.args.get("order")
+    for one in order.find_all(exp.Column) if order is not None and tree.args.get("limit") else ():
+        if one.name in late if not one.table else one.table.lower() not in own:
+            found.append(one)
+    return found
+
+
+def _is_not_of_row(value: exp.Expression) -> bool:
+    return has_aggregate(value) or value.find(exp.Query) is not None
 
 
 def _over(
@@ -311,4 +361,11 @@ def _inner_side(part: exp.Expression, own: Collection[str]) -> exp.Expression | 
     return None
 
 
-__all__ = ["has_one_row", "is_lateral_query", "require_same_types", "with_plain_join", "with_values"]
+__all__ = [
+    "has_one_row",
+    "is_lateral_query",
+    "require_same_types",
+    "with_late_values",
+    "with_plain_join",
+    "with_values",
+]
