@@ -61,14 +61,23 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
-{#- dbt inserts unique_key and updated_at into SQL as they are: a column is quoted, an expression is not -#}
+{#-
+  dbt inserts unique_key and updated_at into SQL as they are: a column is quoted, an expression is not. A
+  project may have a strategy macro with ids of its own, which stay.
+-#}
 {% macro arctic__with_quoted_columns(strategy, queried) -%}
   {%- set quoted = adapter.snapshot_columns(strategy, queried) -%}
   {%- if config.get('strategy') in ('check', 'timestamp') and quoted -%}
-    {%- do quoted.update(scd_id=snapshot_hash_arguments(api.Relation.scd_args(quoted.unique_key, quoted.updated_at))) -%}
+    {%- if strategy.scd_id == arctic__scd_id(strategy) -%}
+      {%- do quoted.update(scd_id=arctic__scd_id(quoted)) -%}
+    {%- endif -%}
     {{ return(dict(strategy, **quoted)) }}
   {%- endif -%}
   {{ return(strategy) }}
+{%- endmacro %}
+
+{% macro arctic__scd_id(strategy) -%}
+  {{ return(snapshot_hash_arguments(api.Relation.scd_args(strategy.unique_key, strategy.updated_at))) }}
 {%- endmacro %}
 
 {% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}

@@ -277,7 +277,15 @@ def test_the_query_runs_once_and_its_columns_may_have_any_name(shop: Shop) -> No
         "checked": "unique_key='a-b', strategy='check', check_cols=['note'], hard_deletes='invalidate'",
         "timed": "unique_key=['A-B', 'b'], strategy='timestamp', updated_at='the at', "
         "hard_deletes='new_record'",
+        "own_ids": "unique_key='A-B', strategy='check', check_cols=['note'], hard_deletes='invalidate'",
     }
+    shop.file(
+        "macros/own.sql",
+        "{% macro snapshot_check_strategy(node) %}"
+        "{% set found = dbt.snapshot_check_strategy(node, *varargs) %}{{ return("
+        "dict(found, scd_id=\"concat('own-', `a-b`, note)\") if node.name == 'own_ids' else found) }}"
+        "{% endmacro %}",
+    )
     tables = f"[{{name: raw, schema: {shop.schema}, tables: [{{name: raw_rows}}]}}]"
     shop.file("models/sources.yml", f"sources: {tables}")
     for name, config in forms.items():
@@ -306,4 +314,5 @@ def test_the_query_runs_once_and_its_columns_may_have_any_name(shop: Shop) -> No
             f"SELECT count(DISTINCT dbt_scd_id) = count(*), typeof(any_value(untyped)) "
             f"FROM {{s}}.{name} GROUP BY ALL"
         ) == [(True, "struct<p:void,q:int>")], name
+    assert {row[0][:4] for row in shop.rows("own_ids", "dbt_scd_id")} == {"own-"}
     assert not [one for one in shop.catalog.list_relations(shop.schema) if "__pull_" in str(one)]
