@@ -81,7 +81,11 @@ def server(_own_state: None, server_project: Path, server_settings: SparkSetting
     started = servers.start(server_project, server_settings)
     with ends_with_this_process(started.pid):
         yield started
-    servers.stop(server_project)
+        # What `stop` promises. A failure here is an error of the last test.
+        assert servers.stop(server_project) == started
+    assert not started.is_alive()
+    assert servers.read(server_project) is None
+    assert list(Path(started.log).parent.glob(f"{started.id}*")) == []
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +188,21 @@ def test_another_target_gets_an_error_that_the_server_is_not_its_own(
     assert (shown.exit_code, "settings that differ" in shown.output) == (1, True), shown.output
 
 
+def test_a_server_whose_process_has_ended_is_forgotten(
+    server: Server, server_settings: SparkSettings, tmp_path: Path
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    state = servers._state_file(tmp_path)
+    known = dataclasses.replace(server, pid=ended.pid, log=str(tmp_path / "log"))
+    state.write_text(json.dumps(dataclasses.asdict(known)))
+    assert servers.read(tmp_path) == known
+    assert servers.usable(tmp_path, server_settings) is None
+    assert servers.stop(tmp_path) is None
+    assert servers.read(tmp_path) is None
+
+
+@pytest.mark.long
 def test_a_server_that_was_killed_is_forgotten_and_one_that_runs_is_stopped(tmp_path: Path) -> None:
     settings = SparkSettings(
         catalog="lake", warehouse=str(tmp_path / "lake"), master="local[1]", driver_memory="1g"

@@ -23,6 +23,7 @@ from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.verify import verify_schema
+from tests.extent import extent
 from tests.faults.disks import KINDS, Disk, make_catalog
 from tests.spark.keyed.conftest import Orders, Session, Shop, Spark
 from tests.spark.keyed.test_erase import traces
@@ -30,7 +31,9 @@ from tests.spark.keyed.test_erase import traces
 Model = dict[int, int]
 SCHEMA = "troubled"
 MOST = 40
-EVEN, ODD = range(0, MOST, 2), range(1, MOST, 2)
+STEP = extent(3, 2)
+EVEN, ODD = range(0, MOST, STEP), range(1, MOST, STEP)
+"""Every second statement, or every third one; the next operation has those in between."""
 
 
 @pytest.fixture(scope="module")

@@ -46,11 +46,16 @@ print(connection.is_open, "pyspark" in sys.modules, os.listdir("."))
     assert (ran.stdout, ran.stderr) == ("False False []\n", "")
 
 
-def test_a_run_leaves_nothing_on_the_terminal_and_only_the_warehouse_on_disk(tmp_path: Path) -> None:
+def test_a_run_leaves_only_the_warehouse_and_after_the_jvm_dies_the_next_statement_starts_another(
+    tmp_path: Path,
+) -> None:
+    """Nothing on the terminal, and no other file. The second half is in the same process as the first."""
     ran = run_python(
         tmp_path,
         """
-connection = SessionEngine(SparkSettings(**settings)).connect()
+import signal, threading
+engine = SessionEngine(SparkSettings(**settings))
+connection = engine.connect()
 cursor = connection.cursor()
 cursor.execute("CREATE SCHEMA s")
 cursor.execute("CREATE TABLE s.t USING iceberg AS SELECT 1 AS a")
@@ -62,18 +67,10 @@ except ArcticError as error:
 connection.close()
 print(os.listdir("."), sorted(os.listdir("warehouse")))
 written = [path.suffix for path in Path("warehouse/s").rglob("*")]
-print(written.count(".parquet"), written.count(".crc"))
-""",
-    )
-    assert (ran.stdout, ran.stderr) == ("AR-201\n['warehouse'] ['catalog.db', 's']\n1 0\n", "")
+print(written.count(".parquet"), written.count(".crc"), flush=True)
+print("killed", file=sys.stderr, flush=True)
 
-
-def test_after_the_jvm_dies_the_next_statement_starts_another(tmp_path: Path) -> None:
-    ran = run_python(
-        tmp_path,
-        """
-import signal, threading
-connection = SessionEngine(SparkSettings(**settings)).connect()
+connection = engine.connect()
 cursor = connection.cursor()
 cursor.execute("SELECT 1")
 jvm = connection.session.sparkContext._gateway.proc.pid
@@ -86,7 +83,11 @@ cursor.execute("SELECT 2")
 print(cursor.fetchall())
 """,
     )
-    assert ran.stdout == "AR-207 Spark ended while the statement ran.\n[(2,)]\n", ran.stderr
+    assert ran.stdout == (
+        "AR-201\n['warehouse'] ['catalog.db', 's']\n1 0\n"
+        "AR-207 Spark ended while the statement ran.\n[(2,)]\n"
+    ), ran.stderr
+    assert ran.stderr.startswith("killed\n")
 
 
 @pytest.mark.parametrize(
