@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.view_checks import check_columns
 from dbt_arctic.store.side_columns import takes_rows
 from dbt_arctic.store.state import columns_of
+from tests.extent import in_turn
 
 Row = dict[str, Any]
 OLD = {"id": "bigint", "s": "struct<a:int,gone:int>", "l": "array<struct<`x y`:struct<b:int>>>"}
@@ -179,15 +180,16 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("other", ["the same change", "the old columns"])
-def test_of_two_runs_at_once_none_loses_a_row(shop: Any, boxes: Any, other: str) -> None:
+@in_turn("the same change", "the old columns")
+def test_of_two_runs_at_once_none_loses_a_row(shop: Any, boxes: Any, ways: Sequence[str]) -> None:
     """The other run comes before a statement of the change. The slower run fails, and is repeated."""
     for number, (step, nth) in enumerate(STEPS):
+        other = ways[number % len(ways)]
         table = boxes(f"boxes{number}")
         evolved = table.with_types(NEW)
         session = shop.session()
 
-        def beside(table: Any = table) -> None:
+        def beside(table: Any = table, other: str = other) -> None:
             if other == "the same change":
                 table.with_types(NEW).upsert([new(7)])
             else:

@@ -22,8 +22,8 @@ from dbt_arctic.store.state import head, load_base, load_change
 from tests.spark.keyed.test_in_place import exchanges, executed
 from tests.spark.keyed.trouble import amounts
 
-COUNT = 400
-"""So many that each of 16 buckets has some."""
+COUNT = 200
+"""So many that each of 8 buckets has some."""
 ROWS = [{"id": number, "amount": number} for number in range(COUNT)]
 
 
@@ -74,7 +74,7 @@ def shuffles(session: Any, query: str) -> int:
 
 
 def test_whatever_is_done_in_between(shop: Any) -> None:
-    orders, payments = shop.table(buckets=4), shop.table("payments", buckets=16)
+    orders, payments = shop.table(buckets=4), shop.table("payments", buckets=8)
     orders.build(ROWS)
     payments.build(ROWS)
     copy = shop.consumer("copy", orders)
@@ -96,15 +96,15 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
             assert [len(side) for side in specs(orders)] == [2, 1]
             assert copy.run() == "upserted"
         if len(seen) == 3:
-            # The base in 16 buckets, the changes in 4.
+            # The base in 8 buckets, the changes in 4.
             assert shuffles(shop.main, f"SELECT amount FROM {orders.name.sql}") > 0
             others.compact(grace=3600)
             assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 
     session.statements.before = meanwhile
-    result = rebucket(session.context, orders.name, 16)
+    result = rebucket(session.context, orders.name, 8)
     assert result.outcome == REWRITTEN
-    assert result.note.startswith("4 buckets into 16, joins in place again after ")
+    assert result.note.startswith("4 buckets into 8, joins in place again after ")
     assert seen == [
         *(
             "change_bucket_count",
@@ -120,7 +120,7 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
     join = f"SELECT o.amount FROM {orders.name.sql} o JOIN {payments.name.sql} p ON o.id = p.id"
     alone = f"SELECT amount FROM {orders.name.sql}"
     assert (shuffles(shop.main, alone), shuffles(shop.main, join)) == (0, 0)
-    assert measured(orders).table.layout.buckets == 16
+    assert measured(orders).table.layout.buckets == 8
     # Fewer again, with pending changes; versions of all layouts read as they were.
     orders.upsert([{"id": 7, "amount": 7}])
     model[7] = 7

@@ -13,6 +13,7 @@ from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import Version
+from tests.extent import extent
 
 ROWS = [{"id": number, "amount": 0} for number in range(20)]
 
@@ -32,7 +33,7 @@ def all_at_once(*actions: Callable[[], Any]) -> list[Any]:
 def test_six_writers_while_compactions_run_lose_and_double_nothing(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
-    rounds = 3
+    rounds = extent(2, 3)
     writing = threading.Semaphore(0)
 
     def writer(number: int) -> Callable[[], None]:
@@ -83,7 +84,7 @@ def latest_of(orders: Any, key: int) -> int:
 def test_of_two_compactions_at_once_both_end_well_and_one_merges(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
-    for turn in range(3):
+    for turn in range(extent(1, 3)):
         orders.upsert([{"id": 1, "amount": 10 + turn}, {"id": 30 + turn, "amount": 1}])
         before = orders.rows()
         results = all_at_once(*[orders.on(shop.session()).compact for _ in range(2)])
