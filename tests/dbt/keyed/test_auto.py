@@ -81,14 +81,69 @@ def expected(shop: Shop) -> list[tuple[Any, ...]]:
     )
 
 
-def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_written(shop: Shop) -> None:
+def test_only_the_groups_that_changed_are_computed_as_planned_and_only_what_differs_is_written(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("by_customer", "first_five", "top")
+    day = datetime(2026, 11, 21, 23, 50)
+    monkeypatch.setattr(result_inputs, "get_invocation_started_at", lambda: day)
     shop.model("top", TOP)
     shop.model("first_five", FIRST)
+    shop.model("until_today", UNTIL_TODAY)
     layered(shop)
     assert shop.rows("by_customer") == expected(shop)
+    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 21)), key=repr)
+    # Nothing has changed, so nothing is planned and nothing runs.
+    planned = plans(shop)
+    assert {planned[name]["refresh"] for name in (*names, "big")} == {"nothing"}
+    told = messages(shop.dbt("run", "--exclude", "orders"))
+    assert told == dict.fromkeys((*names, "big", "until_today"), "SKIP (no upstream change)")
+    # Only the day on which dbt was started, which one model asks for.
+    day += timedelta(minutes=20)
+    told = messages(shop.dbt("run", "--select", "big", "until_today"))
+    assert told == {"big": "SKIP (no upstream change)", "until_today": "INCREMENTAL (1 keys), 1 rows"}
+    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 22)), key=repr)
+
     # An update, a move to another group, a delete, and a new row: groups 1, 2 and 3
     shop.source("raw_orders", rows((1, 1, 100), (2, 3, 2), (3, 3, -1), (50, 3, 7)))
-    told = messages(shop.dbt("run"))
+    shop.dbt("run", "--select", "orders")
+    shown = plans(shop, "--sql")
+    refreshes = {name: shown[name]["refresh"] for name in (*names, "big")}
+    assert refreshes == {**dict.fromkeys(names, "incremental"), "big": "nothing"}
+    assert shown["by_customer"]["upstreams"][0]["changed_rows"] == 4
+    (_, rows_of_keys) = shown["top"]["stages"]
+    assert rows_of_keys["result"] == "difference"
+    assert shown["top"]["falls_back_if"] == ["a statement fails"]
+    explained = told_by_plan(shop, "--explain")
+    assert [line.partition(":")[0] for line in explained.splitlines() if line[:1].strip()] == [*shown]
+    for name, entry in shown.items():
+        for text in (entry["explanation"]["does"], *entry["explanation"]["advice"]):
+            assert text in " ".join(explained.split()), name
+    analysed, query_schema = Counter[str](), SessionConnection.query_schema
+
+    def counted(connection: SessionConnection, sql: str) -> list[ColumnInfo]:
+        analysed[sql] += 1
+        return query_schema(connection, sql)
+
+    # What several models of a run read is read once, so each would have another text.
+    with monkeypatch.context() as alone:
+        alone.setattr(execute_table, "with_shared_rows", lambda context, target, plan: plan)
+        alone.setattr(SessionConnection, "query_schema", counted)
+        done = shop.dbt("run", "--threads", "1", "--select", *names)
+    assert set(analysed.values()) == {1}, analysed
+    recorded = shop.recorded
+    stages = [stage for entry in done.results for stage in sent.of_json(shown[entry.node.name])]
+    assert {stage.name for stage in stages} == {"affected_keys", "rows", "changes", "query"}
+    assert sent.differing(stages, shop.script.ran) == []
+    for name in names:
+        walked = recorded[name]["stages"]
+        assert [one["stage"] for one in walked] == [one["name"] for one in shown[name]["stages"]], name
+        assert all(one["seconds"] >= 0 for one in walked)
+        assert recorded[name]["fell_back"] == []
+    keys, written = recorded["top"]["stages"]
+    assert (keys["rows"], written["rows"]) == tuple(recorded["top"][one] for one in ("keys", "rows_affected"))
+
+    told = messages(done) | messages(shop.dbt("run", "--select", "big"))
     assert shop.rows("by_customer") == expected(shop)
     assert told["by_customer"] == "INCREMENTAL (sums), 3 rows"
     assert told["top"] == "INCREMENTAL (3 keys), 3 rows"
@@ -111,7 +166,7 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     new = {**old, 1: (1, 100), 2: (3, 2), 50: (3, 7)}
     del new[3]
     touched = {customer for _, (customer, _) in old.items() ^ new.items()}
-    recorded, noted = shop.recorded, ("strategy", "reason", "keys", "rows_affected")
+    noted = ("strategy", "reason", "keys", "rows_affected")
     assert [recorded["top"].get(one) for one in noted] == ["incremental", None, len(touched), 3]
     assert [recorded["by_customer"].get(one) for one in noted] == ["incremental", None, None, 3]
     for model in ("top", "by_customer"):
@@ -144,21 +199,6 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
         # A model that has fallen behind needs the changes since another version.
         shop.dbt("run")
     assert shop.rows("by_customer") == shop.rows("viewed") == expected(shop)
-
-
-def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the time either, where a model asks for it: the day on which dbt was started."""
-    day = datetime(2026, 11, 21, 23, 50)
-    monkeypatch.setattr(result_inputs, "get_invocation_started_at", lambda: day)
-    shop.model("until_today", UNTIL_TODAY)
-    layered(shop)
-    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 21)), key=repr)
-    told = messages(shop.dbt("run", "--select", "by_customer", "big", "until_today"))
-    assert told == dict.fromkeys(("by_customer", "big", "until_today"), "SKIP (no upstream change)")
-    day += timedelta(minutes=20)
-    told = messages(shop.dbt("run", "--select", "big", "until_today"))
-    assert told == {"big": "SKIP (no upstream change)", "until_today": "INCREMENTAL (1 keys), 1 rows"}
-    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 22)), key=repr)
 
 
 def test_changed_sql_is_computed_anew_and_compared(shop: Shop) -> None:
@@ -196,53 +236,6 @@ def told_by_plan(shop: Shop, *options: str) -> str:
 
 def plans(shop: Shop, *options: str) -> dict[str, dict[str, Any]]:
     return {entry["model"]: entry for entry in json.loads(told_by_plan(shop, "--json", *options))}
-
-
-def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.model("top", TOP)
-    shop.model("first_five", FIRST)
-    layered(shop)
-    names = ("by_customer", "first_five", "top")
-    assert {name: entry["refresh"] for name, entry in plans(shop).items()} == dict.fromkeys(
-        (*names, "big"), "nothing"
-    )
-    shop.source("raw_orders", rows((1, 1, 100)))
-    shop.dbt("run", "--select", "orders")
-    told = plans(shop, "--sql")
-    refreshes = {name: entry["refresh"] for name, entry in told.items()}
-    assert refreshes == {**dict.fromkeys(names, "incremental"), "big": "nothing"}
-    assert told["by_customer"]["upstreams"][0]["changed_rows"] == 1
-    (_, rows_of_keys) = told["top"]["stages"]
-    assert rows_of_keys["result"] == "difference"
-    assert told["top"]["falls_back_if"] == ["a statement fails"]
-    explained = told_by_plan(shop, "--explain")
-    assert [line.partition(":")[0] for line in explained.splitlines() if line[:1].strip()] == [*told]
-    for name, entry in told.items():
-        for text in (entry["explanation"]["does"], *entry["explanation"]["advice"]):
-            assert text in " ".join(explained.split()), name
-    # What several models of a run read is read once, so each would have another text.
-    monkeypatch.setattr(execute_table, "with_shared_rows", lambda context, target, plan: plan)
-    analysed, query_schema = Counter[str](), SessionConnection.query_schema
-
-    def counted(connection: SessionConnection, sql: str) -> list[ColumnInfo]:
-        analysed[sql] += 1
-        return query_schema(connection, sql)
-
-    monkeypatch.setattr(SessionConnection, "query_schema", counted)
-    done = shop.dbt("run", "--threads", "1", "--select", *names)
-    assert set(analysed.values()) == {1}, analysed
-    shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
-    assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes", "query"}
-    assert sent.differing(shown, shop.script.ran) == []
-    for name in names:
-        walked, planned = shop.recorded[name]["stages"], told[name]["stages"]
-        assert [one["stage"] for one in walked] == [one["name"] for one in planned], name
-        assert all(one["seconds"] >= 0 for one in walked)
-        assert shop.recorded[name]["fell_back"] == []
-    keys, written = shop.recorded["top"]["stages"]
-    assert (keys["rows"], written["rows"]) == tuple(
-        shop.recorded["top"][one] for one in ("keys", "rows_affected")
-    )
 
 
 def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(shop: Shop) -> None:

@@ -63,25 +63,31 @@ def test_a_batch_replaces_its_interval_and_nothing_else(batches: Shop) -> None:
     assert of_both(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]
 
 
-def test_a_quoted_event_time_is_a_column(batches: Shop) -> None:
-    """dbt quotes it as other databases do; to Spark that would be a text."""
+def test_a_plain_table_is_replaced_by_intervals_where_files_cross_them_and_by_no_other_kind(
+    batches: Shop,
+) -> None:
+    """The event time is quoted. dbt quotes it as other databases do; to Spark that would be a text."""
     quoted = SOURCES + "        columns: [{{name: at, quote: true}}]\n"
     batches.file("models/sources.yml", quoted.format(schema=batches.schema))
     batches.model("m", MODEL.format(more=PLAIN))
     batches.dbt("run", *FOUR_DAYS)
     assert days(batches) == [(1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 4, 40), (5, 2, 50)]
-
-
-def test_files_across_an_intervals_border_are_replaced_on_a_branch(batches: Shop) -> None:
-    batches.model("m", MODEL.format(more=PLAIN))
-    batches.dbt("run", *FOUR_DAYS)
     assert not [sql for sql in batches.script.ran if "branch_" in sql.lower()]
+    # Files across the border of an interval: it is replaced on a branch.
     options = "options => map('rewrite-all', 'true')"
     batches.sql(f"CALL lake.system.rewrite_data_files(table => '{batches.schema}.m', {options})")
     events(batches, "(2L, 2, 22)")
     batches.dbt("run", *SECOND_DAY)
     assert [sql for sql in batches.script.ran if "branch_" in sql.lower()]
-    assert days(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40)]
+    rows = [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40)]
+    assert days(batches) == rows
+    # The latest batches of a keyed table do not replace it.
+    events(batches, DAYS)
+    batches.model("m", MODEL.format(more=KEYED))
+    batches.fail("run", *SECOND_DAY)
+    assert days(batches) == rows
+    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
+    assert len(days(batches)) == 5
 
 
 def dividing(shop: Shop) -> None:
@@ -92,26 +98,21 @@ def dividing(shop: Shop) -> None:
         )
 
 
-def test_a_batch_that_failed_is_run_again_by_dbt_retry(batches: Shop) -> None:
+def test_a_batch_that_failed_is_run_again_by_dbt_retry_also_of_a_full_refresh(batches: Shop) -> None:
     dividing(batches)
+    corrected = "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)"
     events(batches, "(1L, 1, 10), (2L, 2, 20), (3L, 3, 0), (4L, 4, 50)")
     assert batches.fail("run", *FOUR_DAYS).count("PARTIAL SUCCESS (3/4)") == 2
     assert of_both(batches) == [(1, 1, 10), (2, 2, 5), (4, 4, 2)]
-    events(batches, "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)")
+    events(batches, corrected)
     batches.dbt("retry")
     assert of_both(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
 
-
-def test_a_full_refresh_of_which_a_batch_failed_is_completed_by_dbt_retry(batches: Shop) -> None:
-    dividing(batches)
-    batches.dbt("run", *FOUR_DAYS)
-    events(batches, "(1L, 1, 10), (2L, 2, 20), (3L, 3, 0), (4L, 4, 50)")
+    events(batches, "(1L, 1, 20), (2L, 2, 25), (3L, 3, 0), (4L, 4, 100)")
     assert batches.fail("run", "--full-refresh", *FOUR_DAYS).count("PARTIAL SUCCESS (3/4)") == 2
-    events(batches, "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)")
+    events(batches, corrected)
     batches.dbt("retry")
-    assert of_both(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
-    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
-    assert [amount for _, _, amount in of_both(batches)] == [100] * 4
+    assert of_both(batches) == [(1, 1, 5), (2, 2, 4), (3, 3, 100), (4, 4, 1)]
     # From another day on than the model's first, the first batch of the run replaces the table, too.
     batches.dbt("run", "--full-refresh", *SECOND_DAY)
     assert of_both(batches) == [(2, 2, 100)]
@@ -143,13 +144,3 @@ def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(bat
     batches.file("models/sources.yml", unfiltered.format(schema=batches.schema))
     batches.dbt("run", "--full-refresh", *FOUR_DAYS)
     assert [len(batches.rows(f"m_{cast}")) for cast in casts] == [5, 5]
-
-
-def test_a_table_of_the_other_kind_is_not_replaced_by_its_latest_batches(batches: Shop) -> None:
-    batches.model("m", MODEL.format(more=PLAIN))
-    batches.dbt("run", *FOUR_DAYS)
-    batches.model("m", MODEL.format(more=KEYED))
-    batches.fail("run", *SECOND_DAY)
-    assert len(days(batches)) == 5
-    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
-    assert len(days(batches)) == 5

@@ -12,6 +12,7 @@ class TestMicrobatchOfKeyedTables(BaseMicrobatch):
     pass
 
 
+@pytest.mark.long
 class TestMicrobatch(BaseMicrobatch):
     @pytest.fixture(scope="class")
     def microbatch_model_sql(self) -> str:
