@@ -49,7 +49,6 @@ LONGEST_FIRST = (
     "tests/spark/keyed/test_auto_nested_views.py",
     "tests/faults/test_disk.py",
     "tests/spark/keyed/test_auto_types.py",
-    "tests/dbt/suite/test_snapshots.py",
     "tests/spark/keyed/test_functions.py",
     "tests/dbt/keyed/test_churn.py",
     "tests/spark/keyed/test_random_operations.py",

@@ -320,23 +320,42 @@ CONTRACTS = {
     ),
     "listed": ("map<text, array<varchar(3)>>", "map('a', array('x'))"),
     "quoted": ("struct<`a-b`: integer, `x y`: text>", "named_struct('A-b', 1, 'x y', 'z')"),
+    "simple": (
+        "struct<b: boolean, t: timestamp, n: timestamp_ntz, d: date, f: double>",
+        "named_struct('b', true, 't', timestamp'2024-01-01 00:00:00', "
+        "'n', timestamp_ntz'2024-01-01 00:00:00', 'd', date'2024-01-01', 'f', 1.5D)",
+    ),
     "wrong": ("struct<city: text, zip: int>", "named_struct('city', 'x', 'zip', '1')"),
     "moved": ("struct<city: text, zip: text>", "named_struct('zip', '1', 'city', 'x')"),
     "bare": ("struct", "named_struct('city', 'x')"),
+    "keyed": ("text", "'x'"),
+    "keyed_wrong": ("text", "1"),
 }
+KEYED_BY_IT = "materialized='incremental', unique_key='a', buckets=1, on_schema_change='fail'"
 
 
 def test_contracts_compare_types_by_what_they_mean_at_every_depth(shop: Shop) -> None:
     described = []
     for name, (declared, value) in CONTRACTS.items():
-        shop.model(name, f"{{{{ config(materialized='table') }}}} select {value} as a")
+        config = KEYED_BY_IT if name.startswith("keyed") else "materialized='table'"
+        shop.model(name, f"{{{{ config({config}) }}}} select {value} as a")
         columns = [{"name": "a", "data_type": declared}]
-        described.append({"name": name, "config": {"contract": {"enforced": True}}, "columns": columns})
-    shop.file("models/contracts.yml", json.dumps({"models": described}))
+        described.append({"name": name, "columns": columns})
+    # Columns are stored in the order of the contract, and have its names.
+    for name, columns in {"turned": ["b", "a"], "named": ["a"]}.items():
+        config = "{{ config(materialized='table') }}"
+        shop.model(name, f"{config} select " + ", ".join(f"'of {column}' as {column}" for column in columns))
+    for name in ("turned", "named"):
+        described.append({"name": name, "columns": [{"name": one, "data_type": "text"} for one in "ab"]})
+    enforced = [{**one, "config": {"contract": {"enforced": True}}} for one in described]
+    shop.file("models/contracts.yml", json.dumps({"models": enforced}))
     outcome = shop.try_dbt("run")
     told = {result.node.name: str(result.message) for result in outcome.result.results}
     failed = {result.node.name for result in outcome.result.results if str(result.status) != "success"}
-    assert failed == {"wrong", "moved", "bare"}, told
+    assert failed == {"wrong", "moved", "bare", "keyed_wrong", "named"}, told
+    assert shop.sql("SELECT * FROM {s}.turned") == [("of a", "of b")]
+    assert "missing in definition" in told["named"] or "missing in contract" in told["named"], told["named"]
+    assert "This model has an enforced contract that failed" in told["keyed_wrong"]
     assert "the contract's type of the column a is no type of Spark's: struct" in told["bare"]
     assert "struct<city:string,zip:int>" in told["wrong"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -22,16 +22,22 @@ WAYS = {
     "parts": extent([way for way in ALL if way not in OF_SINGLE], ALL),
 }
 """Strategies and modes for each form of key. The short form has each way once."""
+FOR_EVER = "timestamp'9999-12-31 00:00:00'"
+UNTIL_FOR_EVER = {("check", "invalidate"), ("timestamp", "new_record")}
+"""Ways whose current rows have an end, ``dbt_valid_to_current``, and not NULL."""
+NEW_COLUMN_AT = 2
+"""The run from which on the query has a column more."""
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Source:
-    """A row of the source. ``at``: day of 2024 when it was updated, or NULL."""
+    """A row of the source. ``at``: day of 2024 when it was updated, or NULL. ``more``: of the new column."""
 
     key: Key
     value: int | None
     at: int | None
+    more: int | None = None
 
 
 @dataclass
@@ -40,7 +46,7 @@ class Snapshot:
 
     strategy: str
     mode: str
-    ended: list[tuple[Key, Any, bool]] = field(default_factory=list)
+    ended: list[tuple[Source, bool]] = field(default_factory=list)
     current: dict[Key, tuple[Source, bool]] = field(default_factory=dict)
 
     def take(self, rows: list[Source]) -> None:
@@ -50,17 +56,17 @@ class Snapshot:
                 old, is_deleted = self.current[key]
                 if not (is_deleted or self.has_changed(old, row)):
                     continue
-                self.ended.append((key, old.value, is_deleted))
+                self.ended.append((old, is_deleted))
             self.current[key] = (row, False)
         for key in [key for key in self.current if key not in found]:
             old, is_deleted = self.current[key]
             if self.mode == "ignore" or is_deleted:
                 continue
-            self.ended.append((key, old.value, False))
+            self.ended.append((old, False))
             del self.current[key]
             if self.mode == "new_record":
                 # From now on, whatever the time of the row itself.
-                self.current[key] = (Source(key, old.value, None), True)
+                self.current[key] = (replace(old, at=None), True)
 
     def has_changed(self, old: Source, new: Source) -> bool:
         if self.strategy == "check":
@@ -69,9 +75,9 @@ class Snapshot:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        ended = [(*key, value, deleted, False) for key, value, deleted in self.ended]
-        current = [(*key, row.value, deleted, True) for key, (row, deleted) in self.current.items()]
-        return sorted([*ended, *current], key=repr)
+        rows = [(row, deleted, False) for row, deleted in self.ended]
+        rows += [(row, deleted, True) for row, deleted in self.current.values()]
+        return sorted(((*row.key, row.value, row.more, *state) for row, *state in rows), key=repr)
 
 
 def day(number: int | None) -> str:
@@ -92,12 +98,12 @@ def sql_of(rows: list[Source]) -> str:
     )
 
 
-def snapshot_sql(name: str, strategy: str, mode: str, key: Any) -> str:
+def snapshot_sql(name: str, strategy: str, mode: str, key: Any, columns: str = "*") -> str:
     how = "updated_at='at'" if strategy == "timestamp" else "check_cols=['value', 'NESTED']"
     return (
         f"{{% snapshot {name} %}}\n{{{{ config(unique_key={key!r}, strategy='{strategy}', {how}, "
         f"hard_deletes='{mode}', target_schema=target.schema) }}}}\n"
-        "select * from {{ source('raw', 'raw_rows') }}\n{% endsnapshot %}"
+        f"select {columns} from {{{{ source('raw', 'raw_rows') }}}}\n{{% endsnapshot %}}"
     )
 
 
@@ -118,16 +124,23 @@ def test_the_intervals_of_random_histories_are_those_of_the_oracle(sourced: Shop
         if form == "single"
         else [("a", "1"), ("a", None), (None, "1"), ("a|b", "c"), ("a", "b|c"), ("", "1"), (None, None)]
     )
-    oracles = {}
-    for strategy, mode in WAYS[form]:
-        name = f"{strategy}_{mode}"
-        oracles[name] = Snapshot(strategy, mode)
-        sourced.file(f"snapshots/{name}.sql", snapshot_sql(name, strategy, mode, KEYS[form]))
-    columns = "id" if form == "single" else "shop, line"
+    oracles = {(strategy, mode): Snapshot(strategy, mode) for strategy, mode in WAYS[form]}
+    key_columns = "id" if form == "single" else "shop, line"
+
+    def write(columns: str) -> None:
+        for strategy, mode in oracles:
+            text = snapshot_sql(f"{strategy}_{mode}", strategy, mode, KEYS[form], columns)
+            if (strategy, mode) in UNTIL_FOR_EVER:
+                text = text.replace("config(", f'config(dbt_valid_to_current="{FOR_EVER}", ')
+            sourced.file(f"snapshots/{strategy}_{mode}.sql", text)
+
+    write("*")
     state: dict[Key, Source] = {}
     deleted_at: dict[Key, int | None] = {}
     for number in range(ROUNDS):
-        if number != 2:  # the third run finds the same rows as the second
+        if number == NEW_COLUMN_AT:
+            write("*, value as more")
+        else:  # that run finds the same rows as the one before
             for key in chance.sample(keys, len(keys) if not number else 3):
                 was = state.get(key)
                 if was is not None and chance.random() < 0.4:
@@ -141,11 +154,16 @@ def test_the_intervals_of_random_histories_are_those_of_the_oracle(sourced: Shop
         padded = [Source((*row.key, None)[:2], row.value, row.at) for row in rows]
         sourced.source("raw_rows", sql_of(padded))
         sourced.dbt("snapshot")
-        for name, oracle in oracles.items():
+        if number >= NEW_COLUMN_AT:
+            rows = [replace(row, more=row.value) for row in rows]
+        more = "more" if number >= NEW_COLUMN_AT else "NULL"
+        for (strategy, mode), oracle in oracles.items():
             oracle.take(rows)
-            deleted = "dbt_is_deleted = 'True'" if oracle.mode == "new_record" else "false"
-            found = sourced.rows(name, f"{columns}, value, {deleted}, dbt_valid_to IS NULL")
-            assert found == oracle.rows, f"{name}, run {number}"
+            deleted = "dbt_is_deleted = 'True'" if mode == "new_record" else "false"
+            end = FOR_EVER if (strategy, mode) in UNTIL_FOR_EVER else "NULL"
+            columns = f"{key_columns}, value, {more}, {deleted}, dbt_valid_to <=> {end}"
+            found = sourced.rows(f"{strategy}_{mode}", columns)
+            assert found == oracle.rows, f"{strategy}, {mode}, run {number}"
 
 
 def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:

@@ -65,6 +65,7 @@ class SparkTypes:
         ]
 
 
+@pytest.mark.long
 class TestTableColumnsEqual(SparkTypes, BaseTableConstraintsColumnsEqual):
     pass
 

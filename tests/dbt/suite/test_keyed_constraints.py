@@ -27,6 +27,7 @@ def keyed(model: str, key: str = "id") -> str:
     return "{{ config(" + KEYED.replace("'id'", f"'{key}'") + ") }}\n" + select
 
 
+@pytest.mark.long
 class TestKeyedColumnsEqual(SparkTypes, BaseConstraintsColumnsEqual):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

@@ -90,6 +90,7 @@ class TestSnapshotNewRecordCheckMode(BaseSnapshotNewRecordCheckMode):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotNewRecordValidToCurrent(BaseSnapshotNewRecordDbtValidToCurrent):
     pass
 
@@ -109,6 +110,7 @@ class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckC
     pass
 
 
+@pytest.mark.long
 class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
     pass
 
