@@ -54,15 +54,18 @@ def _compare_one(rebuild: Rebuild, name: str, relation: str, exported: Path) -> 
         differing = ", ".join(sorted(actual_columns ^ wanted_columns))
         return Comparison(name, rows, 0, 0, f"columns on one side only: {differing}")
     columns = ", ".join(f'"{column}"' for column in sorted(actual_columns))
-    return Comparison(
-        name,
-        rows,
-        wrong=_count(rebuild, columns, actual, relation),
-        missing=_count(rebuild, columns, relation, actual),
-    )
-
-
-def _count(rebuild: Rebuild, columns: str, left: str, right: str) -> int:
-    sql = f"SELECT count(*) FROM (SELECT {columns} FROM {left} EXCEPT ALL SELECT {columns} FROM {right})"
-    (count,) = rebuild.connection.execute(sql).fetchall()[0]
-    return int(count)
+    # EXCEPT ALL in both directions would number the rows of both sides twice.
+    wrong, missing = run(f"""
+        SELECT
+            coalesce(sum(excess) FILTER (excess > 0), 0),
+            coalesce(-sum(excess) FILTER (excess < 0), 0)
+        FROM (
+            SELECT sum(weight) AS excess
+            FROM (
+                SELECT {columns}, 1 AS weight FROM {actual}
+                UNION ALL
+                SELECT {columns}, -1 FROM {relation}
+            )
+            GROUP BY {columns}
+        )""").fetchall()[0]
+    return Comparison(name, rows, wrong=int(wrong), missing=int(missing))

@@ -25,6 +25,7 @@ class Rebuild:
         self.definitions = definitions
         self._feed = feed
         self._seeds = seeds
+        self._built: int | None = None
         self.connection = duckdb.connect()
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute(f"ATTACH ':memory:' AS {CATALOG}")
@@ -32,7 +33,9 @@ class Rebuild:
             self.connection.execute(f'CREATE SCHEMA {CATALOG}."{schema}"')
 
     def build(self, last_round: int) -> None:
-        """Build everything from the feed's rounds up to and with ``last_round``."""
+        """Build everything from the feed's rounds up to and with ``last_round``, unless that was done."""
+        if self._built == last_round:
+            return
         sources = {f"ods_{table.name}": self._latest_rows(table, last_round) for table in TABLES}
         by_name = {table.name: table for table in TABLES}
         for snapshot, table in HISTORY_OF.items():
@@ -43,6 +46,7 @@ class Rebuild:
             else:
                 sql = sources.get(definition.name, definition.sql)
             self.connection.execute(f"CREATE OR REPLACE TABLE {definition.relation} AS {sql}")
+        self._built = last_round
 
     def _latest_rows(self, table: FeedTable, last_round: int) -> str:
         key = ", ".join(table.key)

@@ -109,6 +109,15 @@ def one_table_rebuilt(feed: Path) -> Rebuild:
     return rebuild
 
 
+def test_a_rebuild_of_the_same_round_is_made_once(one_table_rebuilt: Rebuild) -> None:
+    run = one_table_rebuilt.connection.execute
+    run('DROP TABLE lake."shop_ods"."ods_orders"')
+    one_table_rebuilt.build(last_round=2)
+    assert run("SELECT count(*) FROM duckdb_tables()").fetchone() == (0,)
+    one_table_rebuilt.build(last_round=1)
+    assert run("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)
+
+
 def export(rebuild: Rebuild, folder: Path, select: str) -> Path:
     (folder / "ods_orders").mkdir()
     rebuild.connection.execute(f"COPY ({select}) TO '{folder}/ods_orders/part.parquet' (FORMAT parquet)")
