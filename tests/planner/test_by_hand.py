@@ -170,11 +170,6 @@ QUERIES = {
         "FROM b AS t2 WHERE t2.aid = t1.x ORDER BY t2.id LIMIT 2) AS q ON q.u > 1",
         "o1",
     ),
-    "lateral values of both rows of groups": (
-        "SELECT t1.id AS o1, q.u AS o2, q.n AS o3 FROM a AS t1, LATERAL (SELECT t1.y AS u, "
-        "t2.w + t1.z AS n FROM b AS t2 WHERE t2.aid = t1.x GROUP BY t2.w) AS q WHERE q.u > 0",
-        "o1",
-    ),
     "lateral values": (
         "SELECT t1.id AS o1, q.u AS o2 FROM a AS t1, LATERAL (SELECT t1.x + t1.y AS u) AS q WHERE q.u > 1",
         "o1",

@@ -122,6 +122,9 @@ CASES = [
     ("correlated", "SELECT a.id FROM a LEFT JOIN LATERAL (\nSELECT v + a.x -- here\n"
      "FROM b WHERE aid = a.id) l",
      "SELECT a.id, l.v + a.x AS m FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE aid = a.id) l"),
+    ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v + a.x -- here\n"
+     "FROM b WHERE aid = a.id GROUP BY v) l",
+     "SELECT a.id, l.v + a.x AS m FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id GROUP BY v) l"),
     ("correlated", "SELECT a.id FROM a, LATERAL (SELECT v FROM b WHERE aid = a.id\nORDER BY v - a.x -- here\n"
      "LIMIT 1) l", FIRST_OF_EACH),
     ("correlated", "SELECT a.id FROM a, LATERAL (\nSELECT v FROM b WHERE aid < a.id -- here\n"

@@ -122,8 +122,7 @@ def with_values(
     scope.relations[lateral.alias.lower()] = names
     own = tuple((name, column(name)) for name in left.output)
     node: Node = Project(left, (*own, *made), with_nulls(subqueries))
-    conditions = conjuncts(join.args.get("on"))
-    if join.side and any(not isinstance(one, exp.Boolean) or not one.this for one in conditions):
+    if join.side and any(one != exp.true() for one in conjuncts(join.args.get("on"))):
         raise _correlated("an outer join with a condition on a LATERAL subquery of one row", join)
     return _with_condition(builder, node, join, ctes, scope)
 
@@ -133,7 +132,7 @@ def _with_condition(
 ) -> Node:
     """The rows that satisfy the condition of an inner join."""
     subqueries: list[Subquery] = []
-    conditions = conjuncts(join.args.get("on"))
+    conditions = [one for one in conjuncts(join.args.get("on")) if one != exp.true()]
     converted = tuple(builder.expression(one, scope, ctes, subqueries) for one in conditions)
     if subqueries:
         raise _correlated("a subquery in a condition on a LATERAL subquery", join)
@@ -154,7 +153,9 @@ def with_plain_join(join: exp.Join) -> tuple[exp.Join, list[tuple[str, exp.Expre
     late = [(name, value) for name, value in values if _outer(value, own)]
     items: list[exp.Expression] = [_named(value, name) for name, value in values if not _outer(value, own)]
     of_outer = _outer_elsewhere(tree, own, [name for name, _ in late])
-    if join.side or tree.args.get("distinct") or any(map(_is_not_of_row, (value for _, value in late))):
+    # Spark does not accept outer columns beside groups.
+    is_of_rows = not (join.side or tree.args.get("distinct") or tree.args.get("group"))
+    if not is_of_rows or any(_is_not_of_row(value) for _, value in late):
         of_outer += [one for _, value in late for one in _outer(value, own)]
     if of_outer:
         raise _correlated("an outer column in this place of a LATERAL subquery", of_outer[0])
