@@ -153,7 +153,7 @@ def with_plain_join(join: exp.Join) -> tuple[exp.Join, list[tuple[str, exp.Expre
     late = [(name, value) for name, value in values if _outer(value, own)]
     items: list[exp.Expression] = [_named(value, name) for name, value in values if not _outer(value, own)]
     of_outer = _outer_elsewhere(tree, own, [name for name, _ in late])
-    # Spark does not accept outer columns beside groups.
+    # Spark does not accept outer columns next to groups.
     is_of_rows = not (join.side or tree.args.get("distinct") or tree.args.get("group"))
     if not is_of_rows or any(_is_not_of_row(value) for _, value in late):
         of_outer += [one for _, value in late for one in _outer(value, own)]
