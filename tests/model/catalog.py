@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
@@ -27,7 +27,7 @@ class MemoryCatalog:
     needs_spark: ClassVar[bool] = False
 
     def __init__(self, lake: Lake, schema: str) -> None:
-        self._lake = lake
+        self.lake = lake
         self._schema = schema
         self._states: dict[str, tuple[int, TableState]] = {}
         self.before: Callable[[str], None] | None = None
@@ -43,7 +43,7 @@ class MemoryCatalog:
             RelationEntry(schema, name, "view", dict(found.properties))
             if isinstance(found, View)
             else RelationEntry(schema, name, "table")
-            for (of, name), found in self._lake.relations.items()
+            for (of, name), found in self.lake.relations.items()
             if of == schema
         ]
 
@@ -52,24 +52,28 @@ class MemoryCatalog:
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         self._pause(f"load {name}")
-        found = self._lake.relations.get((schema, name))
+        found = self.lake.relations.get((schema, name))
         return self._state(found) if isinstance(found, Table) else None
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         self._pause(f"load {name}")
-        found = self._lake.relations.get((schema, name))
+        found = self.lake.relations.get((schema, name))
         if not isinstance(found, View):
             return None
         columns = tuple(CatalogColumn(*column) for column in found.columns)
         return ViewState(schema, name, dict(found.properties), columns, found.sql, found.comment)
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        fields = self._commit(schema, name, snapshot_id).fields
-        return {one.name: CatalogColumn(one.name, one.type) for one in fields}
+        then = {one.field_id: one for one in self._commit(schema, name, snapshot_id).fields}
+        return {
+            now.name: CatalogColumn(then[now.field_id].name, then[now.field_id].type)
+            for now in self.lake.table(schema, name).fields
+            if now.field_id in then
+        }
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         commit = self._commit(schema, name, snapshot_id)
-        field_id = self._lake.table(schema, name).field_named(column).field_id
+        field_id = self.lake.table(schema, name).field_named(column).field_id
         return [
             DataFile(file.path, len(file.rows), _FILE_BYTES, *file.bounds(field_id))
             for file, _ in commit.files
@@ -82,7 +86,7 @@ class MemoryCatalog:
 
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
         commit = self._commit(schema, name, snapshot_id)
-        field_id = self._lake.table(schema, name).field_named(column).field_id if column else 0
+        field_id = self.lake.table(schema, name).field_named(column).field_id if column else 0
         found = []
         for file, hidden in commit.files:
             low, high = file.bounds(field_id) if column else (None, None)
@@ -92,8 +96,30 @@ class MemoryCatalog:
                 found.append(PlacedFile(False, len(hidden), _FILE_BYTES, ("0",)))
         return found
 
+    def size_of(self, path: str) -> int | None:
+        """The size of a file; ``None`` if no snapshot of any table has it, as it was deleted then."""
+        tables = [found for found in self.lake.relations.values() if isinstance(found, Table)]
+        commits = [commit for table in tables for commit in table.commits.values()]
+        there = any(file.path == path for commit in commits for file, _ in commit.files)
+        return _FILE_BYTES if there else None
+
+    def traces(self, column: str, value: Any) -> list[str]:
+        """Tables that hold a value: rows, hidden or not, and bounds of files that were removed."""
+        found = []
+        for (_, name), table in self.lake.relations.items():
+            if not isinstance(table, Table):
+                continue
+            numbers = [one.field_id for one in table.fields if one.name == column]
+            for commit in table.commits.values():
+                rows = [row for file, _ in commit.files for row in file.rows]
+                held = [row.values.get(number) for row in rows for number in numbers]
+                held += [bound for file in commit.removed for one in numbers for bound in file.bounds(one)]
+                if value in held:
+                    found.append(f"{name}/{commit.snapshot_id}")
+        return found
+
     def _commit(self, schema: str, name: str, snapshot_id: int) -> Commit:
-        table = self._lake.relations.get((schema, name))
+        table = self.lake.relations.get((schema, name))
         if not isinstance(table, Table):
             raise UnknownRelation(f"{schema}.{name} does not exist")
         if snapshot_id not in table.commits:

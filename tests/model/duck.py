@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from dbt_arctic.engine.api import ColumnInfo
 
@@ -27,7 +28,7 @@ _TOKEN = re.compile(
     r"|(?P<number>\b\d{7,}\b)"
     rf"|(?P<name>{_PART})"
 )
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'")
+_VALUE = re.compile(r"(?P<text>'(?:[^'\\]|\\.)*')|\b(?P<long>\d+)L\b")
 _ESCAPES = {"n": "\n", "r": "\r", "0": "\0", "u0024": "$"}
 _ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
 
@@ -79,7 +80,8 @@ def _text(value: str) -> str:
 
 
 def _as_duck(found: re.Match[str]) -> str:
-    return _text(unescape(found.group()))
+    """A value as DuckDB has it."""
+    return f"{found['long']}::BIGINT" if found["long"] else _text(unescape(found.group()))
 
 
 class Duck:
@@ -164,7 +166,7 @@ class Duck:
             if kind == "ref":
                 translated = translated.replace(made, resolve(original, hidden))
             elif kind == "values":
-                translated = translated.replace(made, f"({_TEXT.sub(_as_duck, original)})")
+                translated = translated.replace(made, f"({_VALUE.sub(_as_duck, original)})")
             elif kind == "text":
                 translated = translated.replace(f"'{made}'", _text(unescape(original)))
             elif kind == "list":
@@ -176,13 +178,26 @@ class Duck:
     def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
         try:
             return self.connection.execute(text)
+        except (duckdb.ParserException, duckdb.CatalogException) as error:
+            if isinstance(error, duckdb.CatalogException) and "Function" not in str(error):
+                raise QueryFailed(error, text) from error
+            raise NotImplementedError(f"the model of Spark does not know: {error}\n{text}") from error
         except duckdb.Error as error:
             raise QueryFailed(error, text) from error
 
 
+def _inline(node: exp.Expression) -> exp.Expression:
+    """``inline``, which has a row for each struct and a column for each field."""
+    if not isinstance(node, exp.Inline):
+        return node
+    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
+    return exp.Anonymous(this="UNNEST", expressions=[node.this, depth])
+
+
 @lru_cache(maxsize=4096)
 def _translate(shape: str) -> str:
-    (translated,) = sqlglot.transpile(shape, read="spark", write="duckdb")
+    parsed = sqlglot.parse_one(shape, read="spark").transform(_inline)
+    translated = parsed.sql("duckdb")
     # Spark's raise_error has any type; DuckDB's error() needs a type.
     translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bTYPEOF\(", "spark_typeof(", translated, flags=re.IGNORECASE)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAIN = "main"
+MANIFEST_BYTES = 1000
+"""The length of a snapshot's manifest. It has one."""
 
 
 class Refused(Exception):
@@ -68,6 +70,8 @@ class Commit:
     summary: Mapping[str, str]
     fields: tuple[Field, ...]
     files: Files
+    removed: tuple[File, ...] = ()
+    """Files that it or an earlier commit has removed: its manifests still have their bounds."""
 
     def rows(self) -> Iterable[Row]:
         for file, hidden in self.files:
@@ -199,6 +203,14 @@ class Lake:
         self.relations[schema, to] = table
         table.changes += 1
 
+    def rename_view(self, schema: str, name: str, to: str) -> None:
+        view = self.view(schema, name)
+        if (schema, to) in self.relations:
+            raise Refused(f"[VIEW_ALREADY_EXISTS] `{schema}`.`{to}`")
+        del self.relations[schema, name]
+        view.name = to
+        self.relations[schema, to] = view
+
     def drop(self, schema: str, name: str, kind: type[Table] | type[View]) -> None:
         """``DROP ... IF EXISTS``: what is of the other kind stays, without a word."""
         if isinstance(self.relations.get((schema, name)), kind):
@@ -227,9 +239,20 @@ class Lake:
     # Commits
 
     def commit(
-        self, table: Table, branch: str, operation: str, summary: Mapping[str, str], files: Files
+        self,
+        table: Table,
+        branch: str,
+        operation: str,
+        summary: Mapping[str, str],
+        files: Files,
+        rewrites_manifests: bool = False,
     ) -> Commit:
+        """:param rewrites_manifests: whether its manifests name no file that was removed."""
         parent = table.require_branch(branch)
+        removed: tuple[File, ...] = ()
+        if parent is not None and not rewrites_manifests:
+            kept = {file.path for file, _ in files}
+            removed = parent.removed + tuple(file for file, _ in parent.files if file.path not in kept)
         table.last_sequence += 1
         made = Commit(
             snapshot_id=self._new_id(),
@@ -245,6 +268,7 @@ class Lake:
             },
             fields=table.fields,
             files=files,
+            removed=removed,
         )
         table.commits[made.snapshot_id] = made
         table.branches[branch] = made.snapshot_id
@@ -267,13 +291,35 @@ class Lake:
         counts = {"deleted-data-files": str(len(before) - len(files))} if len(files) < len(before) else {}
         return self.commit(table, branch, "delete", counts, files)
 
-    def delete_rows(self, table: Table, branch: str, doomed: frozenset[int]) -> Commit:
+    def replace_files(
+        self,
+        table: Table,
+        branch: str,
+        paths: frozenset[str],
+        kept: Sequence[Row],
+        new: Sequence[Mapping[int, Any]],
+    ) -> Commit:
+        """Copy on write, and ``INSERT OVERWRITE``: new files in place of others, in one commit.
+
+        :param kept: rows that stay as old as they are.
+        """
+        parent = table.require_branch(branch)
+        before = () if parent is None else parent.files
+        files = tuple(one for one in before if one[0].path not in paths)
+        if kept:
+            files += ((File(f"{table.location}/{uuid.uuid4().hex}", tuple(kept)), frozenset()),)
+        counts = {"deleted-data-files": str(len(paths)), "added-records": str(len(kept) + len(new))}
+        return self.commit(table, branch, "overwrite", counts, files + self._new_file(table, new))
+
+    def delete_rows(
+        self, table: Table, branch: str, doomed: frozenset[int], summary: Mapping[str, str]
+    ) -> Commit:
         """``DELETE`` of some rows of a file: deletion vectors for all rows that go, by their ids."""
         parent = table.require_branch(branch)
         before = () if parent is None else parent.files
         files, vectors = _hide(before, doomed)
         counts = {"added-dvs": str(vectors), "added-position-deletes": str(len(doomed))} if vectors else {}
-        return self.commit(table, branch, "delete", counts, files)
+        return self.commit(table, branch, "delete", {**summary, **counts}, files)
 
     def merge(
         self,
@@ -298,15 +344,18 @@ class Lake:
         files += self._new_file(table, inserted, updated)
         return self.commit(table, branch, operation, {**summary, **counts}, files)
 
-    def rewrite(self, table: Table, takes: Callable[[File], bool] = lambda file: True) -> Commit | None:
+    def rewrite(
+        self, table: Table, takes: Callable[[File], bool] = lambda file: True, every: bool = False
+    ) -> Commit | None:
         """``rewrite_data_files``: one file with all live rows, each as old as it was.
 
         :param takes: which files may have rows that meet the condition; the others stay as they are.
+        :param every: also a file that is alone and of which no row is hidden.
         """
         parent = table.head
         before = () if parent is None else parent.files
         taken = tuple(one for one in before if takes(one[0]))
-        if len(taken) < 2 and not any(hidden for _, hidden in taken):
+        if not taken or (len(taken) < 2 and not any(hidden for _, hidden in taken) and not every):
             return None
         rows = tuple(row for file, hidden in taken for row in file.rows if row.row_id not in hidden)
         made: Files = ((File(f"{table.location}/{uuid.uuid4().hex}", rows), frozenset()),) if rows else ()
@@ -315,6 +364,13 @@ class Lake:
             counts.update({"added-data-files": "1", "added-records": str(len(rows))})
         files = tuple(one for one in before if not takes(one[0])) + made
         return self.commit(table, MAIN, "replace", counts, files)
+
+    def rewrite_manifests(self, table: Table) -> None:
+        """New manifests without the files that were removed. A single one of the target size stays."""
+        head = table.head
+        size = int(table.properties.get("commit.manifest.target-size-bytes", 8 * 1024 * 1024))
+        if head is not None and size < MANIFEST_BYTES:
+            self.commit(table, MAIN, "replace", {}, head.files, rewrites_manifests=True)
 
     def _new_file(
         self,
@@ -340,9 +396,13 @@ class Lake:
     def create_branch(self, table: Table, branch: str, snapshot_id: int | None) -> None:
         if branch in table.branches or branch in table.tags:
             raise Refused(f"Ref {branch} already exists")
+        if snapshot_id is None and table.head is None:
+            self.commit(table, MAIN, "append", {}, ())
+            table.branches[branch] = table.branches.pop(MAIN)  # main stays empty
+            return
         if snapshot_id is None:
-            head = table.head or self.commit(table, branch, "append", {}, ())
-            snapshot_id = head.snapshot_id
+            assert table.head is not None
+            snapshot_id = table.head.snapshot_id
         table.require_commit(snapshot_id)
         table.branches[branch] = snapshot_id
         table.changes += 1

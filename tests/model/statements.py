@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.names import literal
 from tests.model.duck import Duck, QueryFailed, duck_type, unescape
-from tests.model.lake import MAIN, Commit, Field, File, Lake, Refused, Table, View
+from tests.model.lake import MAIN, MANIFEST_BYTES, Commit, Field, File, Lake, Refused, Table, View
 
 _PART = r"`(?:[^`]|``)+`"
-_NAME = rf"{_PART}\.{_PART}\.{_PART}"
+NAME = rf"{_PART}\.{_PART}\.{_PART}"
 _TEXT = r"'(?:[^'\\]|\\.)*'"
-_PROPERTY = re.compile(rf"({_TEXT}) = ({_TEXT})")
+_QUOTED = re.compile(rf"{_PART}|{_TEXT}")
+_PROPERTY = re.compile(rf"({_TEXT})\s*=\s*({_TEXT})")
 _OPTION = re.compile(rf"({_PART})\s*=\s*({_TEXT})")
 _WHEN = re.compile(
     r"WHEN (?P<not>NOT )?MATCHED(?: AND (?P<condition>.*?))? THEN "
@@ -60,7 +62,9 @@ def split_list(text: str) -> list[str]:
     while at < len(text):
         character = text[at]
         if character in "`'":
-            at = text.index(character, at + 1)
+            quoted = _QUOTED.match(text, at)
+            assert quoted is not None, text
+            at = quoted.end() - 1
         elif character in "(<":
             depth += 1
         elif character in ")>" and text[at - 1] != "=":
@@ -171,7 +175,19 @@ class Interpreter:
             names = ", ".join(f"`{column}`" for column, _, _ in view.columns)
             return f"(SELECT {names} FROM ({self._expanded(view.sql)}))"
 
-        return re.sub(rf"({_NAME})(?![.(`])", expand, _TEMPORARY.sub(self._temporary, sql))
+        sql = re.sub(rf"({NAME})\.(all_files|manifests)\b", self._metadata, sql)
+        return re.sub(rf"({NAME})(?![.(`])", expand, _TEMPORARY.sub(self._temporary, sql))
+
+    def _metadata(self, found: re.Match[str]) -> str:
+        """The rows of a metadata table."""
+        table = self.lake.table(*parts_of(found[1])[1:])
+        if found[2] == "all_files":
+            paths = sorted({file.path for commit in table.commits.values() for file, _ in commit.files})
+            return _listed("file_path", [f"({literal(path)})" for path in paths])
+        columns = "content, partition_spec_id, length, deleted_data_files_count"
+        head = table.head
+        one = [] if head is None else [f"(0, 0, {MANIFEST_BYTES}, {len(head.removed)})"]
+        return _listed(columns, one)
 
     def _temporary(self, found: re.Match[str]) -> str:
         """The text of a temporary view, or a name like a table's for the rows that are kept of it."""
@@ -182,6 +198,16 @@ class Interpreter:
         if view is None:
             return found.group()
         return f"`{KEPT}`.`{of}`.{name}" if view.keeps else f"({self._expanded(view.sql)})"
+
+    def has_row(self, table: Table, file: File, condition: str) -> bool:
+        """Whether a file has a row that meets a condition, also among those that are hidden."""
+        columns = [(one.name, duck_type(one.type)) for one in table.fields]
+        rows = [tuple(row.values.get(one.field_id) for one in table.fields) for row in file.rows]
+        name = self.shared.new_name()
+        self.shared.duck.table(name, columns, rows)
+        found = self.shared.duck.query(f"SELECT count(*) FROM {name} WHERE {condition}", self._resolve)
+        self.shared.duck.drop(name)
+        return bool(found[0][0])
 
     def kept_rows(self, view: TemporaryView) -> str:
         """The DuckDB table with the rows of a view: they are computed once."""
@@ -227,13 +253,21 @@ class Interpreter:
         }
 
 
-def _properties(text: str | None) -> dict[str, str]:
+def _listed(columns: str, rows: list[str]) -> str:
+    """SQL of a relation with these rows."""
+    count = columns.count(",") + 1
+    listed = rows or [f"({', '.join(['NULL'] * count)})"]
+    nothing = "" if rows else " WHERE false"
+    return f"(SELECT {columns} FROM VALUES {', '.join(listed)} AS s({columns}){nothing})"
+
+
+def properties_of(text: str | None) -> dict[str, str]:
     return {unescape(name): unescape(value) for name, value in _PROPERTY.findall(text or "")}
 
 
 @statement(
-    rf"CREATE TABLE (?P<name>{_NAME}) \(\n(?P<columns>.*)\n\)\nUSING iceberg\n"
-    r"PARTITIONED BY \((?P<partitions>.*)\)\nTBLPROPERTIES \((?P<properties>.*)\)"
+    rf"CREATE TABLE (?P<name>{NAME}) \(\n(?P<columns>.*)\n\)\nUSING iceberg\n"
+    r"(?:PARTITIONED BY \((?P<partitions>.*)\)\n)?TBLPROPERTIES \((?P<properties>.*)\)"
 )
 def _create_table(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
@@ -243,17 +277,20 @@ def _create_table(session: Interpreter, found: re.Match[str]) -> int | None:
         assert parsed is not None, text
         comment = unescape(parsed[4]) if parsed[4] else ""
         columns.append((unquote(parsed[1]), parsed[2], comment, not parsed[3]))
-    properties = _properties(found["properties"])
-    session.lake.create_table(schema, name, columns, properties, found["partitions"])
+    properties = properties_of(found["properties"])
+    session.lake.create_table(schema, name, columns, properties, found["partitions"] or "")
     return None
 
 
 @statement(
-    rf"CREATE OR REPLACE VIEW (?P<name>{_NAME})(?: \((?P<columns>.*?)\))?(?:\nCOMMENT (?P<comment>{_TEXT}))?"
-    r"(?:\nTBLPROPERTIES \((?P<properties>[^\n]*)\))?\nAS\n(?P<sql>.*)"
+    rf"CREATE (?P<replace>OR REPLACE )?VIEW (?P<name>{NAME})(?: \((?P<columns>.*?)\))?"
+    rf"(?:\nCOMMENT (?P<comment>{_TEXT}))?"
+    r"(?:\nTBLPROPERTIES \((?P<properties>[^\n]*)\))?\sAS\s(?P<sql>.*)"
 )
 def _replace_view(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
+    if not found["replace"] and (schema, name) in session.lake.relations:
+        raise Refused(f"[VIEW_ALREADY_EXISTS] Cannot create view `{schema}`.`{name}`")
     types = session.schema(found["sql"])
     declared = []
     for text in split_list(found["columns"]) if found["columns"] else [f"`{one.name}`" for one in types]:
@@ -265,19 +302,19 @@ def _replace_view(session: Interpreter, found: re.Match[str]) -> int | None:
     )
     comment = unescape(found["comment"]) if found["comment"] else ""
     session.lake.replace_view(
-        View(schema, name, _properties(found["properties"]), columns, found["sql"], comment)
+        View(schema, name, properties_of(found["properties"]), columns, found["sql"], comment)
     )
     return None
 
 
-@statement(rf"ALTER VIEW (?P<name>{_NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
+@statement(rf"ALTER VIEW (?P<name>{NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
 def _alter_view(session: Interpreter, found: re.Match[str]) -> int | None:
     view = session.lake.view(*parts_of(found["name"])[1:])
-    session.lake.replace_view(replace(view, properties=_properties(found["properties"])))
+    session.lake.replace_view(replace(view, properties=properties_of(found["properties"])))
     return None
 
 
-@statement(rf"ALTER VIEW (?P<name>{_NAME}) UNSET TBLPROPERTIES IF EXISTS \((?P<properties>.*)\)")
+@statement(rf"ALTER VIEW (?P<name>{NAME}) UNSET TBLPROPERTIES IF EXISTS \((?P<properties>.*)\)")
 def _unset_view_properties(session: Interpreter, found: re.Match[str]) -> int | None:
     view = session.lake.view(*parts_of(found["name"])[1:])
     for text in split_list(found["properties"]):
@@ -285,29 +322,30 @@ def _unset_view_properties(session: Interpreter, found: re.Match[str]) -> int | 
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
 def _set_properties(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
-    table.properties.update(_properties(found["properties"]))
+    table.properties.update(properties_of(found["properties"]))
     table.changes += 1
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) UNSET TBLPROPERTIES(?: IF EXISTS)? \((?P<property>{_TEXT})\)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) UNSET TBLPROPERTIES(?: IF EXISTS)? \((?P<properties>.*)\)")
 def _unset_property(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
-    table.properties.pop(unescape(found["property"]), None)
+    for text in split_list(found["properties"]):
+        table.properties.pop(unescape(text), None)
     table.changes += 1
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) WRITE LOCALLY ORDERED BY .*")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) WRITE LOCALLY ORDERED BY .*")
 def _order(session: Interpreter, found: re.Match[str]) -> int | None:
     session.target(found["name"])
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) ADD COLUMNS \((?P<columns>.*)\)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) ADD COLUMNS \((?P<columns>.*)\)")
 def _add_columns(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     columns = [text.split(" ", 1) for text in split_list(found["columns"])]
@@ -315,14 +353,14 @@ def _add_columns(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) DROP COLUMNS \((?P<columns>.*)\)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) DROP COLUMNS \((?P<columns>.*)\)")
 def _drop_columns(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.drop_columns(table, [unquote(name) for name in split_list(found["columns"])])
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<column>{_PART}) TYPE (?P<type>\S+)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) ALTER COLUMN (?P<column>{_PART}) TYPE (?P<type>\S+)")
 def _widen(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     old = table.field_named(unquote(found["column"]))
@@ -330,7 +368,7 @@ def _widen(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<columns>.* DROP NOT NULL)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) ALTER COLUMN (?P<columns>.* DROP NOT NULL)")
 def _drop_not_null(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     for text in split_list(found["columns"]):
@@ -339,7 +377,7 @@ def _drop_not_null(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<column>{_PART}) COMMENT (?P<comment>{_TEXT})")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) ALTER COLUMN (?P<column>{_PART}) COMMENT (?P<comment>{_TEXT})")
 def _comment_column(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     old = table.field_named(unquote(found["column"]))
@@ -347,42 +385,42 @@ def _comment_column(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) RENAME TO (?P<to>{_PART}\.{_PART})")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) RENAME TO (?P<to>{_PART}\.{_PART})")
 def _rename(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     session.lake.rename_table(schema, name, parts_of(found["to"])[1])
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) CREATE BRANCH (?P<branch>{_PART})(?: AS OF VERSION (?P<at>\d+))?")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) CREATE BRANCH (?P<branch>{_PART})(?: AS OF VERSION (?P<at>\d+))?")
 def _create_branch(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.create_branch(table, unquote(found["branch"]), int(found["at"]) if found["at"] else None)
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) CREATE TAG (?P<tag>{_PART}) AS OF VERSION (?P<at>\d+)")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) CREATE TAG (?P<tag>{_PART}) AS OF VERSION (?P<at>\d+)")
 def _create_tag(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.create_tag(table, unquote(found["tag"]), int(found["at"]))
     return None
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) DROP (?:BRANCH|TAG) IF EXISTS (?P<reference>{_PART})")
+@statement(rf"ALTER TABLE (?P<name>{NAME}) DROP (?:BRANCH|TAG) IF EXISTS (?P<reference>{_PART})")
 def _drop_reference(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     session.lake.drop_reference(table, unquote(found["reference"]))
     return None
 
 
-@statement(rf"COMMENT ON TABLE (?P<name>{_NAME}) IS (?P<comment>{_TEXT})")
+@statement(rf"COMMENT ON TABLE (?P<name>{NAME}) IS (?P<comment>{_TEXT})")
 def _comment(session: Interpreter, found: re.Match[str]) -> int | None:
     table, _ = session.target(found["name"])
     table.properties["comment"] = unescape(found["comment"])
     return None
 
 
-@statement(rf"DROP (?P<kind>TABLE|VIEW) (?P<lenient>IF EXISTS )?(?P<name>{_NAME})(?: PURGE)?")
+@statement(rf"DROP (?P<kind>TABLE|VIEW) (?P<lenient>IF EXISTS )?(?P<name>{NAME})(?: PURGE)?")
 def _drop(session: Interpreter, found: re.Match[str]) -> int | None:
     _, schema, name = parts_of(found["name"])
     if not found["lenient"]:
@@ -457,7 +495,10 @@ def _call(session: Interpreter, found: re.Match[str]) -> int | None:
     elif procedure == "cherrypick_snapshot":
         session.lake.cherry_pick(table, int(arguments["snapshot_id"]))
     elif procedure == "rewrite_data_files":
-        session.lake.rewrite(table, _takes(table, unescape(arguments.get("where", "''"))))
+        takes = _takes(session, table, unescape(arguments.get("where", "''")))
+        session.lake.rewrite(table, takes, every="'rewrite-all', 'true'" in arguments.get("options", ""))
+    elif procedure == "rewrite_manifests":
+        session.lake.rewrite_manifests(table)
     elif procedure == "expire_snapshots":
         older = re.fullmatch(r"timestamp_millis\((\d+)\)", arguments["older_than"])
         assert older is not None, arguments
@@ -467,11 +508,12 @@ def _call(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-def _takes(table: Table, condition: str) -> Callable[[File], bool]:
-    """Which files a rewrite takes: by the bounds of ``_txn``, where the condition is about that."""
-    if condition != "`_txn` > 0":
-        assert not condition or ".system.bucket(" in condition, condition
+def _takes(session: Interpreter, table: Table, condition: str) -> Callable[[File], bool]:
+    """Which files a rewrite takes: by the bounds of ``_txn`` if that is the condition, else by the rows."""
+    if not condition or ".system.bucket(" in condition:
         return lambda file: True  # there is one bucket
+    if condition != "`_txn` > 0":
+        return lambda file: session.has_row(table, file, condition)
     txn = table.field_named("_txn").field_id
 
     def takes(file: File) -> bool:
@@ -482,7 +524,7 @@ def _takes(table: Table, condition: str) -> Callable[[File], bool]:
 
 
 @statement(
-    rf"INSERT INTO (?P<target>{_NAME}(?:\.{_PART})?)(?: WITH \((?P<options>[^\n]*?)\))? "
+    rf"INSERT INTO (?P<target>{NAME}(?:\.{_PART})?)(?: WITH \((?P<options>[^\n]*?)\))? "
     r"\((?P<columns>[^\n()]*)\)\n(?P<sql>.*)"
 )
 def _insert(session: Interpreter, found: re.Match[str]) -> int | None:
@@ -499,7 +541,7 @@ def _insert(session: Interpreter, found: re.Match[str]) -> int | None:
 
 
 @statement(
-    rf"ALTER TABLE (?P<name>{_NAME}) REPLACE PARTITION FIELD bucket\((?P<now>\d+, {_PART})\) "
+    rf"ALTER TABLE (?P<name>{NAME}) REPLACE PARTITION FIELD bucket\((?P<now>\d+, {_PART})\) "
     rf"WITH bucket\((?P<to>\d+, {_PART})\)"
 )
 def _partition_anew(session: Interpreter, found: re.Match[str]) -> int | None:
@@ -511,14 +553,14 @@ def _partition_anew(session: Interpreter, found: re.Match[str]) -> int | None:
     return None
 
 
-@statement(rf"DELETE FROM (?P<target>{_NAME}(?:\.{_PART})?)\nWHERE (?P<condition>.*)")
+@statement(rf"DELETE FROM (?P<target>{NAME}(?:\.{_PART})?)\nWHERE (?P<condition>.*)")
 def _delete(session: Interpreter, found: re.Match[str]) -> int | None:
     table, branch = session.target(found["target"])
     rows = session.query(f"SELECT `_row_id` FROM {found['target']} WHERE {found['condition']}")
     doomed = frozenset(row[0] for row in rows)
     whole = _whole_files(table, table.require_branch(branch), found["condition"])
     if whole is None:
-        session.lake.delete_rows(table, branch, doomed)
+        session.lake.delete_rows(table, branch, doomed, session.session_summary())
         return len(doomed)
     session.lake.delete_files(table, branch, whole)
     return None
@@ -546,7 +588,7 @@ def _whole_files(table: Table, head: Commit | None, condition: str) -> frozenset
 
 
 @statement(
-    rf"MERGE INTO (?P<target>{_NAME}(?:\.{_PART})?) AS (?P<t>\w+)\n"
+    rf"MERGE INTO (?P<target>{NAME}(?:\.{_PART})?) AS (?P<t>\w+)\n"
     r"USING \(\n(?P<source>.*)\n\) AS (?P<s>\w+)\n  ON (?P<on>[^\n]*)\n(?P<whens>WHEN .*)"
 )
 def _merge(session: Interpreter, found: re.Match[str]) -> int | None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import quote_all
+from tests.model import plain  # noqa: F401  # the statements of users
 from tests.model.spark import SparkWorld
 from tests.model.world import MemoryWorld, World
 
@@ -38,6 +40,16 @@ WHEN MATCHED AND c.`act` = 'D' THEN DELETE
 WHEN MATCHED THEN UPDATE SET b.`amount` = c.`amount`
 WHEN NOT MATCHED AND c.`act` <> 'D' THEN INSERT (`id`, `amount`) VALUES (c.`id`, c.`amount`)"""
 FORWARD = "CALL `lake`.system.fast_forward(table => {argument}, branch => 'main', to => '{branch}')"
+
+
+REWRITE = (
+    "CALL `lake`.system.rewrite_data_files(table => {argument}, "
+    "where => '(`id` IN (CAST(\\'{key}\\' AS bigint)))', options => map('rewrite-all', 'true'))"
+)
+MANIFESTS = (
+    "?SELECT partition_spec_id, count(*) > 0, max(length) > 0\nFROM {t}.manifests\nWHERE content = 0\n"
+    "GROUP BY partition_spec_id\nHAVING sum(deleted_data_files_count) > 0\nORDER BY partition_spec_id"
+)
 
 
 def insert(txn: int, *rows: tuple[int, int, str]) -> str:
@@ -87,6 +99,20 @@ SCRIPT = [
     "ALTER TABLE {t} DROP COLUMNS (`extra`)",
     "!ALTER TABLE {t} DROP COLUMNS (`extra`)",
     "CALL `lake`.system.rewrite_data_files(table => {argument}, options => map('rewrite-all', 'true'))",
+    # What an erasure runs. Manifests name the files that were removed until they are rewritten.
+    MANIFESTS,
+    "SET `spark.sql.iceberg.snapshot-property.arctic.erase`=delete",
+    "DELETE FROM {t}\nWHERE (`id` IN (CAST('30' AS bigint)))\n  AND length(CAST(`id` AS STRING)) >= 0",
+    "DELETE FROM {t}\nWHERE `_txn` IN (7777)",
+    "RESET `spark.sql.iceberg.snapshot-property.arctic.erase`",
+    REWRITE.replace("{key}", "30"),
+    REWRITE.replace("{key}", "9"),
+    MANIFESTS,
+    "ALTER TABLE {t} SET TBLPROPERTIES ('commit.manifest.target-size-bytes' = '1', 'x' = '1')",
+    "CALL `lake`.system.rewrite_manifests(table => {argument}, use_caching => false, spec_id => 0)",
+    "ALTER TABLE {t} UNSET TBLPROPERTIES ('commit.manifest.target-size-bytes', 'x')",
+    MANIFESTS,
+    "?SELECT count(DISTINCT file_path) > 1\nFROM {t}.all_files",
     insert(5008, (31, 1, "U")),
     insert(0, (32, 1, "-U")),
     "CALL `lake`.system.rewrite_data_files(table => {argument}, where => '`_txn` > 0', "
@@ -129,7 +155,7 @@ SCRIPT = [
     "!?SELECT count(*) FROM `global_temp`.`of_all`",
     "!CACHE TABLE `global_temp`.`of_all`",
 ]
-SUMMARY = ("arctic.txn", "arctic.merged", "added-records", "total-records")
+SUMMARY = ("arctic.txn", "arctic.merged", "arctic.erase", "added-records", "total-records")
 
 
 class Side:
@@ -175,16 +201,17 @@ class Side:
         assert state is not None
         return state
 
-    def described(self) -> dict[str, Any]:
+    def described(self, shown: str = "`id`, `amount`, `_txn`") -> dict[str, Any]:
+        """:param shown: the columns whose rows are compared; with `_txn`, the bounds of files too."""
         state = self.state()
 
         def number(snapshot: int | None) -> int | None:
             return None if snapshot is None else self.seen.index(snapshot)
 
-        hidden = "`id`, `amount`, `_txn`, `_last_updated_sequence_number`"
+        hidden = f"{shown}, `_last_updated_sequence_number`"
         # Into how many files Spark's tasks write is of no account: only what they hold together.
         files: dict[tuple[int | None, int | None], int] = {}
-        if state.current_snapshot_id is not None:
+        if state.current_snapshot_id is not None and "`_txn`" in shown:
             at = state.current_snapshot_id
             for file in self.world.catalog.data_files(state.schema, state.name, at, "_txn"):
                 bounds = (file.lower, file.upper)
@@ -219,6 +246,40 @@ def test_both_do_the_same(spark_world: SparkWorld, memory_world: MemoryWorld) ->
         if line.lstrip("!").startswith("?"):
             continue
         assert model.described() == real.described(), line
+
+
+PLAIN = [
+    "CREATE TABLE {t} (id BIGINT, amount INT) USING iceberg PARTITIONED BY (bucket(1, id)) "
+    "TBLPROPERTIES ('format-version'='3', 'write.update.mode'='merge-on-read')",
+    "!CREATE TABLE {t} (id BIGINT) USING iceberg",
+    "ALTER TABLE {t} CREATE BRANCH early",
+    "INSERT INTO {t} VALUES (0, 0), (1, 1), (2, 2), (3, 3)",
+    "INSERT INTO {t} VALUES (4, 4)",
+    "UPDATE {t} SET amount = 20 WHERE id = 2",
+    "DELETE FROM {t} WHERE id = 3",
+    "DELETE FROM {t} WHERE id = 4",
+    "DELETE FROM {t} WHERE id = 99",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')",
+    "INSERT INTO {t} VALUES (5, 5), (6, 6), (7, 7), (8, 8)",
+    "DELETE FROM {t} WHERE id = 5",
+    "INSERT OVERWRITE {t} VALUES (1, 1), (7, 7)",
+    "ALTER TABLE {t} CREATE TAG marked",
+    "ALTER TABLE {t} RENAME COLUMN amount TO old",
+    "ALTER TABLE {t} ADD COLUMN amount INT",
+    "ALTER TABLE {t} ALTER COLUMN old TYPE BIGINT",
+    "!ALTER TABLE {t} DROP COLUMN nothing",
+    "DELETE FROM {t} WHERE true",
+]
+
+
+def test_both_do_the_same_with_a_plain_table(spark_world: SparkWorld, memory_world: MemoryWorld) -> None:
+    real, model = Side(spark_world), Side(memory_world)
+    for place, line in enumerate(PLAIN):
+        told = real.run(place, line)
+        assert (told == "refused") == line.startswith("!"), line
+        assert model.run(place, line) == told, line
+        shown = quote_all([column.name for column in real.state().columns])
+        assert model.described(shown) == real.described(shown), line
 
 
 @pytest.mark.parametrize("text", ["plain", "it's", 'quo"te', "back\\slash", "new\nline", "$x", "水"])

@@ -172,8 +172,8 @@ def give_rows_a_new_place(patch: Patch, story: Story) -> None:
     assert isinstance(story.world, MemoryWorld)
     lake, right = story.world.lake, story.world.lake.rewrite
 
-    def mistaken(table: Any, takes: Any = lambda file: True) -> Any:
-        commit = right(table, takes)
+    def mistaken(*arguments: Any, **options: Any) -> Any:
+        commit = right(*arguments, **options)
         for row in [] if commit is None else list(commit.rows()):
             object.__setattr__(row, "sequence", 1000 - row.sequence)
         return commit

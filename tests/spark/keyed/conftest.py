@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.auto import plan_model
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
@@ -418,6 +419,11 @@ class Shop:
         names = tuple(one.name if isinstance(one, Orders) else one for one in upstreams)
         orders = self.table(identifier, types, **{"unique_key": ["id", "source"], **config})
         return Consumer(orders, names)
+
+    def size_of(self, path: str) -> int | None:
+        """The size of a file; ``None`` if there is none."""
+        catalog = self.main.catalog
+        return catalog.size_of(path) if isinstance(self._place, in_memory.Memory) else size_of(path)
 
     def close(self) -> None:
         for session in self._sessions:

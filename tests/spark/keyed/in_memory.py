@@ -14,6 +14,7 @@ from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import literal, quote, quote_all
+from tests.model import plain  # noqa: F401  # the statements of users
 from tests.model.catalog import MemoryCatalog
 from tests.model.duck import Duck
 from tests.model.lake import Lake

@@ -98,6 +98,7 @@ def week_old(session: Any) -> list[str]:
     return [one.kind for one in (*found.removals, *found.kept)]
 
 
+@pytest.mark.modelled
 def test_rows_that_are_still_to_come_outlive_a_clean_up_and_an_erasure(shop: Any, orders: Any) -> None:
     """Their writer died when they had landed. What says that they are to be replayed, an erasure lets go."""
     late = shop.session()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from dbt_arctic.errors import ConfigError, ConstraintBroken, DuplicateKey, NoSequence, NullKey, StatementError
 from dbt_arctic.refresh.dml import Modified, explain, modify
 from dbt_arctic.refresh.parse_dml import parse_modification
-from tests.extent import extent, in_turn
+from tests.extent import in_turn
 
 TYPES = {"id": "bigint", "status": "string", "amount": "int"}
 ROWS = [{"id": number, "status": "new", "amount": number} for number in range(1, 6)]
@@ -102,6 +103,7 @@ def test_merge(orders: Any) -> None:
     assert kept(orders) == model
 
 
+@pytest.mark.modelled
 def test_an_update_may_move_rows_to_other_keys(orders: Any) -> None:
     sql = "UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id + 10 END WHERE id < 4"
     assert run(orders, sql) == (3, 0, 0)
@@ -130,6 +132,7 @@ MEANINGLESS: list[tuple[str, type[Exception], str]] = [
 ]
 
 
+@pytest.mark.modelled
 def test_what_has_no_meaning_changes_nothing(orders: Any) -> None:
     commits = orders.commits()
     for sql, error, words in MEANINGLESS:
@@ -139,11 +142,13 @@ def test_what_has_no_meaning_changes_nothing(orders: Any) -> None:
     assert kept(orders) == BEFORE
 
 
+@pytest.mark.modelled
 def test_a_row_that_matches_twice_may_be_deleted(orders: Any) -> None:
     assert run(orders, FROM_TWICE + "WHEN MATCHED THEN DELETE") == (0, 0, 1)
     assert sorted(kept(orders)) == [2, 3, 4, 5]
 
 
+@pytest.mark.modelled
 def test_with_a_sequence_a_change_that_would_lose_is_an_error(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "status": "string", "at": "int"}, sequence_by="at")
     orders.build([{"id": 1, "status": "a", "at": 5}, {"id": 2, "status": "b", "at": 5}])
@@ -161,6 +166,7 @@ def test_with_a_sequence_a_change_that_would_lose_is_an_error(shop: Any) -> None
     assert orders.rows() == [{"id": 1, "status": "x", "at": 5}]
 
 
+@pytest.mark.modelled
 def test_columns_that_are_never_null_stay_so(shop: Any, orders: Any) -> None:
     properties = "'arctic.required' = '[\"amount\"]'"
     shop.main.query(f"ALTER VIEW {orders.name.sql} SET TBLPROPERTIES ({properties})")
@@ -189,6 +195,7 @@ def merged(model: Model) -> Model:
     return {**before, 1: one, 7: seven}
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize(
     ("other", "step"),
     [
@@ -223,15 +230,15 @@ def test_what_others_commit_meanwhile_is_seen(shop: Any, orders: Any, other: str
     assert kept(orders) == merged(model)
 
 
+@pytest.mark.modelled
 @in_turn("die", "lose_the_answer")
 def test_cut_off_anywhere_it_is_all_or_nothing(
     shop: Any, orders: Any, cut_off: Any, ways: Sequence[str]
 ) -> None:
     model = dict(BEFORE)
-    # In memory (tests/model) it is cut off anywhere; the short form has the write and its publication.
-    for turn, at in enumerate(extent([2, 4, 4, 6], list(range(20)))):
+    for at, way in product(range(20), ways):
         process, ended = shop.session(), False
-        getattr(process.statements, ways[turn % len(ways)])(at)
+        getattr(process.statements, way)(at)
         after = merged(model)
         try:
             run(orders, MERGE, process)
@@ -250,6 +257,7 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
     assert kept(orders) == model
 
 
+@pytest.mark.modelled
 def test_an_explanation_runs_nothing_and_is_what_would_run(orders: Any) -> None:
     steps = len(orders.session.statements.ran)
     told = explain(orders.session.context, orders.name, parse_modification(MERGE.format(t=orders.name.sql)))

@@ -104,6 +104,7 @@ def test_a_table_as_a_whole(shop: Any, config: dict[str, Any]) -> None:
     assert kept(orders) == {}
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("step", ["stage", "fast_forward"])
 def test_whoever_commits_in_between_is_replaced_and_whoever_comes_later_wins(
     shop: Any, days: Any, step: str

@@ -59,6 +59,7 @@ def orders(shop: Any) -> Any:
     return made
 
 
+@pytest.mark.modelled
 def test_an_erasure_drops_no_generation_that_is_shown_since_it_was_planned(shop: Any, orders: Any) -> None:
     session, context, plans = shop.session(), shop.main.context, []
 
@@ -197,6 +198,7 @@ def test_who_wrote_to_a_column_that_was_made_anew_says_so(shop: Any) -> None:
     assert {"id": 1, "amount": 5, "note": "n"} in wide.rows()
 
 
+@pytest.mark.modelled
 def test_what_is_read_under_another_name_does_not_expire(shop: Any, orders: Any) -> None:
     copy = shop.consumer("copy", orders)
     copy.run()
