@@ -248,6 +248,7 @@ def test_an_evolution(shop: Any, until_it_ends: Any, change: str) -> None:
     assert until_it_ends(run) == (5 if change == "widen" else 4)
 
 
+@pytest.mark.modelled
 @EITHER_WAY
 def test_a_write_of_two_statements_to_a_plain_table(
     shop: Any, until_it_ends: Any, ways: Sequence[str]

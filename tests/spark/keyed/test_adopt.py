@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.operator import size_of
-from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.errors import (
     ConcurrentRun,
     ConfigError,
@@ -53,13 +51,11 @@ def files(shop: Any, identifier: str) -> set[str]:
     return {file.path for file in stored}
 
 
-def findings(shop: Any, schema: str, warehouse: Path) -> set[str]:
-    catalog = EmbeddedCatalog("lake", warehouse)
+def findings(shop: Any, schema: str) -> set[str]:
+    session, catalog = shop.main, shop.main.catalog
     inventory = take_inventory(catalog, "lake", schema)
-    return {
-        finding.kind
-        for finding in verify_schema(catalog, inventory, shop.main.context.now_ms(), size_of, shop.main.query)
-    }
+    found = verify_schema(catalog, inventory, session.context.now_ms(), shop.size_of, session.query)
+    return {finding.kind for finding in found}
 
 
 def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
@@ -82,7 +78,7 @@ def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
         return {row["id"]: row["amount"] for row in orders.rows()}
 
     assert shown() == rows
-    assert findings(shop, schema, warehouse) == set()
+    assert findings(shop, schema) == set()
     kinds = [entry.kind for entry in history(shop.main.catalog, orders.name)]
     assert kinds == ["adoption", "adoption", "before adoption", "before adoption", "before adoption"]
 
@@ -104,7 +100,7 @@ def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
     assert [row["id"] for row in consumer.rows()] == [0, 1, 4, 5, 6]
     old = rows_at(shop.main.catalog, orders.name, f"1.{_first_change(shop, table)}.{first}", "test")
     assert {row["id"] for row in shop.main.read(old, ["id"])} == {0, 1, 2, 3}
-    assert findings(shop, schema, warehouse) == set()
+    assert findings(shop, schema) == set()
     # The view's metadata is not in the folder of the table's files, now and when it is replaced.
     orders.build([{"id": 7, "amount": 7}])
     folder = warehouse / schema
@@ -118,6 +114,7 @@ def _first_change(shop: Any, table: KeyedTable) -> int:
     return int(state.history()[-1].snapshot_id)
 
 
+@pytest.mark.modelled
 def test_what_cannot_be_adopted_is_told_before_anything_changes(shop: Any, schema: str) -> None:
     context, sql = shop.main.context, shop.main.query
     plain(shop)
@@ -139,6 +136,7 @@ def test_what_cannot_be_adopted_is_told_before_anything_changes(shop: Any, schem
     assert {entry.name for entry in shop.main.catalog.list_names(schema)} == {"orders", "v"}
 
 
+@pytest.mark.modelled
 def test_cut_off_anywhere_the_table_is_found_again(
     shop: Any, schema: str, warehouse: Path, cut_off: tuple[type[Exception], ...]
 ) -> None:
@@ -176,9 +174,10 @@ def test_cut_off_anywhere_the_table_is_found_again(
     assert state.properties["write.merge.mode"] == "copy-on-write"
     assert "write.update.mode" not in state.properties
     assert sorted(sql(f"SELECT * FROM {name.sql}")) == rows
-    assert findings(shop, schema, warehouse) == set()
+    assert findings(shop, schema) == set()
 
 
+@pytest.mark.modelled
 def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, schema: str) -> None:
     plain(shop, layout="PARTITIONED BY (bucket(2, id))")
     name, other = shop.main.name("orders"), shop.session()
@@ -211,6 +210,7 @@ def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, sche
     assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
 
 
+@pytest.mark.modelled
 def test_the_view_of_an_adoption_replaces_nothing_not_even_when_it_is_late(
     shop: Any, cut_off: tuple[type[Exception], ...]
 ) -> None:

@@ -198,6 +198,7 @@ def test_appends_to_a_plain_table_are_staged_once(shop: Any) -> None:
     assert copy.run() == "skipped"
 
 
+@pytest.mark.modelled
 def test_updates_and_deletes_of_a_plain_table_are_a_difference_by_key(shop: Any) -> None:
     plain = Plain(shop.main, "plain")
     plain.do("INSERT INTO {t} VALUES (1, 1), (2, 2), (3, 3)")
@@ -214,6 +215,7 @@ def test_updates_and_deletes_of_a_plain_table_are_a_difference_by_key(shop: Any)
     assert consumer_rows(copy) == expected_rows(plain)
 
 
+@pytest.mark.modelled
 def test_columns_of_a_plain_table_are_followed_before_the_next_commit(shop: Any) -> None:
     """Renamed, added, made wider: its newest snapshot still has those of before."""
     plain = Plain(shop.main, "plain")
@@ -230,6 +232,7 @@ def test_columns_of_a_plain_table_are_followed_before_the_next_commit(shop: Any)
     assert consumer_rows(copy) == expected_rows(plain)
 
 
+@pytest.mark.modelled
 def test_updates_of_a_plain_table_without_a_key_are_an_error(shop: Any) -> None:
     plain = Plain(shop.main, "plain")
     plain.do("INSERT INTO {t} VALUES (1, 1)")
@@ -242,6 +245,7 @@ def test_updates_of_a_plain_table_without_a_key_are_an_error(shop: Any) -> None:
     assert "no key" in raised.value.what
 
 
+@pytest.mark.modelled
 def test_a_plain_table_that_was_dropped_and_made_again_is_another_table(shop: Any) -> None:
     plain = Plain(shop.main, "plain")
     plain.do("INSERT INTO {t} VALUES (1, 1)")
@@ -256,6 +260,7 @@ def test_a_plain_table_that_was_dropped_and_made_again_is_another_table(shop: An
         copy.run()
 
 
+@pytest.mark.modelled
 def test_an_upstream_that_was_renamed_is_read_on(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -267,6 +272,7 @@ def test_an_upstream_that_was_renamed_is_read_on(shop: Any) -> None:
     assert pulled(shop.consumer("copy", renamed)) == [(ROWS[0]["id"], None, "D")]
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("plain", [False, True], ids=["keyed", "plain"])
 def test_a_run_that_began_before_another_reads_nothing_anew(shop: Any, plain: bool) -> None:
     """With `consistent_reads`, the one that began later may have been faster."""
@@ -296,6 +302,7 @@ def test_a_run_that_began_before_another_reads_nothing_anew(shop: Any, plain: bo
     assert (found.changed, found.consumed) == (False, later)
 
 
+@pytest.mark.modelled
 def test_a_plain_table_that_was_empty_when_a_run_began_takes_nothing_back(shop: Any) -> None:
     table = Plain(shop.main, "plain_and_empty")
     catalog = shop.main.catalog
