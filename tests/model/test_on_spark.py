@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbt_arctic.engine.session import SessionEngine
+from tests.extent import extent
 from tests.model.random_stories import tell
 from tests.model.spark import SparkWorld
 
-STORIES = 3
+STORIES = extent(2, 3)
 STEPS = 16
 
 
