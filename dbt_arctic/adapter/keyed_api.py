@@ -21,6 +21,7 @@ from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.second_connection import open_second_connection
+from dbt_arctic.adapter.statement_macro import STATEMENT_MACRO, is_overridden
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
@@ -47,10 +48,6 @@ if TYPE_CHECKING:
     from dbt.adapters.sql.impl import SQLAdapter as _Base
 else:
     _Base = object
-
-STATEMENT_MACRO = "keyed_statement"
-"""Every statement of a keyed table passes through this macro, which a project may override."""
-
 
 _SHARING = threading.Lock()
 
@@ -110,8 +107,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         with as_own_errors():
-            text = self.execute_macro(STATEMENT_MACRO, kwargs={"step": step, "sql": sql, "table": table})
-            response, _ = self.execute(str(text), auto_begin=False, fetch=False)
+            if is_overridden(self.get_macro_resolver()):
+                arguments = {"step": step, "sql": sql, "table": table}
+                sql = str(self.execute_macro(STATEMENT_MACRO, kwargs=arguments))
+            response, _ = self.execute(sql, auto_begin=False, fetch=False)
         return None if response.rows_affected is None else int(response.rows_affected)
 
     # Methods for the run of a model
