@@ -48,7 +48,8 @@ def written_rows(plan: Any, verb: str) -> int:
     """
     name = _class_name(plan)
     if name in _APPENDING:
-        return _metrics(plan).get("addedRecords", UNKNOWN)
+        added = _metric(plan, "addedRecords")
+        return UNKNOWN if added is None else added
     if name in _CREATING:
         return _created_rows(plan)
     if name == "DeleteFromTableExec":
@@ -58,13 +59,13 @@ def written_rows(plan: Any, verb: str) -> int:
     merged = _merged_rows(plan)
     if merged is not None:
         return merged
-    metrics = _metrics(plan)
-    if not metrics:
+    if plan.metrics().isEmpty():
         return UNKNOWN
-    added = metrics.get("addedRecords", 0)
+    added = _metric(plan, "addedRecords") or 0
     if name == "WriteDeltaExec":
-        return added or metrics.get("addedPositionalDeletes", 0) - metrics.get("removedPositionalDeletes", 0)
-    return metrics.get("removedRecords", 0) - added if verb == "DELETE" else UNKNOWN
+        deleted, restored = (_metric(plan, f"{one}PositionalDeletes") or 0 for one in ("added", "removed"))
+        return added or deleted - restored
+    return (_metric(plan, "removedRecords") or 0) - added if verb == "DELETE" else UNKNOWN
 
 
 def _merged_rows(plan: Any) -> int | None:
@@ -74,8 +75,7 @@ def _merged_rows(plan: Any) -> int | None:
         node = waiting.pop()
         name = _class_name(node)
         if name == "MergeRowsExec":
-            metrics = _metrics(node)
-            return sum(metrics.get(key, 0) for key in _MERGED)
+            return sum(_metric(node, key) or 0 for key in _MERGED)
         if name == "AdaptiveSparkPlanExec":
             waiting.append(node.executedPlan())
         elif name.endswith("QueryStageExec"):
@@ -105,13 +105,10 @@ def _summary_number(snapshot: Any, key: str) -> int:
     return int(snapshot.summary().getOrDefault(key, "0"))
 
 
-def _metrics(node: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    pairs = node.metrics().iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        found[pair._1()] = pair._2().value()
-    return found
+def _metric(node: Any, name: str) -> int | None:
+    """The value of one metric. A write has twenty, and each access is a request to the JVM."""
+    found = node.metrics().get(name)
+    return int(found.get().value()) if found.isDefined() else None
 
 
 def _class_name(node: Any) -> str:
