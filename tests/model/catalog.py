@@ -16,9 +16,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
-from tests.model.lake import Commit, Field, Lake, Table, View
-
-_FILE_BYTES = 1000
+from tests.model.lake import FILE_BYTES, Commit, Field, Lake, Table, View
 
 
 class MemoryCatalog:
@@ -64,24 +62,22 @@ class MemoryCatalog:
         return ViewState(schema, name, dict(found.properties), columns, found.sql, found.comment)
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        then = {one.field_id: one for one in self._commit(schema, name, snapshot_id).fields}
-        return {
-            now.name: CatalogColumn(then[now.field_id].name, then[now.field_id].type)
-            for now in self.lake.table(schema, name).fields
-            if now.field_id in then
-        }
+        """By their names now: a column that was renamed is the same one."""
+        fields = self._commit(schema, name, snapshot_id).fields
+        now = {one.field_id: one.name for one in self.lake.table(schema, name).fields}
+        return {now[one.field_id]: _column(one) for one in fields if one.field_id in now}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         commit = self._commit(schema, name, snapshot_id)
         field_id = self.lake.table(schema, name).field_named(column).field_id
         return [
-            DataFile(file.path, len(file.rows), _FILE_BYTES, *file.bounds(field_id))
+            DataFile(file.path, len(file.rows), FILE_BYTES, *file.bounds(field_id), file.nulls(field_id))
             for file, _ in commit.files
         ]
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
         return [
-            StoredFile(file.path, _FILE_BYTES) for file, _ in self._commit(schema, name, snapshot_id).files
+            StoredFile(file.path, FILE_BYTES) for file, _ in self._commit(schema, name, snapshot_id).files
         ]
 
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
@@ -91,9 +87,9 @@ class MemoryCatalog:
         for file, hidden in commit.files:
             low, high = file.bounds(field_id) if column else (None, None)
             bounds = None if low is None or high is None else (low, high)
-            found.append(PlacedFile(True, len(file.rows), _FILE_BYTES, ("0",), bounds))
+            found.append(PlacedFile(True, len(file.rows), FILE_BYTES, ("0",), bounds))
             if hidden:
-                found.append(PlacedFile(False, len(hidden), _FILE_BYTES, ("0",)))
+                found.append(PlacedFile(False, len(hidden), FILE_BYTES, ("0",)))
         return found
 
     def size_of(self, path: str) -> int | None:
@@ -101,7 +97,7 @@ class MemoryCatalog:
         tables = [found for found in self.lake.relations.values() if isinstance(found, Table)]
         commits = [commit for table in tables for commit in table.commits.values()]
         there = any(file.path == path for commit in commits for file, _ in commit.files)
-        return _FILE_BYTES if there else None
+        return FILE_BYTES if there else None
 
     def traces(self, column: str, value: Any) -> list[str]:
         """Tables that hold a value: rows, hidden or not, and bounds of files that were removed."""
@@ -151,7 +147,7 @@ class MemoryCatalog:
 
 
 def _column(one: Field) -> CatalogColumn:
-    return CatalogColumn(one.name, one.type, one.comment, one.nullable)
+    return CatalogColumn(one.name, one.type, one.comment, one.nullable, one.field_id)
 
 
 def _snapshot(commit: Commit) -> Snapshot:
@@ -162,4 +158,5 @@ def _snapshot(commit: Commit) -> Snapshot:
         commit.timestamp_ms,
         commit.operation,
         commit.summary,
+        has_row_ids=commit.has_row_ids,
     )

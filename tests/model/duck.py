@@ -35,7 +35,9 @@ _ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
 TYPES = {
     "bigint": "BIGINT",
     "int": "INTEGER",
+    "smallint": "SMALLINT",
     "string": "VARCHAR",
+    "float": "FLOAT",
     "double": "DOUBLE",
     "boolean": "BOOLEAN",
     "date": "DATE",
@@ -194,12 +196,27 @@ def _inline(node: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this="UNNEST", expressions=[node.this, depth])
 
 
+def _count_tuples(count: exp.Count) -> None:
+    """Several values are counted where none is NULL, which DuckDB does for one value only."""
+    distinct = isinstance(count.this, exp.Distinct)
+    values = count.this.expressions if distinct else [count.this, *count.expressions]
+    if len(values) > 1:
+        known = exp.and_(*(value.is_(exp.null()).not_() for value in values))
+        tuple_ = exp.case().when(known, exp.Tuple(expressions=values))
+        count.set("this", exp.Distinct(expressions=[tuple_]) if distinct else tuple_)
+        count.set("expressions", None)
+
+
 @lru_cache(maxsize=4096)
 def _translate(shape: str) -> str:
-    parsed = sqlglot.parse_one(shape, read="spark").transform(_inline)
-    translated = parsed.sql("duckdb")
+    tree = sqlglot.parse_one(shape, read="spark").transform(_inline)
+    for counted in tree.find_all(exp.Count):
+        _count_tuples(counted)
+    translated = tree.sql("duckdb")
     # Spark's raise_error has any type; DuckDB's error() needs a type.
     translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
+    # A hash of several values, of which only equality matters.
+    translated = re.sub(r"\bXXHASH64\(", "hash(", translated, flags=re.IGNORECASE)
     translated = re.sub(r"\bTYPEOF\(", "spark_typeof(", translated, flags=re.IGNORECASE)
     translated = re.sub(
         r"\bRANGE\((?:0, )?(\d+)(?:, 1, 1)?\)", r"(SELECT range AS id FROM range(\1))", translated

@@ -10,11 +10,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
 from typing import Any
 
 MAIN = "main"
 MANIFEST_BYTES = 1000
 """The length of a snapshot's manifest. It has one."""
+ENGINE_VERSION = version("pyspark")
+FILE_BYTES = 1000
+"""The size of any file."""
+_EPOCH = date(1970, 1, 1)
 
 
 class Refused(Exception):
@@ -49,9 +55,13 @@ class File:
     rows: tuple[Row, ...]
 
     def bounds(self, field_id: int) -> tuple[int | None, int | None]:
+        """The smallest and the largest value. A date is the number of its day, as Iceberg stores it."""
         found = [row.values.get(field_id) for row in self.rows]
-        known = [value for value in found if value is not None]
+        known = [_as_stored(value) for value in found if value is not None]
         return (min(known), max(known)) if known else (None, None)
+
+    def nulls(self, field_id: int) -> int:
+        return sum(row.values.get(field_id) is None for row in self.rows)
 
 
 Files = tuple[tuple[File, frozenset[int]], ...]
@@ -72,6 +82,7 @@ class Commit:
     files: Files
     removed: tuple[File, ...] = ()
     """Files that it or an earlier commit has removed: its manifests still have their bounds."""
+    has_row_ids: bool = True
 
     def rows(self) -> Iterable[Row]:
         for file, hidden in self.files:
@@ -263,12 +274,18 @@ class Lake:
             # Rows that deletion vectors hide are still in their files.
             summary={
                 **summary,
+                "engine-version": ENGINE_VERSION,
+                **({"spark.app.id": "in-memory"} if operation == "append" else {}),
                 "total-data-files": str(len(files)),
                 "total-records": str(sum(len(file.rows) for file, _ in files)),
+                "total-files-size": str(FILE_BYTES * len(files)),
+                "total-delete-files": str(sum(bool(hidden) for _, hidden in files)),
+                "total-position-deletes": str(sum(len(hidden) for _, hidden in files)),
             },
             fields=table.fields,
             files=files,
             removed=removed,
+            has_row_ids=table.properties.get("format-version") == "3",
         )
         table.commits[made.snapshot_id] = made
         table.branches[branch] = made.snapshot_id
@@ -471,6 +488,10 @@ class Lake:
             del table.commits[snapshot_id]
         table.changes += 1
         return len(gone)
+
+
+def _as_stored(value: Any) -> Any:
+    return (value - _EPOCH).days if type(value) is date else value
 
 
 def _hide(files: Files, doomed: frozenset[int]) -> tuple[Files, int]:

@@ -5,6 +5,7 @@ The meaning of a statement is derived from its text alone, not from dbt-arctic's
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ _TEMPORARY = re.compile(
 )
 KEPT = "kept in memory"
 """In place of a catalog: where the rows of temporary views are."""
+_NUMBERS = itertools.count(1)
 _SNAPSHOT_PROPERTY = "snapshot-property."
 _SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
@@ -102,11 +104,10 @@ class Shared:
     made: dict[tuple[int, tuple[Field, ...]], str] = field(default_factory=dict)
     views: dict[str, TemporaryView] = field(default_factory=dict)
     """Global temporary views."""
-    _count: int = 0
 
     def new_name(self) -> str:
-        self._count += 1
-        return f"snapshot_{id(self)}_{self._count}"
+        """A name that no lake of this process has had: not every one is closed."""
+        return f"snapshot_{next(_NUMBERS)}"
 
     def physical(self, commit: Commit | None, fields: tuple[Field, ...]) -> str:
         key = (0 if commit is None else commit.snapshot_id, fields)
@@ -525,7 +526,7 @@ def _takes(session: Interpreter, table: Table, condition: str) -> Callable[[File
 
 @statement(
     rf"INSERT INTO (?P<target>{NAME}(?:\.{_PART})?)(?: WITH \((?P<options>[^\n]*?)\))? "
-    r"\((?P<columns>[^\n()]*)\)\n(?P<sql>.*)"
+    r"\((?P<columns>[^\n]*?)\)\n(?P<sql>.*)"
 )
 def _insert(session: Interpreter, found: re.Match[str]) -> int | None:
     table, branch = session.target(found["target"])

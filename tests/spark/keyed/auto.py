@@ -43,9 +43,3 @@ class Model:
         """The statement that wrote last."""
         ran = self.session.statements.ran
         return next(one.sql for one in reversed(ran) if one.sql.startswith("INSERT"))
-
-    def requested_operation(self, operator: str) -> int:
-        """How often an operator is in the plan of what that statement writes: the branch itself is gone."""
-        _, _, written = self.written_by.partition("\nSELECT ")
-        ((plan,),) = self.session.query(f"EXPLAIN SELECT {written}")
-        return sum(line.lstrip(" +-:").startswith(operator) for line in plan.splitlines())

@@ -61,6 +61,7 @@ def asking(request: Any, orders: Orders) -> Iterator[Asking]:
     made.check()
 
 
+@pytest.mark.modelled
 def test_nothing_is_asked_again(asking: Asking) -> None:
     assert asking.refresh().startswith("INCREMENTAL")
     assert asking.refresh().startswith("SKIP")

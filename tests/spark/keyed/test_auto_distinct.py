@@ -53,6 +53,7 @@ def refreshed(orders: Orders, model: Any, sql: str, **more: Any) -> Outcome:
 ROUNDS = extent(2, 7)
 
 
+@pytest.mark.modelled
 def test_a_count_of_different_values_is_that_of_the_query_whatever_comes_and_goes(shop: Any) -> None:
     chance = random.Random(7)
     orders = shop.table()

@@ -77,6 +77,7 @@ def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
     assert str(outcome.choice) == "INCREMENTAL (sums)"
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("looked_up", first(1, [True, False]), ids=["touched groups", "all groups"])
 def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
     shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None], looked_up: bool

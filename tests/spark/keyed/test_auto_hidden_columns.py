@@ -255,6 +255,7 @@ FROM {orders.name.sql} GROUP BY amount % 3"""
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_short_integers_are_not_kept_as_long_ones(orders: Orders) -> None:
     short = "CAST(amount AS smallint)"
     sql = (
@@ -303,6 +304,7 @@ def test_rows_of_another_hand_are_put_right(orders: Orders, model: Model) -> Non
         as_table(model).upsert_sql(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_table_that_is_plain_again_shows_no_more(orders: Orders, model: Model) -> None:
     release(model.session.context, model.name)
     assert columns(model, f"SELECT * FROM {model.name.sql}") == SHOWN

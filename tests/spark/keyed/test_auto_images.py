@@ -89,6 +89,7 @@ def test_what_rows_were_is_read_from_the_changes(chain: Chain) -> None:
     assert refresh.count("paid__change") == 1, "what was lost and gained is read once"
 
 
+@pytest.mark.modelled
 def test_images_are_no_changes_for_who_counts_them(chain: Chain) -> None:
     chain.orders.apply([{"id": 7, "amount": 9}, {"id": 50, "amount": 6}], [{"id": 4}])
     chain.refresh(chain.paid)
@@ -148,6 +149,7 @@ def test_a_commit_without_rows_has_nothing_to_keep(chain: Chain) -> None:
     assert not chain.looked_up
 
 
+@pytest.mark.modelled
 def test_keys_that_the_log_tells_are_not_computed_first(chain: Chain) -> None:
     chain.sql[chain.paid] = f"SELECT id, amount % 5 AS part, amount FROM {chain.orders.name.sql}"
     chain.refresh(chain.paid)

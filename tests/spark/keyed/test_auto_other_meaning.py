@@ -9,7 +9,7 @@ import pytest
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import DuplicateKey
-from tests.extent import first
+from tests.extent import extent, first
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -282,6 +282,7 @@ def test_a_view_means_the_schema_in_which_it_was_made(unbuilt: Orders, shop: Any
         session.query(f"DROP SCHEMA IF EXISTS lake.{elsewhere}")
 
 
+@pytest.mark.modelled
 def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
     model = Model(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
     context = model.session.context
@@ -298,6 +299,7 @@ def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
     assert refresh("spark.sql.caseSensitive=false;spark.sql.ansi.enabled=true") == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
     sql = f"SELECT id % 2 AS part, count(*) AS n FROM {orders.name.sql} GROUP BY 1"
     context, model = orders.session.context, Model(orders, "part", sql)
@@ -321,25 +323,30 @@ def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
 QUOTED = "SELECT {1}city{1} AS city, count(*) AS n FROM {0} GROUP BY {1}city{1}{2}"
 
 
-@pytest.mark.parametrize("having", ["", " HAVING count(*) > 1"], ids=["hidden sums", "state"])
 def test_where_spark_reads_names_in_double_quotes_nothing_is_written_from_another_reading(
-    shop: Any, having: str
+    shop: Any,
 ) -> None:
+    """Neither to hidden columns nor to a state."""
     orders = shop.table(types={"id": "bigint", "city": "string"})
     orders.build([{"id": number, "city": "ABC"[number % 3]} for number in range(9)])
-    model = Model(orders, "city", QUOTED.format(orders.name.sql, '"', having))
+    models = [
+        Model(orders, "city", QUOTED.format(orders.name.sql, '"', having))
+        for having in ("", " HAVING count(*) > 1")
+    ]
+    models[1].name = models[1].name.sibling("of_many")
     context = orders.session.context
     orders.session.query("SET spark.sql.ansi.doubleQuotedIdentifiers = true")
-    for number in range(3):
-        plan = plan_refresh(
-            context.catalog,
-            model.name,
-            model.config,
-            model.sql,
-            context.query_schema,
-            settings="spark.sql.ansi.doubleQuotedIdentifiers=true",
-        )
-        outcome = run_refresh(context, model.name, model.config, plan, owner="model.test")
-        assert str(outcome.choice).startswith("FULL"), outcome.choice
-        assert model.rows() == model.rows(model.sql)
+    for number in range(extent(2, 3)):
+        for model in models:
+            plan = plan_refresh(
+                context.catalog,
+                model.name,
+                model.config,
+                model.sql,
+                context.query_schema,
+                settings="spark.sql.ansi.doubleQuotedIdentifiers=true",
+            )
+            outcome = run_refresh(context, model.name, model.config, plan, owner="model.test")
+            assert str(outcome.choice).startswith("FULL"), outcome.choice
+            assert model.rows() == model.rows(model.sql)
         orders.upsert([{"id": number, "city": "C"}])

@@ -85,7 +85,8 @@ def test_more_affected_keys_than_the_share_are_a_full_refresh_once_they_are_coun
     assert change(0, 1, margin=-0.5) == (16, "FULL (many-keys)")
 
 
-@pytest.mark.parametrize("limit", [pytest.param(False, marks=pytest.mark.modelled), True])
+@pytest.mark.modelled
+@pytest.mark.parametrize("limit", [False, True])
 def test_ties_are_decided_by_the_key_in_full_and_in_incremental_refreshes(shop: Any, limit: bool) -> None:
     orders = shop.table()
     orders.build([{"id": key, "amount": key % 3} for key in range(20)])

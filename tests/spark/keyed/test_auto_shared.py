@@ -120,6 +120,7 @@ def made(shop: Any) -> Shop:
     return Shop(shop)
 
 
+@pytest.mark.modelled
 def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: Shop) -> None:
     for model in made.models:
         made.refresh(model)

@@ -64,6 +64,7 @@ def chained(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Chained:
     return Chained(shop)
 
 
+@pytest.mark.modelled
 def test_it_equals_its_query_after_any_change_wherever_a_run_ends(
     chained: Chained, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,10 +24,13 @@ SALES = {"id": "bigint", "customer": "int", "amount": "decimal(10,2)", "day": "d
 CUSTOMERS = {"id": "int", "credit": "decimal(12,2)", "since": "date", "name": "string"}
 
 VALUES = {
+    "smallest": "credit > (SELECT 20 * min(amount) FROM {sales} WHERE amount < 80)",
     "decimal": "credit > (SELECT avg(amount) FROM {sales} WHERE amount < 80)",
     "date and number": "since > (SELECT min(day) FROM {sales}) AND id < (SELECT count(*) - 50 FROM {sales})",
     "text": "name <> (SELECT max(note) FROM {sales}) OR credit > (SELECT max(amount) FROM {sales})",
     "no date in Python": "since < (SELECT max(date_add(day, 2920000)) FROM {sales}) AND credit > 5",
+    "all": "credit > (SELECT avg(amount) FROM {sales}) AND name <> (SELECT max(note) FROM {sales}) "
+    "AND since > (SELECT min(day) FROM {sales}) AND id < (SELECT count(*) - 50 FROM {sales})",
     "nothing": "credit > coalesce((SELECT max(amount) FROM {sales} WHERE amount > 1000), 40)",
 }
 
@@ -88,6 +91,7 @@ def compared(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return Shop(shop)
 
 
+@pytest.mark.modelled
 @pytest.mark.parametrize("value", first(1, VALUES))
 def test_a_value_is_asked_for_once(compared: Shop, value: str) -> None:
     compared.refresh(value)
@@ -102,8 +106,9 @@ def test_a_value_is_asked_for_once(compared: Shop, value: str) -> None:
             compact_major(compared.session.context, compared.name, trim_grace_seconds=0)
 
 
+@pytest.mark.modelled
 def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:
-    value = "decimal"
+    value = "smallest"
     compared.refresh(value)
     compared.change()
     compared.refresh(value)
@@ -126,6 +131,17 @@ def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:
     compared.refresh(value)
     assert tuple(compared.known().values()) == (after,)
     assert compared.is_right(value)
+
+
+def test_values_of_all_types_are_read_as_they_were_written(compared: Shop) -> None:
+    value = "all"
+    compared.refresh(value)
+    for number in range(2):
+        compared.change()
+        assert str(compared.refresh(value).choice).startswith("INCREMENTAL")
+        assert len(compared.known()) == 4
+        assert compared.reads_sales() == (number == 0)
+        assert compared.is_right(value)
 
 
 @pytest.mark.modelled
