@@ -356,7 +356,7 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     columns = [Column("part", "int")]
     pool: dict[str, list[Any]] = {}
     if kind in KEYED_BY:
-        columns += _keys(chance, config, pool)
+        columns += _keys(chance, kind, config, pool)
     payload = [Column(f"v{number}", new_type(chance, kind)) for number in range(1, chance.randint(2, 4))]
     columns += payload
     SETTINGS.get(kind, lambda *_: None)(chance, config, columns, payload)
@@ -389,12 +389,17 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     return Draft(model, columns, protected, pool, drifts, has_contract=has_contract, properties=properties)
 
 
-def _keys(chance: random.Random, config: dict[str, Any], pool: dict[str, list[Any]]) -> list[Column]:
+def _keys(
+    chance: random.Random, kind: str, config: dict[str, Any], pool: dict[str, list[Any]]
+) -> list[Column]:
     names = chance.choice((["k"], ["k"], ["k1", "k2"], ["k1", "the-line"]))
     config["unique_key"] = names[0] if len(names) == 1 and chance.random() < 0.8 else names
-    columns = []
+    columns: list[Column] = []
     for name in names:
         type_ = chance.choice(KEY_TYPES)
+        is_last = kind != "snapshot" and name == names[-1]
+        if is_last and {type_, *(one.type for one in columns)} == {"boolean"}:
+            type_ = "smallint"  # keyed tables, which plain models may become, have buckets of their key
         columns.append(Column(name, type_))
         values = {repr(value): value for _ in range(4) if (value := draw_value(chance, type_, 0)) is not None}
         pool[name] = list(values.values())
