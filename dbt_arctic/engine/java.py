@@ -100,9 +100,9 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
     if java_home:
         raise ProfileError(
             f"java_home is not the folder of Java {wanted}",
-            where=f"profiles.yml, java_home: {java_home}",
+            where=f"java_home: {java_home}",
             why=problem,
-            fix="correct it, or remove it so that JAVA_HOME, PATH and the usual folders are searched",
+            fix="correct java_home, or remove it so that JAVA_HOME, PATH and the usual folders are searched",
         )
     raise JavaError(
         f"Spark needs Java {wanted}, which was not found.",

@@ -221,18 +221,18 @@ def reject_materialization(model: str, materialized: str) -> None:
 
 
 def _check_strategy(model: str, strategy: object, has_macro: Callable[[str], bool]) -> None:
-    """Refuse a strategy that neither this adapter nor the project defines."""
+    """Refuse an undefined strategy whose name resembles a defined one; dbt refuses others."""
     if not isinstance(strategy, str) or strategy in (*STRATEGIES, "default"):
         return
     macro = f"get_incremental_{strategy.replace('+', '_')}_sql"
-    if has_macro(macro):
-        return
     meant = difflib.get_close_matches(strategy.lower(), STRATEGIES, n=1)
+    if not meant or has_macro(macro):
+        return
     raise ConfigError(
         f"incremental_strategy is {strategy!r}",
         where=model,
         why=f"the strategies are: {', '.join(STRATEGIES)}; and the project has no macro {macro}",
-        fix=f"did you mean {meant[0]!r}?" if meant else "use one of them",
+        fix=f"did you mean {meant[0]!r}?",
     )
 
 

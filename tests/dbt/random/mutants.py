@@ -182,7 +182,7 @@ def _semicolons_inside_statements(patch: Patch) -> None:
 
 
 def _any_name(patch: Patch) -> None:
-    patch.setattr(keyed_api, "refuse_reserved_name", lambda model: None)
+    patch.setattr(model_api, "refuse_reserved_name", lambda model: None)
 
 
 def _arctic_in_packages(patch: Patch) -> None:

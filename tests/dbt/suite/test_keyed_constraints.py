@@ -129,7 +129,8 @@ class TestKeyedContractSqlHeader(BaseContractSqlHeader):
 def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) -> str:
     """The statement that fills a base table whose key is `id`, each check as condition, title and text."""
     listed = ", ".join(f"`{column}`" for column in columns)
-    row = "replace(left(to_json(struct(`id`)), 300), '|', '/')"
+    json = "to_json(struct(`id`), map('ignoreNullFields', 'false'))"
+    row = f"replace(left({json}, 300), '|', '/')"
     where = "|my_model|every write checks the model\\'s contract; nothing was written"
     broken = " ".join(
         f"WHEN {condition} THEN raise_error(concat('AR-307|a row violates the constraint {title}: ', {row}, "
@@ -138,7 +139,7 @@ def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) 
         for condition, title, text in checks
     )
     null_key = (
-        "concat('AR-303|a row has NULL in its key: ', to_json(struct(`id`)), '|my_model|a key must identify "
+        f"concat('AR-303|a row has NULL in its key: ', {row}, '|my_model|a key must identify "
         "the row that an update or delete is meant for|filter these rows out in the model, or give them a "
         "key with coalesce()')"
     )

@@ -93,7 +93,7 @@ print(cursor.fetchall())
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("java_home=os.path.abspath('nowhere')", ["AR-102", "there is no bin/java", "java_home"]),
+        ("java_home=os.path.abspath('nowhere')", ["AR-101", "there is no bin/java", "java_home"]),
         ("driver_memory='2q'", ["AR-105", "driver_memory"]),
         ("warehouse='/proc/nowhere'", ["AR-104", "/proc/nowhere"]),
         (
