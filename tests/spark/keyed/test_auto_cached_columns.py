@@ -94,6 +94,7 @@ def test_another_spark_is_asked(asking: Asking, monkeypatch: pytest.MonkeyPatch)
     assert asking.asked
 
 
+@pytest.mark.modelled
 def test_a_column_that_somebody_added_to_the_table_is_seen(asking: Asking) -> None:
     table = load_keyed(asking.context.catalog, asking.model.name)
     for side in (table.base, table.change):

@@ -120,6 +120,7 @@ def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_t
     assert tries, "the look-up was to be tried, and to fail"
 
 
+@pytest.mark.modelled
 def test_where_stored_counts_are_not_those_of_the_rows_all_groups_are_computed_anew(shop: Any) -> None:
     """Also the unaffected ones, because it is unknown which of them are wrong."""
     orders = shop.table()

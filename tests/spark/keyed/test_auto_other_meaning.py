@@ -120,6 +120,7 @@ def test_a_key_that_only_the_first_rows_have_once_needs_no_state(orders: Orders)
     assert model.rows() == model.rows(model.sql)
 
 
+@pytest.mark.modelled
 def test_a_column_that_was_dropped_and_added_again_is_another_one(unbuilt: Orders) -> None:
     session = unbuilt.session
     plain = unbuilt.name.sibling("plain")
@@ -138,6 +139,7 @@ def test_a_column_that_was_dropped_and_added_again_is_another_one(unbuilt: Order
     assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)", "(3, 30)"]
 
 
+@pytest.mark.modelled
 def test_a_column_that_no_row_has_yet_is_null(unbuilt: Orders) -> None:
     session = unbuilt.session
     plain = unbuilt.name.sibling("plain")
@@ -149,6 +151,7 @@ def test_a_column_that_no_row_has_yet_is_null(unbuilt: Orders) -> None:
     assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)"]
 
 
+@pytest.mark.modelled
 def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(unbuilt: Orders) -> None:
     session = unbuilt.session
     plain = unbuilt.name.sibling("plain")
@@ -169,6 +172,7 @@ def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(unbuilt
     assert model.rows() == [(1, 100), (2, 300)]
 
 
+@pytest.mark.modelled
 def test_a_recursive_query_that_is_called_like_its_model_reads_itself(unbuilt: Orders) -> None:
     session = unbuilt.session
     raw = unbuilt.name.sibling("raw")
@@ -232,6 +236,7 @@ def test_rows_with_maps_and_variants_are_compared(unbuilt: Orders) -> None:
     assert model.rows() == [(0, 0, 1), (2, 70, 1), (3, 3, 2)]
 
 
+@pytest.mark.modelled
 def test_a_table_that_was_created_again_without_rows_has_none(unbuilt: Orders) -> None:
     session = unbuilt.session
     plain = unbuilt.name.sibling("plain")
@@ -247,6 +252,7 @@ def test_a_table_that_was_created_again_without_rows_has_none(unbuilt: Orders) -
     assert model.rows() == [(3, 30)]
 
 
+@pytest.mark.modelled
 def test_a_plain_upstream_may_become_a_keyed_one(unbuilt: Orders) -> None:
     session = unbuilt.session
     source = unbuilt.name.sibling("source")

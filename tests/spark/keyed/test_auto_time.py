@@ -120,6 +120,7 @@ def test_a_date_that_is_shown_is_the_same_all_day(shop: Any) -> None:
     assert model.refresh(1) == "SKIP (no upstream change)"
 
 
+@pytest.mark.modelled
 def test_a_view_that_asks_for_the_time(shop: Any) -> None:
     orders = shop.table("orders")
     orders.build(days(-2, 4))
