@@ -39,6 +39,9 @@ def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -
     assert done.output.splitlines()[-1] == f"check: 2 models, 2 incremental, {ROUNDS} rounds, 0 differences"
     assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    dropped = [sql for sql in shop.script.ran if "DROP TABLE `lake`" in sql]
+    assert dropped
+    assert all(sql.endswith(" PURGE") for sql in dropped), dropped
     # What commands of ours know of the project is what dbt last did with it, not with its copy.
     assert f"{shop.schema}_check" not in (shop.folder / "target" / "manifest.json").read_text("utf-8")
 
