@@ -14,7 +14,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.profile_names import check_names
+from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.connect_settings import (

@@ -44,6 +44,7 @@ from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, given
+from dbt_arctic.refresh.unused_settings import STRATEGIES
 
 if TYPE_CHECKING:
     import agate
@@ -178,7 +179,7 @@ class ArcticAdapter(
 
     def valid_incremental_strategies(self) -> list[str]:
         """The incremental strategies."""
-        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite", "microbatch", "auto"]
+        return list(STRATEGIES)
 
     @available
     @classmethod

@@ -1,0 +1,42 @@
+"""The warning about settings of other adapters: once for each setting, for models of the root project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter import model_api
+from dbt_arctic.adapter.model_api import ModelApi
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Checks models of the project ``shop`` in one run, and returns the warnings."""
+    warned: list[str] = []
+    monkeypatch.setattr(model_api, "warn_or_error", lambda event: warned.append(event.msg.splitlines()[0]))
+
+    class Adapter(ModelApi):
+        config = SimpleNamespace(project_name="shop", credentials=SimpleNamespace(database="lake"))
+        AdapterSpecificConfigs = SimpleNamespace(__dataclass_fields__={})
+
+        def __init__(self) -> None:
+            self._warned = set()
+
+    adapter: Any = Adapter()
+
+    def checked(package: str, config: Mapping[str, Any]) -> list[str]:
+        model = {"name": "orders", "package_name": package, "config": config, "database": "lake"}
+        adapter.check_config({**model, "alias": "orders", "unique_id": "model.shop.orders"})
+        return warned
+
+    return checked
+
+
+def test_a_setting_is_reported_once_and_only_in_the_root_project(check: Callable[..., list[str]]) -> None:
+    assert check("dbt_utils", {"transient": True}) == []
+    assert check("shop", {"transient": True}) == ["AR-301 transient has no effect"]
+    found = check("shop", {"transient": True, "cluster_by": ["id"]})
+    assert found == ["AR-301 transient has no effect", "AR-301 cluster_by has no effect"]
