@@ -180,11 +180,16 @@ class ConnectConnection:
             self._session = None
 
 
-def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-    from pyspark.sql.connect.session import SparkSession
+_importing = threading.Lock()
+"""Two threads that import parts of pyspark at the same time fail."""
 
-    from dbt_arctic.engine.connect_channel import channel_builder
+
+def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
+    with _importing:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+        from pyspark.sql.connect.session import SparkSession
+
+        from dbt_arctic.engine.connect_channel import channel_builder
 
     class UntilCancelled(DefaultPolicy):
         """Stops waiting for a server when the connection is cancelled."""

@@ -87,10 +87,12 @@ class SessionConnection:
     def query_schema(self, sql: str) -> list[ColumnInfo]:
         """The columns that a query would return: it is parsed and analysed but not run, not even a
         command."""
-        from pyspark.sql.types import StructType
-
         session = self.session
         process = self.process
+        # Only now: opening a session imports pyspark under a lock, and two threads that import parts of it
+        # at the same time fail.
+        from pyspark.sql.types import StructType
+
         text = without_inner_ends(sql)
         with translated(sql, process), _active(session, process):
             state = session._jsparkSession.sessionState()
