@@ -25,7 +25,7 @@ from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
 from dbt_arctic.adapter.databases import is_of
-from dbt_arctic.adapter.file_pulls import FilePulls
+from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
@@ -81,7 +81,7 @@ class ArcticAdapter(
     PythonModels,
     PackagesApi,
     FreshnessApi,
-    FilePulls,
+    ExternalPulls,
     MicrobatchApi,
     PlainApi,
     AutoApi,

@@ -10,7 +10,7 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.file_sources import declared_source, remember
+from dbt_arctic.adapter.external_sources import declared_source, remember
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 

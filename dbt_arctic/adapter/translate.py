@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt_arctic.adapter.file_sources import explained
+from dbt_arctic.adapter.external_sources import explained
 from dbt_arctic.errors import ArcticError, StatementError
 
 

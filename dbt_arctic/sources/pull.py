@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.engine.api import Connection
@@ -16,19 +16,48 @@ from dbt_arctic.sources.file_list import (
     PROPERTY_SOURCE,
     append_statement,
     as_rows,
+    file_list_name,
+    last_list,
     load_files,
     replace_statement,
 )
 from dbt_arctic.sources.new_files import new_files, no_rows, read_request, rows_of
+from dbt_arctic.sources.planned import Planned, Purpose
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import plain_id
 
-Purpose = Literal["consume", "read", "describe"]
-"""Why files are pulled: for a commit that consumes them; to show rows; or for the text of the SQL only."""
-
 _INFERRED_FROM = 20
 """How many files the advice on missing columns looks at."""
+
+
+@dataclass(frozen=True)
+class FilePlanner:
+    """Plans what a model reads of a source of files.
+
+    :param connection: the session in which the SQL of the pull will run.
+    :param target: the model's table.
+    """
+
+    context: Context
+    connection: Callable[[], Connection]
+    source: FileSource
+    target: Name
+
+    @property
+    def upstream(self) -> Name:
+        """The model's file list of the source."""
+        return file_list_name(self.target, self.source.name)
+
+    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+        """Plan a run, with the errors of ``plan_file_pull``."""
+        last = last_list(self.context.catalog, self.upstream, self.source.name, expected)
+        pull = plan_file_pull(
+            self.context, self.connection, self.source, self.upstream, last, model=model, purpose=purpose
+        )
+        nothing = f"The source {self.source.name} has no files in {self.source.path} yet."
+        is_empty = last is None and pull.stage is None
+        return Planned(pull, None if last is None else last[1], (nothing,) if is_empty else ())
 
 
 def plan_file_pull(
@@ -178,4 +207,4 @@ def _yaml(text: str) -> str:
     return f"'{text}'" if any(sign in text for sign in ",:<{[") else text
 
 
-__all__ = ["Purpose", "plan_file_pull"]
+__all__ = ["FilePlanner", "plan_file_pull"]

@@ -1,8 +1,7 @@
-"""Reads and checks the ``meta.arctic`` of a dbt source."""
+"""Reads and checks the ``meta.arctic`` of a source of files."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,12 +9,12 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.sources.declared import columns_of, one_of, reject_unknown, texts
 
 Format = Literal["json", "csv", "parquet", "orc", "text"]
 ChangedFiles = Literal["fail", "reread", "ignore"]
 
 _SETTINGS = ("from", "path", "format", "pattern", "columns", "options", "changed_files")
-_KINDS = ("files",)
 ADDED_COLUMNS = ("_source_file", "_source_modified", "_action")
 """What a pull adds to the declared columns."""
 _STRICT = {"mode": "FAILFAST"}
@@ -71,7 +70,7 @@ def _is_private(part: str) -> bool:
 def parse_source(
     name: str, settings: Mapping[str, Any], columns: Mapping[str, str], where: str = ""
 ) -> FileSource:
-    """Read the settings of a source.
+    """Read the settings of a source of files.
 
     :param name: ``<source>.<table>``.
     :param settings: the source's ``meta.arctic``.
@@ -80,33 +79,18 @@ def parse_source(
     :raises ConfigError: a setting is unknown, missing or wrong.
     """
     where = where or name
-    for key in settings:
-        if key not in _SETTINGS:
-            close = difflib.get_close_matches(str(key), _SETTINGS, 1)
-            raise ConfigError(
-                f"the source {name} has the unknown setting {key!r}",
-                where=where,
-                fix=f"use {close[0]!r}" if close else f"use {', '.join(_SETTINGS)}",
-            )
-    kind = settings.get("from")
-    if kind not in _KINDS:
-        raise ConfigError(
-            f"the source {name} has from: {kind}",
-            where=where,
-            why="only files can be read as a source",
-            fix="use from: files",
-        )
+    reject_unknown(name, settings, _SETTINGS, where)
     path = settings.get("path")
     if not isinstance(path, str) or not path.strip("/ "):
         raise ConfigError(
             f"the source {name} has no path", where=where, fix="add path: the folder that contains the files"
         )
-    form: Format = _one_of(get_args(Format), "format", settings.get("format"), name, where)
-    changed: ChangedFiles = _one_of(
+    form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
+    changed: ChangedFiles = one_of(
         get_args(ChangedFiles), "changed_files", settings.get("changed_files", "fail"), name, where
     )
-    declared = _columns(settings.get("columns") or columns, name, where)
-    options = _texts(settings.get("options") or {}, name, "options", where)
+    declared = columns_of(settings.get("columns") or columns, ADDED_COLUMNS, name, where)
+    options = texts(settings.get("options") or {}, name, "options", where)
     if form == "text" and not declared:
         declared = {"value": "string"}
     return FileSource(
@@ -118,40 +102,6 @@ def parse_source(
         {**_OPTIONS.get(form, {}), **options, **(_STRICT if form in _OPTIONS else {})},
         changed,
     )
-
-
-def _one_of(known: tuple[str, ...], setting: str, given: Any, name: str, where: str) -> Any:
-    if given not in known:
-        raise ConfigError(
-            f"the source {name} has {setting}: {given}", where=where, fix=f"use one of {', '.join(known)}"
-        )
-    return given
-
-
-def _columns(given: Any, name: str, where: str) -> dict[str, str]:
-    columns = _texts(given, name, "columns", where)
-    for column in columns:
-        if column.lower() in ADDED_COLUMNS:
-            raise ConfigError(
-                f"the source {name} has a column {column}",
-                where=where,
-                why="each row of a file gets a column of that name",
-                fix="declare the column with another name, or leave it out",
-            )
-    return columns
-
-
-def _texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
-    if not isinstance(given, Mapping):
-        raise ConfigError(
-            f"{setting} of the source {name} is not a mapping",
-            where=where,
-            fix=f"write {setting}: {{name: value}}",
-        )
-    return {
-        str(key): str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in given.items()
-    }
 
 
 __all__ = ["ChangedFiles", "FileSource", "Format", "parse_source"]

@@ -33,7 +33,7 @@
   {#- in a run with --sample, other relations are sampled, and joins with them may lack rows -#}
   {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') and not invocation_args_dict.get('sample') -%}
   {%- if relation.external -%}
-    {{ return('(\n' ~ arctic__pull_files(relation, running) ~ '\n)') }}
+    {{ return('(\n' ~ arctic__pull_external(relation, running) ~ '\n)') }}
   {%- endif -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {{ return('(\n' ~ sql ~ '\n)') }}
@@ -41,14 +41,13 @@
 
 
 {#-
-  The rows of a source's files. Only a run consumes them. What needs no rows (`dbt compile`, `--empty`) lists
-  the files, and starts no Spark.
+  The rows of a source outside the catalog. Only a run consumes them. What needs no rows (`dbt compile`, `--empty`) starts no Spark.
 -#}
-{% macro arctic__pull_files(relation, running) -%}
+{% macro arctic__pull_external(relation, running) -%}
   {%- set has_rows = relation.limit is none and flags.WHICH in ('run', 'build', 'retry', 'show', 'test') -%}
   {%- set filter = relation.event_time_filter -%}
   {%- set purpose = 'describe' if not has_rows else 'consume' if running and filter is none else 'read' -%}
-  {%- set sql = adapter.pull_files(relation, this, model, not is_incremental(), purpose) -%}
+  {%- set sql = adapter.pull_external(relation, this, model, not is_incremental(), purpose) -%}
   {%- if filter is not none -%}
     {%- set sql = 'SELECT *\nFROM (\n' ~ sql ~ '\n)\nWHERE ' ~ relation._render_event_time_filtered(filter) -%}
   {%- endif -%}

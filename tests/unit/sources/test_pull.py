@@ -14,7 +14,8 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, Ver
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE, file_list_name, last_list
-from dbt_arctic.sources.pull import Purpose, plan_file_pull
+from dbt_arctic.sources.planned import Purpose
+from dbt_arctic.sources.pull import plan_file_pull
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
 

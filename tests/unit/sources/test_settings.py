@@ -30,7 +30,6 @@ def test_columns_of_the_source_itself_are_used_where_the_settings_have_none() ->
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"from": "kafka"}, "from: kafka"),
         ({"path": ""}, "has no path"),
         ({"path": None}, "has no path"),
         ({"format": "xlsx"}, "use one of json, csv, parquet, orc, text"),

@@ -1,0 +1,85 @@
+"""dbt sources whose rows are outside the catalog: how they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
+
+Kind = Literal["files"]
+"""The values of ``from``."""
+
+_CALLED: Mapping[str, str] = {"files": "a folder of files"}
+
+_READ_AS: dict[str, Mapping[str, Any]] = {}
+"""The declared sources, by the SQL that ``source()`` gives where they are not pulled."""
+
+
+def remember(sql: str, declared: Mapping[str, Any]) -> None:
+    """Remember the SQL name of a source, which names no table."""
+    _READ_AS[sql] = declared
+
+
+def explained(error: StatementError) -> ArcticError:
+    """The error of a statement, with advice if the statement reads such a source like a table."""
+    if "[TABLE_OR_VIEW_NOT_FOUND]" not in error.why:
+        return error
+    found = next((declared for sql, declared in _READ_AS.items() if sql in error.why), None)
+    if found is None:
+        return error
+    schema, _, table = str(found["name"]).partition(".")
+    called = _CALLED.get(found["settings"].get("from"), "outside the catalog")
+    return UnknownRelation(
+        f"the source {schema}.{table} is {called}, and not a table",
+        where=error.where,
+        fix=f"read it with {{{{ incremental_pull(source('{schema}', '{table}')) }}}}; to read all rows in "
+        "other models, build a model from it",
+    )
+
+
+def declared_source(node: Any) -> Mapping[str, Any] | None:
+    """The ``meta.arctic`` of a source's node with ``from``, and what else describes the source.
+
+    Settings of the whole source hold for each of its tables that does not have its own.
+
+    :returns: ``name``, ``where``, ``settings``, and ``columns`` (types by name); ``None`` for any other node.
+    """
+    if getattr(node, "resource_type", None) != "source":
+        return None
+    config = getattr(node, "config", None)
+    meta = {**(getattr(config, "meta", None) or {}), **(getattr(node, "meta", None) or {})}
+    # dbt replaces the whole `arctic` of the source by that of the table.
+    levels = ((getattr(node, "source_meta", None) or {}).get("arctic"), meta.get("arctic"))
+    settings: dict[str, Any] = {}
+    for level in levels:
+        if isinstance(level, Mapping):
+            settings.update(level)
+    if "from" not in settings:
+        return None
+    columns = {column.name: column.data_type for column in node.columns.values() if column.data_type}
+    return {
+        "name": f"{node.source_name}.{node.name}",
+        "where": str(node.original_file_path),
+        "settings": settings,
+        "columns": columns,
+    }
+
+
+def kind_of(declared: Mapping[str, Any]) -> Kind:
+    """What a source is read from.
+
+    :raises ConfigError: ``from`` has another value than those of ``Kind``.
+    """
+    kind, known = declared["settings"]["from"], get_args(Kind)
+    if kind not in known:
+        raise ConfigError(
+            f"the source {declared['name']} has from: {kind}",
+            where=declared["where"],
+            fix=f"use from: {' or '.join(known)}",
+        )
+    found: Kind = kind
+    return found
+
+
+__all__ = ["Kind", "declared_source", "explained", "kind_of", "remember"]

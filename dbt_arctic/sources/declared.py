@@ -1,0 +1,76 @@
+"""Reads the parts of a source's settings that have the same form for every kind of source. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+
+
+def reject_unknown(name: str, settings: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    """Refuse a setting that the kind of source does not have.
+
+    :param name: of the source, ``<source>.<table>``.
+    :param where: the file that declares the source.
+    :raises ConfigError: names the setting that was probably meant.
+    """
+    for key in settings:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, 1)
+            raise ConfigError(
+                f"the source {name} has the unknown setting {key!r}",
+                where=where,
+                fix=f"use {close[0]!r}" if close else f"use {', '.join(known)}",
+            )
+
+
+def one_of(known: tuple[str, ...], setting: str, given: Any, name: str, where: str) -> Any:
+    """The value of a setting that has a fixed set of values.
+
+    :raises ConfigError: it is another one.
+    """
+    if given not in known:
+        raise ConfigError(
+            f"the source {name} has {setting}: {given}", where=where, fix=f"use one of {', '.join(known)}"
+        )
+    return given
+
+
+def columns_of(given: Any, added: Collection[str], name: str, where: str) -> dict[str, str]:
+    """The declared columns: Spark types by name.
+
+    :param added: what a pull adds to each row; a declared column cannot have such a name.
+    :raises ConfigError: it is no mapping, or a name is taken.
+    """
+    columns = texts(given, name, "columns", where)
+    for column in columns:
+        if column.lower() in added:
+            raise ConfigError(
+                f"the source {name} has a column {column}",
+                where=where,
+                why="each row of the source gets a column of that name",
+                fix="declare the column with another name, or leave it out",
+            )
+    return columns
+
+
+def texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
+    """A mapping of texts, with numbers and truth values as Spark writes them.
+
+    :raises ConfigError: it is no mapping.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"{setting} of the source {name} is not a mapping",
+            where=where,
+            fix=f"write {setting}: {{name: value}}",
+        )
+    return {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in given.items()
+    }
+
+
+__all__ = ["columns_of", "one_of", "reject_unknown", "texts"]

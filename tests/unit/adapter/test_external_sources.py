@@ -1,0 +1,58 @@
+"""How a dbt source outside the catalog is declared."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter.external_sources import declared_source, explained, kind_of, remember
+from dbt_arctic.errors import ConfigError, StatementError
+
+
+def node(table: dict[str, Any], source: dict[str, Any]) -> SimpleNamespace:
+    column = SimpleNamespace(name="id", data_type="bigint")
+    return SimpleNamespace(
+        resource_type="source",
+        source_name="landing",
+        name="clicks",
+        original_file_path="models/landing.yml",
+        columns={"id": column, "more": SimpleNamespace(name="more", data_type=None)},
+        config=SimpleNamespace(meta={"arctic": table} if table else {}),
+        source_meta={"arctic": source} if source else {},
+    )
+
+
+def test_settings_of_the_whole_source_hold_for_its_tables() -> None:
+    declared = declared_source(node({"path": "in"}, {"from": "files", "path": "all", "format": "csv"}))
+    assert declared is not None
+    assert declared["settings"] == {"from": "files", "path": "in", "format": "csv"}
+    assert declared["columns"] == {"id": "bigint"}
+    assert declared["where"] == "models/landing.yml"
+    assert kind_of(declared) == "files"
+    assert declared_source(node({"path": "in"}, {})) is None
+    assert declared_source(node({}, {})) is None
+
+
+def test_another_value_of_from_is_an_error_that_names_those_that_exist() -> None:
+    declared = declared_source(node({"from": "carrier pigeon"}, {}))
+    assert declared is not None
+    with pytest.raises(ConfigError, match="has from: carrier pigeon") as error:
+        kind_of(declared)
+    assert error.value.where == "models/landing.yml"
+    assert "files" in error.value.fix
+
+
+def test_the_error_of_a_source_that_is_read_like_a_table_says_how_to_read_it() -> None:
+    declared = declared_source(node({"from": "files"}, {}))
+    assert declared is not None
+    remember("`lake`.`landing`.`clicks`", declared)
+    missing = StatementError(
+        "failed", why="[TABLE_OR_VIEW_NOT_FOUND] `lake`.`landing`.`clicks` cannot be found"
+    )
+    found = explained(missing)
+    assert "the source landing.clicks is a folder of files" in str(found)
+    assert "incremental_pull(source('landing', 'clicks'))" in found.fix
+    other = StatementError("failed", why="[TABLE_OR_VIEW_NOT_FOUND] `lake`.`a`.`b` cannot be found")
+    assert explained(other) is other
