@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import confirmation_options, json_option, project_options
+from dbt_arctic.cli.options import confirmation_options, json_option, project_options, require_confirmation
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.keyed.names import Name
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 @confirmation_options
 @json_option
 @project_options
-@click.pass_context
 def adopt(
-    context: click.Context,
     target: Target,
     table: str,
     keys: tuple[str, ...],
@@ -52,8 +50,7 @@ def adopt(
         name = operator.name(table)
         if undo:
             question = f"Make {name} a plain table, and drop its change table and previous generation?"
-            if not yes and not click.confirm(question, err=as_json):
-                context.exit(1)
+            require_confirmation(question, yes, as_json)
             release(operator.context, name)
             _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
@@ -76,11 +73,10 @@ def adopt(
             return
         if not keys:
             raise click.UsageError("name each key column: --key COLUMN")
-        _adopt(context, operator, name, keys, dry_run, yes, as_json)
+        _adopt(operator, name, keys, dry_run, yes, as_json)
 
 
 def _adopt(
-    context: click.Context,
     operator: Operator,
     name: Name,
     keys: tuple[str, ...],
@@ -96,8 +92,7 @@ def _adopt(
         if as_json:
             print_json(_as_json(plan, False))
         return
-    if not yes and not click.confirm(f"Adopt {name}?", err=as_json):
-        context.exit(1)
+    require_confirmation(f"Adopt {name}?", yes, as_json)
     with progress(f"adopt {name}", quiet=as_json) as bar:
         adopting.adopt(watched(operator.context, bar), plan)
     _print_result(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import project_options
+from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress
 
 if TYPE_CHECKING:
+    from dbt_arctic.adapter.check_report import CheckReport
     from dbt_arctic.adapter.project import Target
 
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--rounds", default=5, show_default=True, help="Number of rounds of changes.")
 @click.option("--seed", type=int, help="Seed of the random changes; the same seed repeats them.")
 @click.option("--keep", is_flag=True, help="Keep the copy for inspection.")
+@json_option
 @project_options
 def check(
     target: Target,
@@ -34,6 +37,7 @@ def check(
     rounds: int,
     seed: int | None,
     keep: bool,
+    as_json: bool,
 ) -> None:
     """Compare automatic models with the result of their full query, after rounds of random changes.
 
@@ -55,6 +59,35 @@ def check(
         found = check_project(
             operator, target, Checks(select, automatic, rounds, chosen, keep), report_progress
         )
+    if as_json:
+        print_json(_as_json(found, chosen))
+    else:
+        _print(found)
+    sys.exit(found.exit_code)
+
+
+def _as_json(found: CheckReport, seed: int) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "refreshes": found.refreshes,
+        "differences": [
+            {"model": model, "round": number, "rows": count}
+            for (model, number), count in sorted(found.differences.items())
+        ],
+        "nondeterministic": {
+            model: {"rows": count, "why": why}
+            for model, (count, why) in sorted(found.nondeterministic.items())
+        },
+        "not_compared": found.not_compared,
+        "empty": sorted(found.empty),
+        "failures": {
+            model: {"round": number, "why": why} for model, (number, why) in sorted(found.failures.items())
+        },
+        "result": found.last_line,
+    }
+
+
+def _print(found: CheckReport) -> None:
     for model, ways in sorted(found.refreshes.items()):
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
@@ -68,4 +101,3 @@ def check(
     for model, (number, why) in sorted(found.failures.items()):
         click.echo(f"round {number}: {model} failed: {why}")
     click.echo(found.last_line)
-    sys.exit(found.exit_code)

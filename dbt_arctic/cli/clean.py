@@ -13,6 +13,7 @@ from dbt_arctic.cli.options import (
     duration_ms,
     json_option,
     project_options,
+    require_confirmation,
     schema_options,
 )
 from dbt_arctic.cli.output import counted, print_json, print_table
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 @confirmation_options
 @json_option
 @project_options
-@click.pass_context
 def clean(
-    context: click.Context,
     target: Target,
     schemas: tuple[str, ...],
     everything: bool,
@@ -80,8 +79,7 @@ def clean(
             _show(found)
         if dry_run or not found.count:
             return
-        if not yes and not click.confirm(f"Remove {counted(found.count, 'item')}?", err=as_json):
-            context.exit(1)
+        require_confirmation(f"Remove {counted(found.count, 'item')}?", yes, as_json)
         with progress("clean", found.count, as_json) as bar:
 
             def report(removal: Removal, done: bool) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 from packaging.requirements import Requirement
 
-from dbt_arctic.cli.options import FOLDER
+from dbt_arctic.cli.options import FOLDER, json_option
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
@@ -28,19 +29,29 @@ from dbt_arctic.planner.spark.dialect import verbatim
 @click.option("--project-dir", type=FOLDER, help="With --profile: folder of dbt_project.yml.")
 @click.option("--profiles-dir", type=FOLDER, help="With --profile: folder of profiles.yml.")
 @click.option("--target", "-t", help="With --profile: target of the profile.")
+@json_option
 def doctor(
-    with_profile: bool, project_dir: Path | None, profiles_dir: Path | None, target: str | None
+    with_profile: bool,
+    project_dir: Path | None,
+    profiles_dir: Path | None,
+    target: str | None,
+    as_json: bool,
 ) -> None:
     """Check this machine: packages and Java; with --profile also Spark and the catalog."""
     checks = list(examine())
-    _print(checks)
+    if not as_json:
+        _print(checks)
     if with_profile and all(part.ok for part in checks):
         from dbt_arctic.adapter.doctor import results_of  # imports dbt, which takes a second
         from dbt_arctic.adapter.project import load_target
 
         found = load_target(project_dir, profiles_dir, target)
-        checks = results_of(found.credentials, str(found.project_root))
-        _print(checks)
+        tried = results_of(found.credentials, str(found.project_root))
+        if not as_json:
+            _print(tried)
+        checks += tried
+    if as_json:
+        print_json([part._asdict() for part in checks])
     if not all(part.ok for part in checks):
         sys.exit(1)
 

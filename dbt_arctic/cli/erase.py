@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import confirmation_options, json_option, project_options
-from dbt_arctic.cli.output import Kind, counted, print_json, print_table
+from dbt_arctic.cli.options import confirmation_options, json_option, project_options, require_confirmation
+from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress, watched
+from dbt_arctic.cli.tables import Kind
 from dbt_arctic.maintenance import erase as erasing
 from dbt_arctic.maintenance.consumers import Consumer
 from dbt_arctic.maintenance.erase import Erased
@@ -59,10 +60,9 @@ def erase(
             if as_json:
                 print_json(_plan_as_json(plan))
             return
-        if not yes and not (plan.in_the_way and not force):
+        if force or not plan.in_the_way:
             question = f"Erase {counted(plan.keys, 'key')} of {name} for good?"
-            if not click.confirm(question, err=as_json):
-                context.exit(1)
+            require_confirmation(question, yes, as_json)
         with progress(f"erase from {name}", quiet=as_json) as bar:
             done = erasing.erase(
                 watched(operator.context, bar), plan, force, lambda path: size_of(path) not in (None, -1)

@@ -12,6 +12,7 @@ from dbt_arctic.cli.options import (
     duration_ms,
     json_option,
     project_options,
+    require_confirmation,
     table_options,
 )
 from dbt_arctic.cli.output import counted, print_json, print_table
@@ -46,9 +47,7 @@ if TYPE_CHECKING:
 @confirmation_options
 @json_option
 @project_options
-@click.pass_context
 def expire(
-    context: click.Context,
     target: Target,
     tables: tuple[str, ...],
     schemas: tuple[str, ...],
@@ -84,8 +83,7 @@ def expire(
             _show(plans)
         if dry_run or not going:
             return
-        if not yes and not click.confirm(f"Expire {counted(going, 'snapshot')}?", err=as_json):
-            context.exit(1)
+        require_confirmation(f"Expire {counted(going, 'snapshot')}?", yes, as_json)
         gone = 0
         with progress("expire", going, as_json) as bar:
             for plan in plans:

@@ -1,23 +1,22 @@
-"""``dbt-arctic history`` and ``changes``: the versions of a keyed table, and the changes between two of
-them."""
+"""``dbt-arctic history``: the versions of a keyed table, and the compactions of tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import print_json, print_rows, print_table, record_as_dict, shown_time
+from dbt_arctic.cli.output import print_json, print_table, record_as_dict, shown_time
+from dbt_arctic.cli.tables import Abbreviated, Cell
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.keyed.operations import Record
-from dbt_arctic.keyed.read import Images
+from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance import timeline
-from dbt_arctic.maintenance.versions import resolve
-from dbt_arctic.refresh.pull import plan_changes
-from dbt_arctic.store.state import load_keyed
+from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -44,17 +43,26 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
             _operations(operator, table, limit, as_json)
             return
         entries = timeline.history(operator.catalog, operator.name(table))
-    shown = entries[: limit or None]
     if as_json:
-        print_json([_as_json(entry) for entry in shown])
-        return
+        print_json([_as_json(entry) for entry in entries[: limit or None]])
+    else:
+        print_entries(entries, limit)
+
+
+def print_entries(entries: list[timeline.Entry], limit: int) -> None:
+    """Print the newest entries of a history as a table.
+
+    :param limit: how many; 0 for all.
+    """
+    shown = entries[: limit or None]
+    short = abbreviated([entry.version for entry in entries if entry.version])
     verified = any(entry.verified is not None for entry in shown)
     print_table(
         {
             "time (UTC)": "name",
-            "kind": "name",
+            "kind": "text",
             "rows": "number",
-            "version": "text",
+            "version": "name",
             "savepoints": "text",
             "by": "text",
             **({"verified": "text"} if verified else {}),
@@ -62,62 +70,32 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
         (
             [
                 shown_time(entry.time_ms),
-                entry.kind,
-                str(entry.rows),
-                entry.version.token if entry.version else "expired",
+                _kind(entry, short),
+                f"{entry.rows:,}",
+                Abbreviated(entry.version.token, short[entry.version]) if entry.version else "expired",
                 ", ".join(entry.savepoints),
-                entry.run,
+                _by(entry),
                 *([str(entry.verified or "")] if verified else []),
             ]
             for entry in shown
         ),
     )
     if len(shown) < len(entries):
-        click.echo(f"{len(entries) - len(shown)} more: --limit 0")
+        click.echo(f"{len(entries) - len(shown)} more: --limit 0", err=True)
 
 
-@click.command()
-@click.argument("table")
-@click.option("--from", "start", required=True, metavar="VERSION", help="A version, savepoint or time (UTC).")
-@click.option("--to", "end", default="current", show_default=True, metavar="VERSION", help="As for --from.")
-@click.option(
-    "--images",
-    type=click.Choice(["after", "both"]),
-    default="after",
-    show_default=True,
-    help="both: also show the old row of each changed or deleted key, with action -U.",
-)
-@click.option("--limit", default=100, show_default=True, help="Number of rows; 0 for all.")
-@click.option("--sql", "only_sql", is_flag=True, help="Print the query instead of running it.")
-@json_option
-@project_options
-def changes(
-    target: Target,
-    table: str,
-    start: str,
-    end: str,
-    images: Images,
-    limit: int,
-    only_sql: bool,
-    as_json: bool,
-) -> None:
-    """Show what changed in a keyed table between two versions.
+def _kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
+    kind, to, token = entry.kind.partition(" to ")
+    if not token:
+        return kind
+    tokens = {version.token: text for version, text in short.items()}
+    return Abbreviated(entry.kind, f"{kind}{to}{tokens.get(token) or abbreviated_token(token)}")
 
-    _action is U for a new or changed row, and D for a deleted row, which is shown with its old values.
-    """
-    from dbt_arctic.adapter.operator import operating
 
-    with operating(target, "changes") as operator:
-        name = operator.name(table)
-        keyed = load_keyed(operator.catalog, name)
-        first, last = (resolve(operator.catalog, keyed, text, name.dotted) for text in (start, end))
-        sql = plan_changes(operator.catalog, name, first.token, last.token, images, name.dotted)
-        if only_sql:
-            click.echo(sql)
-            return
-        # One row more than shown, to find out whether there are more.
-        columns, rows = operator.read(sql if limit <= 0 else f"SELECT *\nFROM (\n{sql}\n)\nLIMIT {limit + 1}")
-    print_rows(columns, rows, limit, as_json)
+def _by(entry: timeline.Entry) -> Cell:
+    """The invocation and what it ran. The first digits of an invocation are enough to find it in a log."""
+    invocation, colon, node = entry.run.partition(":")
+    return Abbreviated(entry.run, f"{invocation[:8]}{colon}{node}")
 
 
 def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
@@ -145,7 +123,7 @@ def _operations(operator: Operator, table: str | None, limit: int, as_json: bool
         (_operation_row(one) for one in shown),
     )
     if len(shown) < len(found):
-        click.echo(f"{len(found) - len(shown)} more: --limit 0")
+        click.echo(f"{len(found) - len(shown)} more: --limit 0", err=True)
 
 
 def _operation_row(one: Record) -> list[str]:

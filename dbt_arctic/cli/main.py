@@ -18,7 +18,7 @@ from dbt_arctic.secret import without_secrets
 
 COMMANDS = {
     "adopt": "adopt",
-    "changes": "history",
+    "changes": "changes",
     "check": "check",
     "class-archive": "class_archive",
     "clean": "clean",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +66,28 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def confirmation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of a command that shows what it will do and asks for confirmation."""
     dry_run = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-    assume_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-    return dry_run(assume_yes(command))
+    return dry_run(yes_option(command))
+
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+
+
+def require_confirmation(question: str, yes: bool, as_json: bool = False) -> None:
+    """Ask a question, and end the command unless the answer is yes.
+
+    :param as_json: whether stdout is for JSON, so that the question belongs on stderr.
+    :raises click.UsageError: there is no terminal, as in a scheduled job.
+    """
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=as_json)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("there is no terminal to answer this question; --yes answers it") from None
+    if not agreed:
+        click.get_current_context().exit(1)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -6,42 +6,41 @@ import datetime as dt
 import json
 import math
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
 
-Kind = Literal["name", "number", "text"]
-"""The layout of a column: names never wrap, numbers are right-aligned, text may wrap."""
 _FOLDERS = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:)?(?<![\w.])/{1,3}(?:[^\s/'\"`,;:()]+/)+")
 
 
-def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows as a table that fits the terminal.
+def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print rows as a table that fits the terminal; in a pipe, print full values that tabs separate.
 
     :param columns: the heading and the layout of each column.
     """
     print_grid(list(columns.items()), rows)
 
 
-def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[str]]) -> None:
+def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[Cell]]) -> None:
     """As ``print_table``, but two columns may have the same heading, as in the result of a query."""
-    table = Table(box=None, pad_edge=False)
-    for heading, kind in columns:
-        if kind == "text":
-            table.add_column(heading, overflow="fold")
-        else:
-            table.add_column(heading, justify="right" if kind == "number" else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    wide_console().print(table)
+    width = terminal_width()
+    lines = for_pipe(columns, rows) if width is None else for_terminal(columns, rows, width)
+    for line in lines:
+        click.secho(line.text, bold=line.is_heading or None)
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal; ``None`` if the output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, as_json: bool) -> None:
@@ -51,12 +50,17 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
         print_json([dict(zip(columns, row, strict=True)) for row in shown])
     else:
         print_grid(
-            [(column, "text") for column in columns],
-            (["NULL" if value is None else str(value) for value in row] for row in shown),
+            [(column, "value") for column in columns],
+            ([shown_value(value) for value in row] for row in shown),
         )
-        click.echo(counted(len(shown), "row"))
+        click.echo(counted(len(shown), "row"), err=terminal_width() is None)
     if len(shown) < len(rows):
         click.echo(f"There are more than {limit} rows; --limit 0 shows all.", err=True)
+
+
+def shown_value(value: Any) -> str:
+    """A value of a query, for display."""
+    return "NULL" if value is None else str(value)
 
 
 def operation_as_dict(operation: Operation) -> dict[str, Any]:
@@ -116,12 +120,6 @@ def shareable(text: str) -> str:
     'read of 1.parquet: 2 / 3 of x.avro'
     """
     return _FOLDERS.sub("", without_secrets(text))
-
-
-def wide_console() -> Console:
-    """A console that never truncates when the output is not a terminal, since scripts need full values."""
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=1000)
 
 
 def print_json(value: Any) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from dbt_arctic.cli.options import project_options
+from dbt_arctic.cli.options import json_option, project_options, require_confirmation, yes_option
+from dbt_arctic.cli.output import counted as counted_items
+from dbt_arctic.cli.output import print_json, print_table, shown_time
+from dbt_arctic.cli.tables import Abbreviated, Cell
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance import restore as restoring
 from dbt_arctic.maintenance import savepoint as savepoints
+from dbt_arctic.maintenance import timeline
 from dbt_arctic.maintenance.rollback import roll_back
-from dbt_arctic.maintenance.versions import list_savepoints
+from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
+from dbt_arctic.maintenance.versions import list_savepoints, resolve
 from dbt_arctic.store.row_counts import counted
 from dbt_arctic.store.state import load_keyed
 
@@ -25,8 +33,9 @@ if TYPE_CHECKING:
     "--at", "version", default="current", show_default=True, metavar="VERSION", help="The version to keep."
 )
 @click.option("--drop", is_flag=True, help="Drop the savepoint.")
+@json_option
 @project_options
-def savepoint(target: Target, table: str, name: str | None, version: str, drop: bool) -> None:
+def savepoint(target: Target, table: str, name: str | None, version: str, drop: bool, as_json: bool) -> None:
     """Keep a version of a keyed table under a name; without NAME, list the savepoints.
 
     Neither snapshot expiry nor `clean` removes a savepoint.
@@ -38,24 +47,41 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
     with operating(target, "savepoint") as operator:
         of = operator.name(table)
         if name is None:
-            known = list_savepoints(operator.catalog, load_keyed(operator.catalog, of))
-            for savepoint_name, kept in sorted(known.items()):
-                click.echo(f"{savepoint_name}  {kept}")
-            if not known:
-                click.echo(f"{of} has no savepoints.")
-        elif drop:
+            _list(list_savepoints(operator.catalog, load_keyed(operator.catalog, of)), of, as_json)
+            return
+        if drop:
             savepoints.drop_savepoint(operator.context, of, name)
-            click.echo(f"{of}: dropped savepoint {name}.")
+            result, text = None, f"{of}: dropped savepoint {name}."
         else:
             made = savepoints.make_savepoint(operator.context, of, name, version)
-            click.echo(f"{of}: savepoint {name} keeps version {made}.")
+            result, text = made.token, f"{of}: savepoint {name} keeps version {made}."
+    if as_json:
+        print_json({"table": of.dotted, "savepoint": name, "version": result})
+    else:
+        click.echo(text)
+
+
+def _list(known: Mapping[str, Version], of: Name, as_json: bool) -> None:
+    """Print savepoints with their versions."""
+    if as_json:
+        print_json([{"savepoint": one, "version": version.token} for one, version in sorted(known.items())])
+    elif not known:
+        click.echo(f"{of} has no savepoints.")
+    else:
+        rows: list[list[Cell]] = [
+            [one, Abbreviated(version.token, abbreviated_token(version.token))]
+            for one, version in sorted(known.items())
+        ]
+        print_table({"savepoint": "name", "version": "name"}, rows)
 
 
 @click.command()
 @click.argument("table")
 @click.argument("version")
+@yes_option
+@json_option
 @project_options
-def rollback(target: Target, table: str, version: str) -> None:
+def rollback(target: Target, table: str, version: str, yes: bool, as_json: bool) -> None:
     """Restore the rows of a keyed table as of VERSION: a version, a savepoint, or a time (UTC).
 
     This is a new commit. Models that pull from the table receive its changes, and it can be rolled back too.
@@ -63,17 +89,41 @@ def rollback(target: Target, table: str, version: str) -> None:
     from dbt_arctic.adapter.operator import operating
 
     with operating(target, "rollback") as operator:
-        done = roll_back(operator.context, operator.name(table), version)
+        name = operator.name(table)
+        to = resolve(operator.catalog, load_keyed(operator.catalog, name), version, name.dotted)
+        entries = timeline.history(operator.catalog, name)
+        require_confirmation(f"Roll back {name} to {_described(to, entries)}?", yes, as_json)
+        done = roll_back(operator.context, name, to.token)
+    if as_json:
+        tokens = {"to": done.to.token, "before": done.before.token}
+        print_json({"table": done.table, **tokens, "rows": done.rows})
+        return
     click.echo(f"{done.table} is rolled back to {done.to} ({counted('rows written:', done.rows)}).")
     click.echo(f"To undo this: dbt-arctic rollback {table} {done.before}")
+
+
+def _described(to: Version, entries: list[timeline.Entry]) -> str:
+    """A version with its commit and the number of later commits, for a question."""
+    short = abbreviated([entry.version for entry in entries if entry.version])
+    places = [place for place, entry in enumerate(entries) if entry.version == to]
+    if not places:
+        return abbreviated_token(to.token)
+    entry = entries[places[-1]]
+    named = f", savepoint {', '.join(entry.savepoints)}" if entry.savepoints else ""
+    later = counted_items(places[-1], "later commit")
+    return f"{short[to]} ({entry.kind} at {shown_time(entry.time_ms)}{named}; {later})"
 
 
 @click.command()
 @click.argument("table")
 @click.option("--previous", is_flag=True, help="Undo the last full refresh: use the previous generation.")
 @click.option("--generation", type=int, help="Use this generation.")
+@yes_option
+@json_option
 @project_options
-def restore(target: Target, table: str, previous: bool, generation: int | None) -> None:
+def restore(
+    target: Target, table: str, previous: bool, generation: int | None, yes: bool, as_json: bool
+) -> None:
     """Restore a keyed table whose view was dropped, replaced or damaged; or undo a full refresh."""
     from dbt_arctic.adapter.operator import operating
 
@@ -81,8 +131,14 @@ def restore(target: Target, table: str, previous: bool, generation: int | None) 
         raise click.UsageError("give --previous or --generation, not both")
     with operating(target, "restore") as operator:
         name = operator.name(table)
+        which = "its newest complete generation" if generation is None else f"generation {generation}"
+        question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
+        require_confirmation(question, yes, as_json)
         if previous:
             shown = restoring.undo_full_refresh(operator.context, name)
         else:
             shown = restoring.restore(operator.context, name, generation)
-    click.echo(f"{shown.name} now uses generation {shown.generation.number}.")
+    if as_json:
+        print_json({"table": shown.name.dotted, "generation": shown.generation.number})
+    else:
+        click.echo(f"{shown.name} now uses generation {shown.generation.number}.")

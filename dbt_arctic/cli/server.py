@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from dbt_arctic.cli.options import project_options
+from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.server import Server
@@ -50,22 +50,31 @@ def stop(target: Target) -> None:
 
 
 @server.command()
+@json_option
 @project_options
 @click.pass_context
-def status(context: click.Context, target: Target) -> None:
+def status(context: click.Context, target: Target, as_json: bool) -> None:
     """Show the project's server. Exits with 1 if the target has no server that it can use."""
     project = target.project_root
     settings = _embedded_settings(target)
     found = servers.read(project)
     if found is None or not found.is_alive():
-        click.echo("This project has no running server. Start one with: dbt-arctic server start")
+        if as_json:
+            print_json(None)
+        click.echo("This project has no running server. Start one with: dbt-arctic server start", err=as_json)
         context.exit(1)
     is_used = target.credentials.use_server and servers.usable(project, settings) is not None
-    Console().print(_described(found, target, is_used))
+    described = _described(found, target, is_used)
+    if as_json:
+        print_json({**described, "usable": is_used})
+    else:
+        for name, value in described.items():
+            click.echo(f"{name + ':':<11}{value}")
     if not is_used:
         click.echo(
             "The server runs with settings that differ from this target's. "
-            "Run dbt-arctic server stop, then dbt-arctic server start."
+            "Run dbt-arctic server stop, then dbt-arctic server start.",
+            err=as_json,
         )
         context.exit(1)
 
@@ -85,18 +94,15 @@ def _embedded_settings(target: Target) -> SparkSettings:
     return target.credentials.spark_settings(str(target.project_root))
 
 
-def _described(found: Server, target: Target, is_used: bool) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False)
+def _described(found: Server, target: Target, is_used: bool) -> dict[str, str]:
     started = dt.datetime.fromtimestamp(found.started_at).astimezone()
-    for name, value in (
-        ("project", found.project),
-        ("used by", f"target {target.name}" if is_used else f"not by target {target.name}"),
-        ("process", str(found.pid)),
-        ("port", str(found.port)),
-        ("since", f"{started:%Y-%m-%d %H:%M:%S}"),
-        ("warehouse", found.warehouse),
-        ("master", f"{found.master}, {found.driver_memory} of memory"),
-        ("log", found.log),
-    ):
-        table.add_row(name, value)
-    return table
+    return {
+        "project": found.project,
+        "used by": f"target {target.name}" if is_used else f"not by target {target.name}",
+        "process": str(found.pid),
+        "port": str(found.port),
+        "since": f"{started:%Y-%m-%d %H:%M:%S}",
+        "warehouse": found.warehouse,
+        "master": f"{found.master}, {found.driver_memory} of memory",
+        "log": found.log,
+    }

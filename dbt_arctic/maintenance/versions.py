@@ -21,19 +21,22 @@ from dbt_arctic.maintenance.generations import (
 )
 from dbt_arctic.maintenance.pairs import base_for
 from dbt_arctic.maintenance.restored import restored_ms
+from dbt_arctic.maintenance.short_versions import complete, is_short
 from dbt_arctic.store.state import columns_at, current_version, load_keyed
 
 
 def resolve(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -> Version:
-    """The version for a string: ``current``, ``1.123.456``, a savepoint, or a time (UTC by default).
+    """The version for a string: ``current``, ``1.123.456`` or its short form, a savepoint, or a time (UTC by
+    default).
 
-    :raises VersionUnavailable: the version does not exist or is no longer available.
+    :raises VersionUnavailable: the version does not exist, is no longer available, or its short form is
+        ambiguous.
     """
     wanted = text.strip()
     if wanted.lower() in RESERVED:
         return current_version(catalog, table)
-    if wanted.count(".") == 2 and wanted.replace(".", "").isdigit():
-        return Version.parse(wanted, where)
+    if is_short(wanted):
+        return complete(catalog, table, wanted, where)
     at_ms = as_time(wanted)
     return find_savepoint(catalog, table, wanted) if at_ms is None else version_at(catalog, table, at_ms)
 
