@@ -44,11 +44,16 @@ class Tally:
         return {name: self.operators[name] for name in operators if self.operators[name] < floor}
 
 
-def tally(seeds: Iterable[int], kind: str | None = None) -> Tally:
-    """Judge the cases of these seeds: of one kind, or of that which each seed has."""
+def tally(seeds: Iterable[int], kind: str | None = None, *, to_first: bool = False) -> Tally:
+    """Judge the cases of these seeds: of one kind, or of that which each seed has.
+
+    :param to_first: whether the first difference is the last case.
+    """
     made = Tally()
     databases = {typed: Database(TYPED if typed else SCHEMAS) for typed in (False, True)}
     for seed in seeds:
+        if to_first and made.wrong:
+            break
         name = kind or kind_of(seed)
         case = KINDS[name].draw(seed)
         verdict = _judged(databases[KINDS[name].typed], name, case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.extent import extent
 from tests.planner.mutants import MUTANTS, case_for
 from tests.planner.oracle import Database, judge
 
@@ -75,7 +76,7 @@ def test_each_mutant_has_seeds() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_planner_is_caught(name: str, database: Database) -> None:
-    cases = [case_for(name, seed) for seed in CATCHING[name]]
+    cases = [case_for(name, seed) for seed in CATCHING[name][: extent(1, None)]]
     with MUTANTS[name]() as sources:
         assert [judge(database, case, sources).outcome for case in cases] == ["wrong"] * len(cases)
     # The rule itself is right, and is back in its place.
