@@ -193,6 +193,12 @@ def shop_connection(shop_warehouse: Path) -> Iterator[SessionConnection]:
 
 
 @pytest.fixture
+def dbt_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dbt writes its log file, as it does for users. Comes before ``shop``."""
+    monkeypatch.setenv("DBT_LOG_LEVEL_FILE", "debug")
+
+
+@pytest.fixture
 def shop(tmp_path: Path, shop_warehouse: Path, shop_connection: SessionConnection) -> Iterator[Shop]:
     with opened_shop(tmp_path, shop_warehouse, shop_connection) as made:
         yield made
@@ -202,6 +208,8 @@ def shop(tmp_path: Path, shop_warehouse: Path, shop_connection: SessionConnectio
 def opened_shop(folder: Path, warehouse: Path, connection: SessionConnection) -> Iterator[Shop]:
     """A project in a folder. Once it is closed, its tables can still be read."""
     with pytest.MonkeyPatch.context() as monkeypatch:
+        # Only a few tests read dbt's log file. Each line of it takes a dozen calls of the file system.
+        monkeypatch.setenv("DBT_LOG_LEVEL_FILE", os.environ.get("DBT_LOG_LEVEL_FILE", "none"))
         made = _opened(folder, warehouse, connection, monkeypatch)
         before = os.getcwd()
         yield made

@@ -238,6 +238,7 @@ def plans(shop: Shop, *options: str) -> dict[str, dict[str, Any]]:
     return {entry["model"]: entry for entry in json.loads(told_by_plan(shop, "--json", *options))}
 
 
+@pytest.mark.usefixtures("dbt_log")
 def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(shop: Shop) -> None:
     profile = yaml.safe_load((shop.folder / "profiles.yml").read_text())
     profile["shop"]["outputs"]["dev"]["consistent_reads"] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from dbt_arctic.cli.main import main
@@ -40,6 +41,7 @@ SHOWN_TOLD = (
 )
 
 
+@pytest.mark.usefixtures("dbt_log")
 def test_what_stands_in_the_way_is_told_at_compile_by_the_plan_and_at_a_build(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1L AS id, 10L AS amount UNION ALL SELECT 2L, 20L")
     for name, text in MODELS.items():

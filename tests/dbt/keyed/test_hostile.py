@@ -14,6 +14,8 @@ import yaml
 
 from tests.dbt.keyed.conftest import Shop
 
+pytestmark = pytest.mark.usefixtures("dbt_log")
+
 EVIL = "`; DROP TABLE x; -- ' \" \\ ${env:HOME} /* */ %s ü😀"
 TEXT = f"{EVIL}\n'''\\'\\u0024 $$"
 COLUMN = "a`; -- ' ${env:HOME}"

@@ -118,6 +118,7 @@ def test_a_batch_that_failed_is_run_again_by_dbt_retry_also_of_a_full_refresh(ba
     assert of_both(batches) == [(2, 2, 100)]
 
 
+@pytest.mark.usefixtures("dbt_log")
 def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(batches: Shop) -> None:
     profile = batches.folder / "profiles.yml"
     target = yaml.safe_load(profile.read_text(encoding="utf-8"))

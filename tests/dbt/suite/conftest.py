@@ -6,7 +6,6 @@ for equal settings, so all classes of a worker share a Spark although the suite 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +54,7 @@ def profile_target(warehouse: Path) -> dict[str, Any]:
         # The tables have a few rows: what costs is to plan, to compile and to start tasks.
         "spark_conf": {
             "spark.sql.shuffle.partitions": 1,
+            "spark.sql.leafNodeDefaultParallelism": 1,
             "spark.sql.codegen.wholeStage": False,
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.sql.adaptive.enabled": False,
@@ -77,9 +77,11 @@ def profile_user() -> str:
 def logs_dir(tmp_path_factory: pytest.TempPathFactory, prefix: str) -> Iterator[str]:
     """dbt's logs of one class; the suite's own fixture writes them into the repository."""
     folder = str(tmp_path_factory.mktemp("logs") / prefix)
-    os.environ["DBT_LOG_PATH"] = folder
-    yield folder
-    del os.environ["DBT_LOG_PATH"]
+    settings = {"DBT_LOG_PATH": folder, "DBT_LOG_LEVEL_FILE": "none"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        yield folder
 
 
 @pytest.fixture(scope="session")
