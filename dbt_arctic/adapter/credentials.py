@@ -17,6 +17,7 @@ from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
+from dbt_arctic.engine.cluster import check_warehouse
 from dbt_arctic.engine.connect_settings import (
     DEFAULT_PORT,
     DEFAULT_TIMEOUT_S,
@@ -24,7 +25,7 @@ from dbt_arctic.engine.connect_settings import (
     connect_conf,
     parsed_host,
 )
-from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.settings import SparkSettings, local_cores
 from dbt_arctic.errors import ProfileError
 
 ADAPTER = "arctic"
@@ -32,7 +33,11 @@ METHODS = ("session", "connect")
 DEFAULT_WAREHOUSE = "./lake"
 
 _OF_CONNECT = ("host", "port", "token", "user_id", "use_ssl", "tls_ca", "connect_timeout")
-_OF_SESSION = ("master", "driver_memory", "java_home", "packages", "repositories", "use_server", "small_data")
+_OF_CLUSTERS = ("executor_memory", "executor_cores", "max_executors")
+_OF_SESSION = (
+    *("master", "driver_memory", "java_home", "packages", "repositories", "use_server", "small_data"),
+    *_OF_CLUSTERS,
+)
 
 _type: ContextVar[str] = ContextVar("credentials_type", default=ADAPTER)
 
@@ -64,6 +69,9 @@ class ArcticCredentials(Credentials):
     catalog_properties: dict[str, Any] = field(default_factory=dict, repr=False)
     use_server: bool = True
     small_data: bool = False
+    executor_memory: str | None = None
+    executor_cores: int | None = None
+    max_executors: int | None = None
     consistent_reads: bool = False
     packages_see_spark: bool = True
     host: str | None = field(default=None, repr=False)
@@ -113,6 +121,8 @@ class ArcticCredentials(Credentials):
                 fix=f"write method: {METHODS[0]}",
             )
         self._check_settings_of_the_method()
+        if self.method == "session":
+            self._check_settings_of_the_master()
         if self.warehouse is not None and not self.warehouse.strip():
             raise ProfileError(
                 "warehouse is empty",
@@ -151,6 +161,33 @@ class ArcticCredentials(Credentials):
             )
         if self.host is not None:
             parsed_host(self.host)
+
+    def _check_settings_of_the_master(self) -> None:
+        master = self._master
+        is_local = local_cores(master) is not None
+        strange = _OF_CLUSTERS if is_local else ("small_data",)
+        found = [name for name in strange if getattr(self, name)]
+        if found:
+            raise ProfileError(
+                f"{found[0]} has no effect with master: {master}",
+                where=f"profiles.yml, {found[0]}",
+                why="it belongs to a cluster" if is_local else "it belongs to a Spark on this machine",
+                fix="remove it, or write master: " + ("spark://host:7077" if is_local else "local[*]"),
+            )
+        if not is_local:
+            check_warehouse(master, self._stored_in)
+
+    @property
+    def _stored_in(self) -> str:
+        """The location of tables; empty if only a server knows it."""
+        properties = self.iceberg_properties
+        if names_a_kind(properties) and catalog_kind(properties) == "rest":
+            return ""
+        return properties.get("warehouse") or self.resolved_warehouse()
+
+    @property
+    def _master(self) -> str:
+        return str(self.spark_conf.get("spark.master", self.master))
 
     @property
     def type(self) -> str:
@@ -199,6 +236,9 @@ class ArcticCredentials(Credentials):
             repositories=tuple(self.repositories),
             java_home=self.java_home,
             small_data=self.small_data,
+            executor_memory=self.executor_memory,
+            executor_cores=self.executor_cores,
+            max_executors=self.max_executors,
         )
 
     def connect_settings(self) -> ConnectSettings:

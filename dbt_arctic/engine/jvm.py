@@ -10,7 +10,6 @@ import contextlib
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
-from dbt_arctic.engine.launch import launch_conf
+from dbt_arctic.engine.launch import launch_conf, python_of_workers
 from dbt_arctic.engine.local_hadoop import needs_defaults, prepare_files, unset_defaults
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
 from dbt_arctic.engine.pyspark_output import silence_pyspark
@@ -221,7 +220,7 @@ def _started(settings: SparkSettings) -> SparkProcess:
             log_path.open("wb") as log,
             _environment(
                 JAVA_HOME=java.home,
-                PYSPARK_PYTHON=_python(),
+                PYSPARK_PYTHON=python_of_workers(wanted),
                 PYSPARK_SUBMIT_ARGS=_submit_arguments(launch_file),
             ),
         ):
@@ -323,11 +322,6 @@ def _submit_arguments(launch_file: Path) -> str:
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     # With a properties file, Spark would otherwise ignore the user's spark-defaults.conf.
     return f"--load-spark-defaults --properties-file {shlex.quote(str(launch_file))} {given}"
-
-
-def _python() -> str:
-    # Workers of Python models must use the Python of this environment, not the first one in PATH.
-    return os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ the class path of the JVM. Pure functions over settings and folders; nothing is 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def launch_conf(conf: Mapping[str, str], settings: SparkSettings, java: Java) ->
     if archive.exists() and not class_archive.is_chosen(options, os.environ):
         launched[JAVA_OPTIONS] = f'{options} "{class_archive.USE}{archive}"'.strip()
     return launched
+
+
+def python_of_workers(conf: Mapping[str, str]) -> str:
+    """The Python that runs the functions of Python models.
+
+    By default it is that of this environment, not the first one in PATH. On a cluster, it may have another
+    path.
+    """
+    return os.environ.get("PYSPARK_PYTHON") or conf.get("spark.pyspark.python", sys.executable)
 
 
 def _known_jars(conf: Mapping[str, str], settings: SparkSettings) -> list[Path] | None:

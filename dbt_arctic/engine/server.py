@@ -25,7 +25,7 @@ from dbt_arctic import secret
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
-from dbt_arctic.engine.launch import launch_conf
+from dbt_arctic.engine.launch import launch_conf, python_of_workers
 from dbt_arctic.engine.private_file import blank_secrets, write_private, write_properties
 from dbt_arctic.engine.settings import SparkSettings, session_conf
 from dbt_arctic.engine.startup import start_error
@@ -175,7 +175,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
     environment = {
         **os.environ,
         "JAVA_HOME": java.home,
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_PYTHON": python_of_workers(wanted),
     }
     submit = Path(_find_spark_home(), "bin", "spark-submit")  # type: ignore[no-untyped-call] # pyspark's
     command = [str(submit), "--name", server_id, "--properties-file", str(conf_file), "--class", _MAIN_CLASS]

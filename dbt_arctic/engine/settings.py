@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
+from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.errors import DependencyError, ProfileError
 
 ICEBERG_RUNTIMES: Mapping[str, str] = {
@@ -94,7 +95,10 @@ class SparkSettings:
     :param packages: Maven coordinates; ``None`` for those that match the installed pyspark.
     :param repositories: additional Maven repositories.
     :param java_home: the Java to use; ``None`` to search for one.
-    :param small_data: whether tables have so few rows that compiling code costs more than reading them.
+    :param small_data: whether tables have so few rows that compiling code costs more than reading them. Has
+        no effect on a cluster.
+    :param executor_memory: the heap of an executor of a cluster; ``None`` for Spark's own setting, as for
+        its cores and the number of executors.
     """
 
     catalog: str
@@ -108,6 +112,9 @@ class SparkSettings:
     app_name: str = "dbt-arctic"
     java_home: str | None = None
     small_data: bool = False
+    executor_memory: str | None = None
+    executor_cores: int | None = None
+    max_executors: int | None = None
 
     def __post_init__(self) -> None:
         secret.remember(self.catalog_properties)
@@ -127,7 +134,12 @@ class SparkSettings:
     @property
     def cores(self) -> int | None:
         """The cores of a local Spark; ``None`` for a remote one."""
-        return local_cores(self.spark_conf.get("spark.master", self.master))
+        return local_cores(self.chosen_master)
+
+    @property
+    def chosen_master(self) -> str:
+        """Spark's master, which ``spark_conf`` may set as well."""
+        return self.spark_conf.get("spark.master", self.master)
 
 
 def check_catalog_name(name: str) -> None:
@@ -286,11 +298,17 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         options = [] if chooses_collector(os.environ) else [COLLECTOR]
         if settings.small_data:
             conf["spark.sql.shuffle.partitions"] = str(cores)
+            conf |= _FOR_FEW_ROWS
             options.append(FAST_COMPILER)
         if options:
             conf["spark.driver.extraJavaOptions"] = " ".join(options)
-    if settings.small_data:
-        conf |= _FOR_FEW_ROWS
+    else:
+        conf |= cluster_conf(
+            settings.chosen_master,
+            settings.executor_memory,
+            settings.executor_cores,
+            settings.max_executors,
+        )
     conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(settings).items()}
     conf |= dict(settings.spark_conf)
     return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

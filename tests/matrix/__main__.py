@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from tests.java import choose
-from tests.matrix.cells import ALL, Cell, running
+from tests.matrix.cells import ALL, AWS, Cell, running
 from tests.matrix.components import NotRun
 from tests.matrix.page import Result, keep, kept, write_page
 
@@ -78,7 +78,7 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict
         "DBT_PROJECT_DIR": str(project),
         "XDG_STATE_HOME": str(folder / "state"),
         "PYTHONPATH": str(ROOT),
-        **({} if cell.catalog != "glue" else {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}),
+        **(AWS if cell.catalog == "glue" else {}),
     }
     log = logs / f"{cell.name}.log"
     with log.open("w") as output:
@@ -89,7 +89,7 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict
                     "-m",
                     "tests.matrix.story",
                     str(project),
-                    "server" if cell.engine == "connect" else "-",
+                    cell.engine,
                 ],
                 env=environ,
                 stdout=output,

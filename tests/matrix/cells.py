@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.matrix.cluster import CORES_OF_A_WORKER, standalone
 from tests.matrix.components import PASSWORD, Component, hive, moto, postgres, rest
 
 CATALOGS = ("sqlite", "postgres", "rest", "hive", "glue")
-ENGINES = ("embedded", "connect")
+ENGINES = ("embedded", "connect", "standalone")
 STORES = ("file", "s3")
 IMPOSSIBLE: Mapping[tuple[str, str], str] = {
     ("sqlite", "s3"): "the embedded catalog keeps its tables in a folder of this machine",
     ("glue", "file"): "Glue keeps its tables in S3",
 }
 """By catalog and store, why there is no such cell."""
+
+AWS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+"""Credentials for Glue's client, which does not take them from the profile."""
 
 _SPARK_CONF = {
     # A handful of rows: what costs is to plan and to compile.
@@ -100,4 +104,13 @@ def running(cell: Cell, folder: Path, tools: Path) -> Iterator[tuple[dict[str, A
             # Glue's own client takes credentials from AWS's default chain only.
             for key in ("access_key_id", "secret_access_key"):
                 del definition["s3"][key]
+        if cell.engine == "standalone":
+            cluster = stack.enter_context(standalone(folder, AWS if cell.catalog == "glue" else {}))
+            components.append(cluster.component)
+            del target["small_data"]
+            target |= {
+                "master": cluster.component.address,
+                "executor_memory": "512m",
+                "executor_cores": CORES_OF_A_WORKER,
+            }
         yield {**target, "catalog": definition}, components

@@ -36,6 +36,7 @@ _REST_JARS = (
     f"org.apache.iceberg:iceberg-open-api:{REST_FIXTURE}:test-fixtures",
     f"org.apache.iceberg:iceberg-core:{REST_FIXTURE}",
     f"org.apache.iceberg:iceberg-core:{REST_FIXTURE}:tests",
+    f"org.apache.iceberg:iceberg-aws:{REST_FIXTURE}",
     f"org.apache.iceberg:iceberg-aws-bundle:{REST_FIXTURE}",
     "org.eclipse.jetty.ee10:jetty-ee10-servlet:12.1.5",
     "org.eclipse.jetty.compression:jetty-compression-server:12.1.5",
@@ -81,7 +82,7 @@ def postgres(folder: Path) -> Iterator[Component]:
     login = ["-U", "dbt", "--auth", "scram-sha-256", "--pwfile", str(secret), "--no-sync"]
     _run([programs / "initdb", "-D", data / "data", *login], folder, **user)
     server = [programs / "postgres", "-D", data / "data", "-h", "127.0.0.1", "-p", str(port), "-k", data]
-    with _process("postgres", server, folder, lambda: _listens(port), **user):
+    with process("postgres", server, folder, lambda: listens(port), **user):
         environ = {**os.environ, "PGPASSWORD": PASSWORD}
         _until(
             lambda: _succeeds(
@@ -102,9 +103,9 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
     port = free_port()
     environ = {**os.environ, "PYTHONPATH": str(packages)}
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with _process("moto", command, folder, lambda: _listens(port), env=environ):
+    with process("moto", command, folder, lambda: listens(port), env=environ):
         address = f"http://127.0.0.1:{port}"
-        with _direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):
+        with direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):
             pass
         yield Component(MOTO.replace("[server]==", " "), address)
 
@@ -133,7 +134,7 @@ def rest(folder: Path, tools: Path, warehouse: str, s3: str | None) -> Iterator[
         *_java(),
         *("-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"),
     ]
-    with _process("rest", command, folder, lambda: _listens(port), env=environ):
+    with process("rest", command, folder, lambda: listens(port), env=environ):
         yield Component(f"REST fixture of Iceberg {REST_FIXTURE}", f"http://127.0.0.1:{port}")
 
 
@@ -162,7 +163,7 @@ def hive(folder: Path) -> Iterator[Component]:
     main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
     opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.net", "java.lang", "java.util")]
     command = [*_java(), *opened, "-cp", f"{conf}{os.pathsep}{jars}/*", main, "-p", str(port)]
-    with _process("hive", command, folder, lambda: _listens(port), cwd=folder):
+    with process("hive", command, folder, lambda: listens(port), cwd=folder):
         version = next(jars.glob("hive-metastore-*.jar")).stem.rpartition("-")[2]
         yield Component(f"Hive metastore {version}", f"thrift://127.0.0.1:{port}")
 
@@ -179,19 +180,20 @@ def _java() -> list[str]:
 
 def _maven(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
     """The folder of jars and of what they depend on, fetched once."""
-    jars = target / "jars"
-    if jars.exists():
-        return jars
-    if shutil.which("mvn") is None:
-        raise NotRun("Maven is not installed (apt-get install maven)")
-    target.mkdir(parents=True, exist_ok=True)
     names = ("groupId", "artifactId", "version", "classifier")
     dependencies = (
         "".join(f"<{name}>{value}</{name}>" for name, value in zip(names, one.split(":"), strict=False))
         for one in coordinates
     )
-    text = "".join(f"<dependency>{one}</dependency>" for one in dependencies)
-    (target / "pom.xml").write_text(_POM.format(dependencies=text), encoding="utf-8")
+    pom = _POM.format(dependencies="".join(f"<dependency>{one}</dependency>" for one in dependencies))
+    jars, fetched = target / "jars", target / "pom.xml"
+    if jars.exists() and fetched.read_text(encoding="utf-8") == pom:
+        return jars
+    if shutil.which("mvn") is None:
+        raise NotRun("Maven is not installed (apt-get install maven)")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    fetched.write_text(pom, encoding="utf-8")
     copied = target / "copied"
     _run(
         ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={copied}"], folder, cwd=target
@@ -201,9 +203,9 @@ def _maven(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _process(
+def process(
     name: str, command: list[str | Path], folder: Path, is_up: Callable[[], bool], **options: object
-) -> Iterator[None]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process that ends with the block, and with this process."""
     log = folder / f"{name}.log"
     with log.open("w") as output:
@@ -227,7 +229,7 @@ def _process(
             _until(is_up, name, started)
         except NotRun as error:
             raise NotRun(f"{error}: {_tail(log)}") from error
-        yield
+        yield started
     finally:
         watcher.kill()
         watcher.wait()
@@ -250,12 +252,14 @@ def _until(is_up: Callable[[], bool], name: str, process: subprocess.Popen[bytes
         time.sleep(0.2)
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether something listens on a port of the loopback interface."""
     with contextlib.closing(socket.socket()) as opened:
         return opened.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _direct() -> urllib.request.OpenerDirector:
+def direct() -> urllib.request.OpenerDirector:
+    """An opener of URLs that uses no proxy."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -17,7 +17,8 @@ seeds, a keyed, an automatic and a merged model and a snapshot over three rounds
 refresh fail before their last statement and are repeated. Compaction, `verify` and `docs generate` follow.
 The rows are compared with an oracle after each step. On a catalog without views, the keyed models have to
 be refused before anything is written. The columns on the right are what [the catalog can
-do](../explanation/capabilities.md), as `dbt debug` reports it.
+do](../explanation/capabilities.md), as `dbt debug` reports it. In cells with `standalone`,
+the executors run on a cluster of two workers, and both must have executed tasks.
 
 """
 _CAPABILITIES = ("format v3", "row lineage", "branches", "concurrent commits", "views", "rename", "drop")

@@ -159,9 +159,20 @@ def without_views(oracle: Oracle) -> None:
     dbt("docs", "generate", "--exclude", *REFUSED)
 
 
-def main(project: str, with_server: bool) -> None:
+def executors() -> list[Any]:
+    """The executors that the Spark of this process has had, as Spark's own summaries."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext._active_spark_context
+    listed = context._jsc.sc().statusStore().executorList(False)
+    found = (listed.apply(at) for at in range(listed.size()))
+    return [one for one in found if one.id() != "driver"]
+
+
+def main(project: str, engine: str) -> None:
     os.chdir(project)
     target = load_target()
+    with_server = engine == "connect"
     if with_server:
         arctic("server", "start")
     try:
@@ -172,6 +183,11 @@ def main(project: str, with_server: bool) -> None:
             sys.exit(f"the check of {checks[-1].name} failed")
         states = {check.name: check.shown_state for check in checks}
         (with_views if states["views"] == "ok" else without_views)(Oracle())
+        if engine == "standalone":
+            tasks = {one.id(): int(one.completedTasks()) for one in executors()}
+            print(f"tasks of the executors: {tasks}", flush=True)
+            if len(tasks) != 2 or not all(tasks.values()):
+                sys.exit(f"not both workers had tasks: {tasks}")
     finally:
         if with_server:
             arctic("server", "stop")
@@ -180,4 +196,4 @@ def main(project: str, with_server: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] == "server")
+    main(sys.argv[1], sys.argv[2])

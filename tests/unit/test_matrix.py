@@ -27,8 +27,10 @@ def test_a_cell_is_impossible_only_with_a_reason() -> None:
     assert impossible == {
         "sqlite-embedded-s3",
         "sqlite-connect-s3",
+        "sqlite-standalone-s3",
         "glue-embedded-file",
         "glue-connect-file",
+        "glue-standalone-file",
     }
 
 

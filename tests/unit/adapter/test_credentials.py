@@ -72,6 +72,15 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
         ({"token": "t"}, "write method: connect"),
         ({"method": "thrift"}, "session, connect"),
         ({"warehouse": " "}, "warehouse is empty"),
+        ({"executor_memory": "4g"}, "executor_memory has no effect with master: local"),
+        ({"method": "connect", "host": "h", "max_executors": 2}, "max_executors has no effect"),
+        (
+            {"master": "spark://127.0.0.1:1", "small_data": True},
+            "small_data has no effect with master: spark",
+        ),
+        ({"spark_conf": {"spark.master": "yarn"}, "small_data": True}, "small_data has no effect"),
+        ({"master": "yarn"}, "is a folder of this machine"),
+        ({"master": "yarn", "warehouse": "./lake"}, "is a folder of this machine"),
         ({"spark_conf": {"spark": {"x": 1}}}, "nested value"),
     ],
 )
@@ -132,3 +141,22 @@ def test_the_catalog_of_a_server_is_never_taken_for_a_folder_here(
     """Nothing would exist there, and tables would be created again."""
     credentials = profile(method="connect", host="h", catalog_properties=properties)
     assert type(choose_catalog(credentials, None, lambda sql: [])) is reader
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"warehouse": "s3://bucket/w", "catalog_properties": {"type": "glue"}},
+        {"warehouse": "main", "catalog_properties": {"type": "rest", "uri": "http://c"}},
+        {"catalog_properties": {"type": "hive", "warehouse": "hdfs:///w"}},
+    ],
+)
+def test_a_cluster_has_a_warehouse_that_all_machines_reach(settings: dict[str, Any]) -> None:
+    found = profile(master="spark://head:7077", executor_memory="4g", max_executors=3, **settings)
+    made = found.spark_settings()
+    assert (made.cores, made.executor_memory, made.executor_cores, made.max_executors) == (
+        None,
+        "4g",
+        None,
+        3,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.java import Java
-from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf
+from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf, python_of_workers
 from dbt_arctic.engine.local_hadoop import needs_defaults
 from dbt_arctic.engine.settings import COLLECTOR, SparkSettings, session_conf
 
@@ -89,6 +90,21 @@ def test_a_cluster_is_sent_its_jars(tmp_path: Path, archive: Path) -> None:
     conf = launched(tmp_path, master="spark://host:7077")
     assert PACKAGES in conf
     assert CLASS_PATH not in conf
+
+
+def test_a_cluster_gets_no_class_archive(tmp_path: Path, archive: Path) -> None:
+    assert str(archive) in launched(tmp_path)[JAVA_OPTIONS]
+    assert str(archive) not in str(launched(tmp_path, master="spark://host:7077"))
+
+
+def test_python_models_run_on_the_python_of_this_environment_or_on_the_chosen_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert python_of_workers({}) == sys.executable
+    assert python_of_workers({"spark.pyspark.python": "/opt/python"}) == "/opt/python"
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    assert python_of_workers({"spark.pyspark.python": "/opt/python"}) == "./environment/bin/python"
 
 
 def test_a_class_path_of_sparks_own_defaults_stays(tmp_path: Path, archive: Path) -> None:
