@@ -44,7 +44,12 @@ CATALOGS = {
     "glue": ["pyiceberg[glue]"],
 }
 
+KAFKA = [
+    "kafka-python>=3,<4",
+]
+
 DEVELOPMENT = [
+    *KAFKA,
     *REPORT,
     "build>=1.3",
     "dbt-tests-adapter>=1.20,<1.21",
@@ -94,7 +99,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"dev": DEVELOPMENT, "report": REPORT, **CATALOGS},
+    extras_require={"dev": DEVELOPMENT, "kafka": KAFKA, "report": REPORT, **CATALOGS},
     packages=[
         *find_packages(include=["dbt_arctic", "dbt_arctic.*"], exclude=["dbt_arctic._entry"]),
         "dbt.adapters.arctic",

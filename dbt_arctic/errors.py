@@ -76,7 +76,7 @@ class SparkStartError(ArcticError):
 
 class ServerUnreachable(ArcticError):
     code = "AR-106"
-    title = "The Spark Connect server cannot be reached or cannot be used"
+    title = "A server cannot be reached or cannot be used"
 
 
 class ServerError(ArcticError):
@@ -202,7 +202,7 @@ class SourceFileChanged(ArcticError):
 
 class MalformedFile(ArcticError):
     code = "AR-311"
-    title = "A file does not fit the columns of its source"
+    title = "A file or a message does not fit the columns of its source"
 
 
 class RefreshDiffers(ArcticError):

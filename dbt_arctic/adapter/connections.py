@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,6 +69,8 @@ class ArcticConnectionManager(SQLConnectionManager):
     _engines: ClassVar[dict[Any, Engine]] = {}
     _engines_lock: ClassVar[threading.Lock] = threading.Lock()
     _project_root: ClassVar[str | None] = None
+    connectors: ClassVar[Callable[[], tuple[str, ...]]] = staticmethod(tuple)
+    """The formats of Spark's readers that the project's sources need."""
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
@@ -98,10 +100,12 @@ class ArcticConnectionManager(SQLConnectionManager):
     def engine(cls, credentials: ArcticCredentials) -> Engine:
         """The engine for a profile, which all invocations of the process share."""
         # Not repr(), which omits secrets.
-        identity = (json.dumps(asdict(credentials), sort_keys=True, default=str), cls._project_root)
+        connectors = cls.connectors()
+        given = json.dumps(asdict(credentials), sort_keys=True, default=str)
+        identity = (given, cls._project_root, connectors)
         with cls._engines_lock:
             if identity not in cls._engines:
-                cls._engines[identity] = choose_engine(credentials, cls._project_root).engine
+                cls._engines[identity] = choose_engine(credentials, cls._project_root, connectors).engine
             return cls._engines[identity]
 
     @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_arctic import secret
 from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
@@ -74,6 +75,7 @@ class ArcticCredentials(Credentials):
     max_executors: int | None = None
     consistent_reads: bool = False
     packages_see_spark: bool = True
+    kafka: dict[str, Any] = field(default_factory=dict, repr=False)
     host: str | None = field(default=None, repr=False)
     port: int | None = None
     token: str | None = field(default=None, repr=False)
@@ -129,7 +131,7 @@ class ArcticCredentials(Credentials):
                 where="profiles.yml, warehouse",
                 fix="set a folder for the tables, for instance warehouse: ./lake",
             )
-        for setting in ("spark_conf", "catalog_properties"):
+        for setting in ("spark_conf", "catalog_properties", "kafka"):
             nested = [key for key, value in getattr(self, setting).items() if isinstance(value, (dict, list))]
             if nested:
                 raise ProfileError(
@@ -239,6 +241,7 @@ class ArcticCredentials(Credentials):
             executor_memory=self.executor_memory,
             executor_cores=self.executor_cores,
             max_executors=self.max_executors,
+            connectors=("kafka",) if self.kafka else (),
         )
 
     def connect_settings(self) -> ConnectSettings:
@@ -266,6 +269,13 @@ class ArcticCredentials(Credentials):
     def iceberg_properties(self) -> dict[str, str]:
         """``catalog_properties`` in Iceberg's format."""
         return _texts(self.catalog_properties)
+
+    @property
+    def kafka_properties(self) -> dict[str, str]:
+        """``kafka`` as properties of Kafka's client. Errors omit the secrets among them."""
+        properties = _texts(self.kafka)
+        secret.remember(properties)
+        return properties
 
     def resolved_warehouse(self, project_root: str | None = None) -> str:
         """The warehouse, with the default and absolute paths resolved."""

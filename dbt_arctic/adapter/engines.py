@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,14 @@ class Chosen(NamedTuple):
     description: str
 
 
-def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> Chosen:
+def choose_engine(
+    credentials: ArcticCredentials, project_root: str | None, connectors: tuple[str, ...] = ()
+) -> Chosen:
     """The server of the profile; otherwise the project's own, if it is running; otherwise a Spark in this
-    process."""
+    process.
+
+    :param connectors: the formats that the project reads and that are not a part of Spark.
+    """
     if credentials.method == "connect":
         settings = credentials.connect_settings()
         return Chosen(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
@@ -39,6 +45,7 @@ def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> C
         described = f"the project's own server, process {running.pid}"
         logger.debug(f"Spark: {described}")
         return Chosen(ConnectEngine(running.connect_settings(embedded)), described)
+    embedded = replace(embedded, connectors=tuple(sorted({*embedded.connectors, *connectors})))
     return Chosen(SessionEngine(embedded), f"Spark in this process, {embedded.master}")
 
 

@@ -8,14 +8,17 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt_arctic.adapter.external_sources import kind_of
+from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.pulls import where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.event_time import refuse_pull
+from dbt_arctic.sources.kafka_pull import KafkaPlanner
 from dbt_arctic.sources.planned import Purpose, SourcePlanner
 from dbt_arctic.sources.pull import FilePlanner
 
@@ -24,6 +27,12 @@ logger = AdapterLogger("Arctic")
 
 class ExternalPulls(KeyedApi):
     """The methods of the adapter that pull from sources outside the catalog."""
+
+    def set_macro_resolver(self, macro_resolver: Any) -> None:
+        """Like dbt's implementation. The resolver is the manifest, which also has the sources."""
+        super().set_macro_resolver(macro_resolver)
+        sources = getattr(macro_resolver, "sources", {})  # filled later, while dbt parses
+        ArcticConnectionManager.connectors = staticmethod(lambda: connectors_of(sources.values()))
 
     @available.parse(lambda *a, **k: "")
     def pull_external(
@@ -57,7 +66,9 @@ class ExternalPulls(KeyedApi):
         return planned.pull.sql
 
     def _planner(self, declared: Mapping[str, Any], target: Name) -> SourcePlanner:
-        kind_of(declared)
+        if kind_of(declared) == "kafka":
+            topic = kafka_source(declared, self.config.credentials.kafka_properties)
+            return KafkaPlanner(self.context(), self._handle, broker_of(topic, declared["where"]), topic)
         source = file_source(declared, getattr(self.config, "project_root", None))
         return FilePlanner(self.context(), self._handle, source, target)
 

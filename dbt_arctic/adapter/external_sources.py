@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
 
-Kind = Literal["files"]
+Kind = Literal["files", "kafka"]
 """The values of ``from``."""
 
-_CALLED: Mapping[str, str] = {"files": "a folder of files"}
+_CALLED: Mapping[str, str] = {"files": "a folder of files", "kafka": "a Kafka topic"}
 
 _READ_AS: dict[str, Mapping[str, Any]] = {}
 """The declared sources, by the SQL that ``source()`` gives where they are not pulled."""
@@ -82,4 +82,10 @@ def kind_of(declared: Mapping[str, Any]) -> Kind:
     return found
 
 
-__all__ = ["Kind", "declared_source", "explained", "kind_of", "remember"]
+def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """The formats of Spark's readers that these sources need and that are not a part of Spark."""
+    declared = (declared_source(node) for node in nodes)
+    return tuple(sorted({one["settings"]["from"] for one in declared if one is not None} & {"kafka"}))
+
+
+__all__ = ["Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]

@@ -12,7 +12,9 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.external_sources import kind_of
 from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
@@ -53,8 +55,11 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         with as_dbt_errors():
             return None, self._freshness(source)
 
-    def _newest_file_ms(self, declared: Mapping[str, Any]) -> int | None:
-        """When the newest file of a source was last written; ``None`` if it has no file."""
+    def _newest_ms(self, declared: Mapping[str, Any]) -> int | None:
+        """The time of the newest file or message of a source; ``None`` if it has none."""
+        if kind_of(declared) == "kafka":
+            topic = kafka_source(declared, self.config.credentials.kafka_properties)
+            return broker_of(topic, declared["where"]).newest_ms(topic.topic)
         files = file_source(declared, getattr(self.config, "project_root", None))
         listed = self.catalog.list_files(files.path)
         return max((file.modified_ms for file in listed if files.accepts(file.path)), default=None)
@@ -70,6 +75,6 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
                 fix="set loaded_at_field to a column with the time of its rows",
             )
         external = getattr(source, "external", None)
-        at_ms = last_modified_ms(self.catalog, name) if external is None else self._newest_file_ms(external)
+        at_ms = last_modified_ms(self.catalog, name) if external is None else self._newest_ms(external)
         at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
         return self._create_freshness_response(at, datetime.now(timezone.utc))

@@ -12,7 +12,7 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.keyed.version import Consumed, Version, is_token, is_topic
 from dbt_arctic.store.leftovers import txn_ms
 from dbt_arctic.store.state import find_keyed, load_change, plain_id
 
@@ -44,8 +44,9 @@ class Upstreams:
         :param until_ms: the time of a past state; ``None`` for the current one.
         """
         consumed = consumed_versions(state.history())
-        # The entries of an automatic model include one for its query, which is not a table.
-        names = sorted(name for name in consumed if name.count(".") >= 2)
+        # The entries of an automatic model include one for its query, which is not a table. A topic is not in
+        # the catalog.
+        names = sorted(name for name, one in consumed.items() if name.count(".") >= 2 and not is_topic(one))
         return [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
 
     def _lag(self, upstream: str, last: Consumed, until_ms: int | None) -> Lag:

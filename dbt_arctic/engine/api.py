@@ -43,6 +43,17 @@ class FileRead(NamedTuple):
     options: Mapping[str, str]
 
 
+class SourceRead(NamedTuple):
+    """A data source of Spark, and how to read it.
+
+    :param format: ``kafka``.
+    :param options: of the reader. They may contain passwords, so they are in no statement.
+    """
+
+    format: str
+    options: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class FileSample:
     """The columns of a file, and its first rows.
@@ -130,6 +141,13 @@ class Connection(Protocol):
         """A temporary view over exactly these files. Adds ``_source_file`` and ``_source_modified``.
 
         Lists the files; reads none.
+        """
+        ...
+
+    def create_source_view(self, name: str, source: SourceRead) -> None:
+        """A temporary view over a data source, with the columns of its reader. Reads no rows.
+
+        :raises DependencyError: Spark does not have the reader.
         """
         ...
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dbt_arctic.engine.api import ColumnInfo, FileRead, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
 from dbt_arctic.engine.connect_cursor import ConnectCursor
 from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
@@ -24,6 +24,7 @@ from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.pyspark_output import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
+from dbt_arctic.engine.source_view import create_source_view, with_reader
 from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
 from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.type_text import type_text
@@ -125,6 +126,11 @@ class ConnectConnection:
     def create_file_view(self, name: str, files: FileRead) -> None:
         with self._translated(f"files of {files.base}"):
             create_file_view(self.session, name, files)
+        self.remember_state()
+
+    def create_source_view(self, name: str, source: SourceRead) -> None:
+        with with_reader(source), self._translated(f"the source {source.format}"):
+            create_source_view(self.session, name, source)
         self.remember_state()
 
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.api import ColumnInfo, FileRead, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
 from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.source_view import create_source_view, with_reader
 from dbt_arctic.engine.statement import RunningStatement
 from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.translate import translated
@@ -111,6 +112,11 @@ class SessionConnection:
         session = self.session
         with translated(f"files of {files.base}", self.process):
             create_file_view(session, name, files)
+
+    def create_source_view(self, name: str, source: SourceRead) -> None:
+        session = self.session
+        with with_reader(source), translated(f"the source {source.format}", self.process):
+            create_source_view(session, name, source)
 
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
         session = self.session

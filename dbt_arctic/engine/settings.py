@@ -25,6 +25,16 @@ SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
 POSTGRES_DRIVER = "org.postgresql:postgresql:42.7.14"
 AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle"
 """Has the version of the runtime, and contains S3 and Glue."""
+CONNECTORS: Mapping[str, tuple[str, ...]] = {
+    # All that Spark lacks: the class path of a local Spark has these jars only.
+    "kafka": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
+}
+"""The jars of Spark's readers that are not a part of Spark, by their format."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SQLITE_BUSY_TIMEOUT_MS = 5_000
@@ -95,6 +105,7 @@ class SparkSettings:
     :param packages: Maven coordinates; ``None`` for those that match the installed pyspark.
     :param repositories: additional Maven repositories.
     :param java_home: the Java to use; ``None`` to search for one.
+    :param connectors: formats of ``CONNECTORS`` that are read.
     :param small_data: whether tables have so few rows that compiling code costs more than reading them. Has
         no effect on a cluster.
     :param executor_memory: the heap of an executor of a cluster; ``None`` for Spark's own setting, as for
@@ -115,6 +126,7 @@ class SparkSettings:
     executor_memory: str | None = None
     executor_cores: int | None = None
     max_executors: int | None = None
+    connectors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         secret.remember(self.catalog_properties)
@@ -228,7 +240,8 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
             why=f"dbt-arctic was tested with pyspark {', '.join(sorted(ICEBERG_RUNTIMES))}.",
             fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
         )
-    return (runtime, *_drivers(catalog_conf(settings), version=runtime.rpartition(":")[2]))
+    readers = [jar for connector in settings.connectors for jar in CONNECTORS[connector]]
+    return (runtime, *_drivers(catalog_conf(settings), version=runtime.rpartition(":")[2]), *readers)
 
 
 def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ EVALUATED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
 on it."""
 
+TOPIC = "topic:"
+"""Begins the ``table_id`` of what was consumed of a topic, which is not a relation of the catalog."""
+
 _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -66,7 +69,8 @@ class Consumed:
 
     ``table_id`` is the change table's ``arctic.id`` for a keyed upstream, and the folder of the metadata for
     a plain Iceberg table. A different id means a different table of the same name. ``version`` is a token for
-    a keyed upstream, and a snapshot id for a plain one.
+    a keyed upstream, and a snapshot id for a plain one. For a topic, they are its id after ``TOPIC``, and the
+    next offset of each partition.
     """
 
     table_id: str
@@ -76,6 +80,11 @@ class Consumed:
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     """The versions of relations, without the entries that identify the query."""
     return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT)}
+
+
+def is_topic(consumed: Consumed) -> bool:
+    """Whether this was consumed of a topic, which is not in the catalog."""
+    return consumed.table_id.startswith(TOPIC)
 
 
 def encode_consumed(consumed: Mapping[str, Consumed]) -> str:

@@ -22,6 +22,7 @@ from dbt_arctic.engine.java import find_java
 
 POSTGRES_FOLDERS = "/usr/lib/postgresql"
 MOTO = "moto[server]==5.2.5"
+KAFKA = "4.3.1"
 REST_FIXTURE = "1.11.0"
 """Of Iceberg's test fixtures: newer ones are not published."""
 PASSWORD = "not-a-secret"
@@ -113,7 +114,7 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
 @contextlib.contextmanager
 def rest(folder: Path, tools: Path, warehouse: str, s3: str | None) -> Iterator[Component]:
     """The REST catalog of Iceberg's own tests, over SQLite."""
-    jars = _maven(tools / "rest", _REST_JARS, folder)
+    jars = maven_jars(tools / "rest", _REST_JARS, folder)
     port = free_port()
     environ = {
         **os.environ,
@@ -168,6 +169,51 @@ def hive(folder: Path) -> Iterator[Component]:
         yield Component(f"Hive metastore {version}", f"thrift://127.0.0.1:{port}")
 
 
+@contextlib.contextmanager
+def kafka(folder: Path, tools: Path) -> Iterator[Component]:
+    """A Kafka broker that is its own controller. Its second listener, on the port in ``sasl``, wants a login.
+
+    The user is ``dbt``, and the password ``PASSWORD``.
+    """
+    jars = maven_jars(tools / f"kafka-{KAFKA}", (f"org.apache.kafka:kafka_2.13:{KAFKA}",), folder)
+    port, login, control = free_port(), free_port(), free_port()
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{control}",
+        "controller.listener.names": "CONTROL",
+        "listeners": f"PLAIN://127.0.0.1:{port},LOGIN://127.0.0.1:{login},CONTROL://127.0.0.1:{control}",
+        "listener.security.protocol.map": "PLAIN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROL:PLAINTEXT",
+        "inter.broker.listener.name": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f'{module} required user_dbt="{PASSWORD}";',
+        "log.dirs": str(folder / "kafka"),
+        "auto.create.topics.enable": "false",
+        **dict.fromkeys(
+            (
+                "offsets.topic.replication.factor",
+                "transaction.state.log.replication.factor",
+                "transaction.state.log.min.isr",
+                "transaction.state.log.num.partitions",
+            ),
+            "1",
+        ),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    conf = folder / "kafka.properties"
+    conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+    java = [*_java(), "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+    cluster = "Yw5rtXqAQ0mN2bC0yQ3m5A"
+    _run(
+        [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", conf],
+        folder,
+    )
+    with _process("kafka", [*java, "kafka.Kafka", conf], folder, lambda: _listens(port)):
+        (folder / "sasl").write_text(str(login), encoding="utf-8")
+        yield Component(f"Kafka {KAFKA}", f"127.0.0.1:{port}")
+
+
 def free_port() -> int:
     with contextlib.closing(socket.socket()) as opened:
         opened.bind(("127.0.0.1", 0))
@@ -178,7 +224,7 @@ def _java() -> list[str]:
     return [str(Path(find_java(None).home, "bin", "java")), "-Xmx512m", "-XX:+UseSerialGC"]
 
 
-def _maven(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
+def maven_jars(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
     """The folder of jars and of what they depend on, fetched once."""
     names = ("groupId", "artifactId", "version", "classifier")
     dependencies = (
@@ -233,6 +279,7 @@ def process(
     finally:
         watcher.kill()
         watcher.wait()
+        watcher.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGINT if name == "postgres" else signal.SIGTERM)
         try:

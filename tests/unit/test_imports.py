@@ -15,8 +15,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
-CONTRACTS = {"engine.api", "catalog.api"}
-"""The contracts of an engine and a catalog: types without an implementation."""
+CONTRACTS = {"brokers.api", "engine.api", "catalog.api"}
+"""The contracts of a broker, an engine and a catalog: types without an implementation."""
 
 PLANNER = (
     "planner.reasons",
@@ -32,11 +32,12 @@ PLANNER = (
 
 _CORE = {"keyed", "errors", *CONTRACTS}
 _ALL = {"maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
-_ALL |= {"keyed", "engine", "catalog", "errors", "secret"}
+_ALL |= {"keyed", "brokers", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
+    "brokers": {"errors"},
     "engine": {"errors", "secret"},
     "catalog": {"errors", "secret"},
     "keyed": {"errors"},
@@ -63,6 +64,7 @@ OUTSIDE = {
     "click",
     "rich",
     "jinja2",
+    "kafka",
     "vl_convert",
 }
 """Packages that reach the world outside, or that belong to one part of it."""
@@ -78,6 +80,7 @@ MAY_REACH: dict[str, set[str]] = {
     "auto": set(),
     "compaction": set(),
     "maintenance": set(),
+    "brokers": {"kafka"},
     "engine": {"pyspark", "py4j"},
     "catalog": {"pyiceberg", "sqlalchemy"},
     "adapter": {"dbt", "dbt_common"},

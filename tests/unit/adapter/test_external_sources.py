@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.external_sources import declared_source, explained, kind_of, remember
+from dbt_arctic.adapter.external_sources import connectors_of, declared_source, explained, kind_of, remember
 from dbt_arctic.errors import ConfigError, StatementError
 
 
@@ -42,6 +42,12 @@ def test_another_value_of_from_is_an_error_that_names_those_that_exist() -> None
         kind_of(declared)
     assert error.value.where == "models/landing.yml"
     assert "files" in error.value.fix
+
+
+def test_spark_needs_a_connector_only_if_a_source_is_a_topic() -> None:
+    files, topic = node({"from": "files"}, {}), node({"topic": "t"}, {"from": "kafka"})
+    assert connectors_of([files, node({}, {})]) == ()
+    assert connectors_of([files, topic, topic]) == ("kafka",)
 
 
 def test_the_error_of_a_source_that_is_read_like_a_table_says_how_to_read_it() -> None:

@@ -100,3 +100,9 @@ def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) 
 
 def test_what_an_automatic_model_was_computed_by_is_no_upstream(orders: Orders) -> None:
     assert lags(Catalog(orders), fingerprint=Consumed("abc", "")) == []
+
+
+def test_a_topic_is_not_looked_for_in_the_catalog(orders: Orders) -> None:
+    # A table of the catalog may have the name of the source.
+    topic = Consumed("topic:abc", "offsets:5,7")
+    assert lags(Catalog(orders), kafka__shop__orders=topic) == []

@@ -10,6 +10,7 @@ import pytest
 
 from dbt_arctic.engine.settings import (
     COLLECTOR,
+    CONNECTORS,
     FAST_COMPILER,
     SparkSettings,
     local_cores,
@@ -167,3 +168,12 @@ def test_for_small_data_nothing_is_compiled_that_takes_longer_than_it_saves(
     assert session_conf(settings)["spark.driver.extraJavaOptions"] == FAST_COMPILER
     own = {"spark.sql.codegen.wholeStage": "true"}
     assert session_conf(replace(settings, spark_conf=own)).items() >= own.items()
+
+
+def test_the_jars_of_a_connector_are_loaded_only_where_it_is_needed() -> None:
+    plain = SparkSettings("lake", "/data/shop")
+    assert "kafka" not in session_conf(plain)["spark.jars.packages"]
+    jars = session_conf(replace(plain, connectors=("kafka",)))["spark.jars.packages"].split(",")
+    assert jars == [*session_conf(plain)["spark.jars.packages"].split(","), *CONNECTORS["kafka"]]
+    own = replace(plain, connectors=("kafka",), packages=("a:b:1",))
+    assert session_conf(own)["spark.jars.packages"] == "a:b:1"

@@ -1,0 +1,1 @@
+"""Message brokers as sources: what is in a topic, without Spark."""

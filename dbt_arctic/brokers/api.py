@@ -1,0 +1,42 @@
+"""The interface of a message broker for the rest of dbt-arctic."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class TopicOffsets(NamedTuple):
+    """What a topic holds at one point in time.
+
+    :param topic_id: assigned by the broker when the topic was created; empty if it does not have ids.
+    :param starts: by partition, the offset of the oldest message that is retained.
+    :param ends: by partition, the offset after the newest message.
+    """
+
+    topic_id: str
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+class Broker(Protocol):
+    """A cluster of message brokers."""
+
+    def offsets(self, topic: str, committed: bool) -> TopicOffsets:
+        """Look up the offsets of all partitions of a topic, the ends after the starts.
+
+        :param committed: whether a partition ends before the first message of an open transaction.
+        :raises UnknownRelation: there is no such topic.
+        :raises ServerUnreachable: the broker does not answer, or refuses.
+        """
+        ...
+
+    def newest_ms(self, topic: str) -> int | None:
+        """The largest time stamp of the messages of a topic; ``None`` if it has none.
+
+        :raises UnknownRelation: there is no such topic.
+        :raises ServerUnreachable: the broker does not answer, or refuses.
+        """
+        ...
+
+
+__all__ = ["Broker", "TopicOffsets"]

@@ -1,0 +1,135 @@
+"""Kafka as a broker, through the package kafka-python."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_arctic.brokers.api import TopicOffsets
+from dbt_arctic.brokers.kafka_properties import client_settings
+from dbt_arctic.errors import ArcticError, PackageMissing, ServerUnreachable, UnknownRelation
+
+_BOOTSTRAP_MS = 10_000
+"""How long to look for a broker that answers. A wrong password is reported only after this time."""
+_SHOWN = 2
+_UNKNOWN_TOPIC = 3
+_NO_ID = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True)
+class KafkaBroker:
+    """A Kafka cluster.
+
+    :param servers: ``host:port``, separated by commas.
+    :param properties: of Kafka's Java client.
+    :param where: what declares them, for errors.
+    """
+
+    servers: str
+    properties: Mapping[str, str] = field(repr=False)
+    where: str
+
+    def offsets(self, topic: str, committed: bool) -> TopicOffsets:
+        """Look up the offsets of all partitions of a topic, the ends after the starts."""
+        with self._admin() as admin:
+            from kafka.admin import OffsetSpec
+
+            topic_id, partitions = self._describe(admin, topic)
+            starts = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
+            level = "read_committed" if committed else "read_uncommitted"
+            ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST), level)
+        return TopicOffsets(
+            topic_id,
+            tuple(int(starts[one].offset) for one in partitions),
+            tuple(int(ends[one].offset) for one in partitions),
+        )
+
+    def newest_ms(self, topic: str) -> int | None:
+        """The largest time stamp of the messages of a topic; ``None`` if it has none."""
+        with self._admin() as admin:
+            from kafka.admin import OffsetSpec
+
+            _, partitions = self._describe(admin, topic)
+            newest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.MAX_TIMESTAMP))
+        return max((one.timestamp for one in newest.values() if one.timestamp >= 0), default=None)
+
+    def _describe(self, admin: Any, topic: str) -> tuple[str, list[Any]]:
+        """The id of a topic, and its partitions in their order."""
+        from kafka import TopicPartition
+        from kafka.errors import for_code
+
+        (found,) = admin.describe_topics([topic])
+        code = found["error_code"]
+        if code == _UNKNOWN_TOPIC:
+            raise UnknownRelation(
+                f"there is no topic {topic} on {self.servers}",
+                where=self.where,
+                why="it does not exist, or this user may not see it",
+                fix="correct the topic in the source's meta.arctic, or create it",
+            )
+        if code:
+            raise for_code(code)(f"topic {topic}")
+        numbers = sorted(int(one["partition_index"]) for one in found["partitions"])
+        made = uuid.UUID(str(found.get("topic_id") or _NO_ID))
+        # As Kafka's own tools print it.
+        shown = urlsafe_b64encode(made.bytes).decode().rstrip("=") if made != _NO_ID else ""
+        return shown, [TopicPartition(topic, number) for number in numbers]
+
+    @contextlib.contextmanager
+    def _admin(self) -> Iterator[Any]:
+        """A client for the block. Errors of the block are those of this package."""
+        try:
+            from kafka import KafkaAdminClient
+            from kafka.errors import KafkaError
+        except ImportError as error:
+            raise PackageMissing(
+                "the package kafka-python is not installed",
+                where=self.where,
+                why="the offsets of a topic are looked up with it",
+                fix="pip install 'dbt-arctic[kafka]'",
+            ) from error
+        settings = client_settings(self.properties, self.where)
+        settings.setdefault("bootstrap_timeout_ms", _BOOTSTRAP_MS)
+        admin = None
+        with _logged() as logged:
+            try:
+                admin = KafkaAdminClient(bootstrap_servers=self.servers.split(","), **settings)
+                yield admin
+            except ArcticError:
+                raise
+            except (KafkaError, OSError, ValueError) as error:
+                raise ServerUnreachable(
+                    f"Kafka at {self.servers} cannot be read",
+                    where=self.where,
+                    why="; ".join(dict.fromkeys([str(error), *logged[:_SHOWN]])),
+                    fix="check servers in the source's meta.arctic, and kafka in the profile; run again. "
+                    "Nothing was written",
+                ) from error
+            finally:
+                if admin is not None:
+                    admin.close()
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collect the errors that the client only logs in this process, such as a login that was refused."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger("kafka"), Collector(logging.ERROR)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+__all__ = ["KafkaBroker"]

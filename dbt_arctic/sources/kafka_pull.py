@@ -1,0 +1,86 @@
+"""Plans what a model reads of a Kafka topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.brokers.api import Broker
+from dbt_arctic.engine.api import Connection
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.kafka_settings import KafkaSource
+from dbt_arctic.sources.kafka_sql import no_rows, read_request, rows_of
+from dbt_arctic.sources.offsets import plan_offsets, topic_key
+from dbt_arctic.sources.planned import Planned, Purpose
+from dbt_arctic.store.context import Context
+
+PLACE = "kafka"
+"""In the place of a catalog in the name of a topic."""
+
+
+@dataclass(frozen=True)
+class KafkaPlanner:
+    """Plans what a model reads of a topic.
+
+    :param connection: the session in which the SQL of the pull will run.
+    """
+
+    context: Context
+    connection: Callable[[], Connection]
+    broker: Broker
+    source: KafkaSource
+
+    @property
+    def upstream(self) -> Name:
+        """``kafka.<source>.<table>``: the same for all models, because each records its own offsets."""
+        return Name(PLACE, *self.source.name.split(".", 1))
+
+    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+        """Plan a run. The ends of all partitions are looked up once, and Spark starts only if there is
+        something to read.
+
+        :raises ConfigError: the model has read the topic as another source.
+        :raises VersionUnavailable: as of ``plan_offsets``.
+        """
+        source, name = self.source, self.upstream
+        last = expected.get(name.dotted)
+        if purpose == "describe":
+            return Planned(Pull(name, self._described(), last or Consumed("", ""), last is None), last)
+        topic = self.broker.offsets(source.topic, source.isolation == "read_committed")
+        if last is None:
+            self._refuse_other_source(expected, topic_key(source, topic), model)
+        plan = plan_offsets(source, topic, last, model)
+        if last is not None and not plan.ranges and not plan.warnings:
+            return Planned(Pull(name, self._described(), last, False), last)
+        warnings = plan.warnings
+        if not plan.ranges:
+            if last is None:
+                warnings = (*warnings, f"The topic {source.topic} has no messages yet.")
+            return Planned(Pull(name, self._described(), plan.consumed, True), last, warnings)
+        view = f"{source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
+        self.connection().create_source_view(view, read_request(source, plan.ranges))
+        pull = Pull(name, rows_of(source, view), plan.consumed, True, stage=Stage(view))
+        return Planned(pull, last, warnings)
+
+    def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
+        other = next((name for name, one in expected.items() if one.table_id == key), None)
+        if other is None:
+            return
+        raise ConfigError(
+            f"{model} has read the topic {self.source.topic} as the source {other.partition('.')[2]}, "
+            f"and not as {self.source.name}",
+            where=model,
+            why="a run would read all messages of the topic again",
+            fix=f"keep the source's name; or build the table again: dbt run --full-refresh --select {model}",
+        )
+
+    def _described(self) -> str:
+        # A name of a source may not end the comment.
+        named = self.source.name.replace("*/", "* /")
+        return f"/* no messages of {named} */\n{no_rows(self.source)}"
+
+
+__all__ = ["KafkaPlanner"]

@@ -1,0 +1,204 @@
+"""Reads and checks the ``meta.arctic`` of a source that is a Kafka topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.sources.declared import columns_of, one_of, reject_unknown, texts
+
+Format = Literal["json", "text", "binary"]
+KeyFormat = Literal["text", "json"]
+OnDataLoss = Literal["fail", "skip"]
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+ADDED: Mapping[str, str] = {
+    "_source_key": "BINARY",
+    "_source_headers": "ARRAY<STRUCT<`key`: STRING, `value`: BINARY>>",
+    "_source_timestamp": "TIMESTAMP",
+    "_source_partition": "INT",
+    "_source_offset": "BIGINT",
+    "_action": "STRING",
+}
+"""What a pull adds to the declared columns, and the types."""
+
+MALFORMED = "_source_malformed"
+"""A column of Spark's reader of JSON, which a pull does not return."""
+
+_SETTINGS = (
+    *("from", "servers", "topic", "format", "columns", "key", "key_format", "options", "on_data_loss"),
+)
+_PREFIX = "kafka."
+_OF_READER = (
+    *("minPartitions", "maxRecordsPerPartition", "kafkaConsumer.pollTimeoutMs"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+)
+"""Options of Spark's reader of Kafka that do not decide which messages are read."""
+_WHOLE = {"text": "string", "binary": "binary"}
+_PLANNED = ("bootstrap.servers", "group.id", "auto.offset.reset", "enable.auto.commit")
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """A dbt source whose rows are the messages of a Kafka topic.
+
+    :param name: ``<source>.<table>``, as in ``source('<source>', '<table>')``.
+    :param servers: ``host:port``, separated by commas.
+    :param columns: Spark types by column name.
+    :param key: the columns that are in the message's key and not in its value.
+    :param options: of Spark's reader of JSON.
+    :param reader: other options of Spark's reader of Kafka.
+    :param client: properties of Kafka's Java client. They may contain passwords.
+    """
+
+    name: str
+    servers: str
+    topic: str
+    format: Format
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    key_format: KeyFormat = "text"
+    options: Mapping[str, str] = field(default_factory=dict)
+    reader: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    on_data_loss: OnDataLoss = "fail"
+    isolation: Isolation = "read_committed"
+
+    @property
+    def value_columns(self) -> dict[str, str]:
+        """The columns that are in the message's value."""
+        return {name: kind for name, kind in self.columns.items() if name not in self.key}
+
+
+def parse_kafka(
+    name: str,
+    settings: Mapping[str, Any],
+    columns: Mapping[str, str],
+    client: Mapping[str, str],
+    where: str = "",
+) -> KafkaSource:
+    """Read the settings of a source.
+
+    :param name: ``<source>.<table>``.
+    :param settings: the source's ``meta.arctic``.
+    :param columns: types by name from the source's own ``columns``, used if the settings have none.
+    :param client: properties of Kafka's client in the profile. Those of the source take precedence.
+    :param where: the file that declares the source.
+    :raises ConfigError: a setting is unknown, missing or wrong.
+    """
+    where = where or name
+    reject_unknown(name, settings, _SETTINGS, where)
+    servers = settings.get("servers")
+    if isinstance(servers, list):
+        servers = ",".join(map(str, servers))
+    if not isinstance(servers, str) or not servers.strip():
+        raise ConfigError(
+            f"the source {name} has no servers", where=where, fix="add servers: host:port of a Kafka broker"
+        )
+    topic = str(settings.get("topic") or name.partition(".")[2])
+    form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
+    declared = columns_of(settings.get("columns") or columns, (*ADDED, MALFORMED), name, where)
+    options, reader, own = _sorted(texts(settings.get("options") or {}, name, "options", where), where)
+    if options and form != "json":
+        raise ConfigError(
+            f"the source {name} has the option {min(options)}",
+            where=where,
+            why=f"it belongs to the format json, and the format is {form}",
+            fix="remove it",
+        )
+    properties = {**client, **own}
+    isolation: Isolation = one_of(
+        get_args(Isolation),
+        "kafka.isolation.level",
+        properties.pop("isolation.level", "read_committed"),
+        name,
+        where,
+    )
+    made = KafkaSource(
+        name,
+        ",".join(part.strip() for part in servers.split(",")),
+        topic,
+        form,
+        declared,
+        _key(settings.get("key"), declared, name, where),
+        one_of(get_args(KeyFormat), "key_format", settings.get("key_format", "text"), name, where),
+        options,
+        reader,
+        properties,
+        one_of(get_args(OnDataLoss), "on_data_loss", settings.get("on_data_loss", "fail"), name, where),
+        isolation,
+    )
+    return _with_whole_value(made, where)
+
+
+def _sorted(options: Mapping[str, str], where: str) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """The options of the format, of the reader, and of Kafka's client."""
+    of_format, reader, client = {}, {}, {}
+    planned = {"assign", "subscribe", "subscribepattern", "startingoffsets", "endingoffsets"}
+    planned |= {"startingtimestamp", "endingtimestamp", "startingoffsetsbytimestamp", "failondataloss"}
+    planned |= {"endingoffsetsbytimestamp", "includeheaders", "mode", "columnnameofcorruptrecord"}
+    for name, value in options.items():
+        if name.lower() in planned or name.removeprefix(_PREFIX) in _PLANNED:
+            raise ConfigError(
+                f"the option {name} cannot be set",
+                where=where,
+                why="dbt-arctic decides which messages are read, and reads them in strict mode",
+                fix="remove it",
+            )
+        if name.startswith(_PREFIX):
+            client[name.removeprefix(_PREFIX)] = value
+        elif name.lower() in {known.lower() for known in _OF_READER}:
+            reader[name] = value
+        else:
+            of_format[name] = value
+    return of_format, reader, client
+
+
+def _key(given: Any, columns: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
+    key = (given,) if isinstance(given, str) else tuple(given or ())
+    for column in key:
+        if column not in columns:
+            raise ConfigError(
+                f"key of the source {name} names {column}, which is not one of its columns",
+                where=where,
+                why="key lists the columns that are in the message's key and not in its value",
+                fix=f"add {column} to the columns, with its type",
+            )
+    return key
+
+
+def _with_whole_value(source: KafkaSource, where: str) -> KafkaSource:
+    """The source with the column of the value, if the format does not divide it into columns."""
+    name, key = source.name, source.key
+    if len(key) > 1 and source.key_format == "text":
+        raise ConfigError(
+            f"the source {name} has {len(key)} columns in its key",
+            where=where,
+            why="a key with key_format: text is one value",
+            fix="write key_format: json, if the key is a JSON object",
+        )
+    if source.format == "json":
+        if not source.columns:
+            raise ConfigError(
+                f"the source {name} declares no columns",
+                where=where,
+                fix="add columns: {name: type} to its meta.arctic",
+            )
+        return source
+    whole = _WHOLE[source.format]
+    columns = source.value_columns or {"value": whole}
+    if len(columns) != 1 or next(iter(columns.values())).lower() != whole:
+        raise ConfigError(
+            f"the source {name} has the columns {', '.join(map(quote, columns))} and format: {source.format}",
+            where=where,
+            why="the message is not divided into columns",
+            fix=f"declare one column for the message, for instance value: {whole}; or use format: json",
+        )
+    keys = {column: source.columns[column] for column in key}
+    return KafkaSource(**{**source.__dict__, "columns": {**keys, **columns}})
+
+
+__all__ = ["ADDED", "MALFORMED", "KafkaSource", "parse_kafka"]

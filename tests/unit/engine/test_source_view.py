@@ -1,0 +1,20 @@
+"""Data sources of Spark as views."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.engine.api import SourceRead
+from dbt_arctic.engine.settings import CONNECTORS
+from dbt_arctic.engine.source_view import with_reader
+from dbt_arctic.errors import DependencyError, StatementError
+
+MISSING = "Failed to find the data source: kafka. Deploy the application as per the deployment section"
+
+
+def test_a_missing_connector_is_an_error_that_names_its_jars() -> None:
+    with pytest.raises(DependencyError) as error, with_reader(SourceRead("kafka", {})):
+        raise StatementError("Spark rejected a statement", where="the source kafka", why=MISSING)
+    assert all(jar in error.value.fix for jar in CONNECTORS["kafka"])
+    with pytest.raises(StatementError, match="another reason"), with_reader(SourceRead("kafka", {})):
+        raise StatementError("another reason")
