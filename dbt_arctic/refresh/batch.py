@@ -9,6 +9,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
@@ -77,7 +78,9 @@ def make_batch(
     key = match_columns(config.unique_key, produced)
     batch = Batch(
         model=config.model,
-        sql=sql if existing is None else _as_stored(sql, key, schema, existing),
+        sql=_as_stored(
+            sql, key, schema, _without_collations(schema) if existing is None else existing.columns
+        ),
         key=key,
         columns=payload if existing is None else existing.column_names,
         model_columns=produced,
@@ -116,14 +119,24 @@ def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
     )
 
 
-def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
+def _without_collations(schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
+    """The columns of a new table that lose a collation when they are stored, with their stored types.
+
+    Otherwise keys that differ in the table would be equal in its first batch, and Iceberg cannot compute the
+    bucket of a string with a collation.
+    """
+    collated = (column for column in schema if " collate " in column.type.lower())
+    return tuple(Column(column.name, stored_type(column.type)) for column in collated)
+
+
+def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], columns: Sequence[Column]) -> str:
     """The SQL with its columns as the table stores them.
 
     Structs get their fields in the order of the table. Keys get the type of the table before rows with the
     same key are compared: values that differ in a wider type may be equal there. A key that does not fit the
     type becomes NULL, which is not allowed.
     """
-    stored = {column.name.lower(): column.type for column in existing.columns}
+    stored = {column.name.lower(): column.type for column in columns}
     values = {
         column.name: _stored(column, stored[column.name.lower()], column.name in key)
         for column in schema

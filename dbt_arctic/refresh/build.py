@@ -122,13 +122,7 @@ def build_generation(
         key=batch.key,
         layout=layout,
         columns=tuple(
-            # A view reports the stored types of its columns.
-            Column(
-                column,
-                stored_type(types[column]) if column in hidden else types[column],
-                comments.get(column, ""),
-            )
-            for column in batch.columns
+            Column(column, stored_type(types[column]), comments.get(column, "")) for column in batch.columns
         ),
         owner=owner,
         previous=old.generation if old else None,

@@ -193,3 +193,13 @@ def test_or_the_full_refresh_replaces_nothing_where_the_new_table_would_change_a
     assert "nothing was replaced" in refused.value.fix
     shown = shop.main.query(f"SELECT id, CAST(price AS STRING) FROM {prices.name.sql} ORDER BY id")
     assert [tuple(one) for one in shown] == [(1, "1.00"), (2, "7.25")]
+
+
+def test_keys_that_a_collation_calls_equal_are_two_rows_from_the_first_batch_on(shop: Any) -> None:
+    """The table stores them without the collation."""
+    named = shop.table("named", {"id": "string", "n": "int"}, buckets=2)
+    rows = "SELECT k COLLATE UTF8_LCASE AS id, n FROM VALUES {} AS t(k, n)"
+    named.build_sql(rows.format("('A', 1), ('a', 2)"))
+    named.upsert_sql(rows.format("('a', 3)"))
+    shown = shop.main.query(f"SELECT id, n FROM {named.name.sql} ORDER BY n")
+    assert [tuple(row) for row in shown] == [("A", 1), ("a", 3)]
