@@ -14,6 +14,7 @@ from typing import Any
 
 from dbt_arctic.auto.advice import Advice, advise
 from dbt_arctic.auto.inputs import Reading, read
+from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
@@ -30,18 +31,22 @@ def advice_for(
     name: Name,
     model: Mapping[str, Any],
     root: str | Path | None,
+    keys: ProjectKeys,
     reading: Reading | None = None,
 ) -> list[Advice]:
     """The advice for a compiled model. Lines are those of its file, or of the text of a view that it reads.
 
     :param model: dbt's node as a mapping.
     :param root: the folder of the project.
+    :param keys: the keys that the project declares.
     :param reading: what the query reads, if known.
     """
     compiled = str(model["compiled_code"])
     config = parse_config(model["name"], model["config"])
     if reading is None:
-        reading = read(catalog, name, with_ties_by_key(catalog, name, config, compiled), {})
+        config = with_needed_keys(catalog, name, config, compiled, keys)
+        sql = with_ties_by_key(catalog, name, config, compiled)
+        reading = read(catalog, name, sql, {}, declared=config.declared_keys)
     text = _file_text(model, root)
     found = []
     for advice in advise(reading, config):

@@ -17,12 +17,14 @@ from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
+from dbt_arctic.auto.needed_keys import with_needed_keys
 from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
@@ -105,6 +107,10 @@ class AutoApi(ModelApi):
                 )
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in read)
+            keys = project_keys(self.get_macro_resolver())
+            config = with_needed_keys(
+                context.catalog, this.name_parts, config, sql, keys, settings, self._pinned_version
+            )
             context = analysed_once(context, sql)
             now = time_of_invocation(self.config.credentials, model["config"])
             with self._handle().noting() as statements:
@@ -148,7 +154,8 @@ class AutoApi(ModelApi):
     def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
         root = getattr(self.config, "project_root", None)
         with as_dbt_errors():
-            for advice in advice_for(self.catalog, name, model, root, reading):
+            keys = project_keys(self.get_macro_resolver())
+            for advice in advice_for(self.catalog, name, model, root, keys, reading):
                 _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:

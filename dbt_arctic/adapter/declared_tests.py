@@ -54,16 +54,16 @@ def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
         metadata = getattr(test, "test_metadata", None)
         if metadata is None:
             continue
-        tested, parent = _tested(test, metadata.kwargs)
+        tested, parent = tested_nodes(test, metadata.kwargs)
         table = _origin(tested, nodes)
         if table is None:
             continue
         declared = found.setdefault(table, Declared())
-        column = _plain(metadata.kwargs.get("column_name", ""))
+        column = plain_column(metadata.kwargs.get("column_name", ""))
         if metadata.name == "unique":
             declared.keys.append((column,))
         elif metadata.name == "unique_combination_of_columns":
-            declared.keys.append(tuple(map(_plain, metadata.kwargs["combination_of_columns"])))
+            declared.keys.append(tuple(map(plain_column, metadata.kwargs["combination_of_columns"])))
         elif metadata.name == "not_null":
             declared.required.add(column)
         elif metadata.name == "accepted_values":
@@ -71,11 +71,11 @@ def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
         elif metadata.name == "relationships":
             origin = _origin(parent, nodes)
             if origin is not None:
-                declared.references.append(Reference(column, origin, _plain(metadata.kwargs["field"])))
+                declared.references.append(Reference(column, origin, plain_column(metadata.kwargs["field"])))
     return found
 
 
-def _tested(test: Any, kwargs: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def tested_nodes(test: Any, kwargs: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The node of a test, and the node it is compared with. dbt does not attach tests to sources."""
     read = list(test.depends_on.nodes)
     to = _TO.search(str(kwargs.get("to", "")))
@@ -96,5 +96,6 @@ def _origin(unique_id: str | None, nodes: Mapping[str, Any]) -> str | None:
     return unique_id if unique_id is not None and unique_id.startswith(("source.", "seed.")) else None
 
 
-def _plain(column: Any) -> str:
+def plain_column(column: Any) -> str:
+    """The name of a column in lower case, without quotes."""
     return str(column).strip('`"').lower()

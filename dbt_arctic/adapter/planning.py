@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 
 from dbt.cli.main import dbtRunner
 
@@ -19,9 +20,11 @@ from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.explanation import Explanation, explain
+from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import ShownState, shown_states
@@ -65,7 +68,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
     :raises ConfigError: dbt could not compile the project, or the selection contains no model.
     """
-    compiled = _compile(target, select)
+    compiled, keys = _compile(target, select)
     if select and not compiled:
         raise ConfigError(
             f"{' '.join(select)} selects no model of the project",
@@ -84,14 +87,17 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
         model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
         contract = read_contract(model, config.unique_key)
         sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True
+        sql = sql if contract is None else ordered_select(contract, sql, ())
+        of_meaning = settings_of_meaning(target.credentials, settings)
+        config = with_needed_keys(operator.catalog, name, config, sql, keys, of_meaning)
         plan = plan_refresh(
             operator.catalog,
             name,
             config,
-            sql if contract is None else ordered_select(contract, sql, ()),
+            sql,
             None,
             rebuild=rebuild,
-            settings=settings_of_meaning(target.credentials, settings),
+            settings=of_meaning,
             now=time_of_invocation(target.credentials, settings),
         )
         before = tuple(
@@ -99,7 +105,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
             for key, other in automatic.items()
             if key in node.depends_on.nodes and key != unique_id
         )
-        advice = tuple(advice_for(operator.catalog, name, model, target.project_root))
+        advice = tuple(advice_for(operator.catalog, name, model, target.project_root, keys))
         path, states = node.original_file_path, tuple(shown_states(operator.catalog, name, plan))
         table = find_keyed(operator.catalog, name)
         took = () if table is None else tuple(timings(load_change(operator.catalog, table).history()))
@@ -107,17 +113,20 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     return plans
 
 
-def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[type-arg]
+def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], ProjectKeys]:
+    """The compiled models, and the keys that the project declares."""
     # dbt's artifacts describe the last run, and `dbt retry` needs them.
-    arguments = ["compile", "--quiet", "--no-write-json", "--target", target.name]
+    arguments = ["--quiet", "--no-write-json", "--target", target.name]
     arguments += ["--project-dir", str(target.project_root)]
     if target.profiles_dir is not None:
         arguments += ["--profiles-dir", str(target.profiles_dir)]
-    if select:
-        arguments += ["--select", *select]
+    selected = ["--select", *select] if select else []
     # With a selection, dbt prints the compiled SQL, even with --quiet.
     with redirect_stdout(io.StringIO()) as output:
-        outcome = dbtRunner().invoke(arguments)
+        outcome = dbtRunner().invoke(["parse", *arguments])
+        manifest: Any = outcome.result
+        if outcome.success:
+            outcome = dbtRunner(manifest).invoke(["compile", *arguments, *selected])
     if not outcome.success:
         sys.stderr.write(output.getvalue())
         raise ConfigError(
@@ -127,4 +136,5 @@ def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[typ
             fix="dbt compile",
         )
     results = getattr(outcome.result, "results", [])
-    return [entry.node for entry in results if entry.node.resource_type == "model"]
+    models = [entry.node for entry in results if entry.node.resource_type == "model"]
+    return models, project_keys(manifest)

@@ -245,6 +245,7 @@ def _config_of_state(
         buckets=buckets,
         auto=config.auto,
         accept=config.accept,
+        declared_keys=config.declared_keys,
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
         # The query over a nested auxiliary view would otherwise look up the old rows of the view.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dbt_arctic.auto.check_keys import with_checked_keys
 from dbt_arctic.auto.execute_table import refresh_auto
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
 from dbt_arctic.auto.requested_states import expected_after_build, record_requests
@@ -42,7 +43,8 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, tr
         table = load_keyed(context.catalog, name)
         return refresh_auto(context, name, table, config, plan, _rows(context, plan, table), trace)
     began_ms = context.now_ms()
-    (stage,) = stages_of(plan)
+    plan = with_checked_keys(context, plan, trace)
+    stage = stages_of(plan)[-1]
     with trace.timed(stage.name):
         _, outcome = build_generation(
             context,

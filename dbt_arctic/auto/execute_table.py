@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
+from dbt_arctic.auto.check_keys import with_checked_keys
 from dbt_arctic.auto.common_values import literal_of, note_values
 from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
@@ -280,7 +281,8 @@ def _full(target: _Target, plan: Full) -> Outcome:
     reason = plan.reason.lasting.code
     # Where most rows may have changed, two states are compared as fast as their images are read.
     images = reason == "small" and target.keeps_images
-    (stage,) = stages_of(plan)
+    checked = with_checked_keys(target.context, plan, target.trace)
+    stage = stages_of(checked)[-1]
     rows = stage.sql(Found())
 
     def difference(attempt: Attempt) -> str:
@@ -289,7 +291,7 @@ def _full(target: _Target, plan: Full) -> Outcome:
         )
 
     choice = Choice("full", reason, how=plan.reason.codes)
-    written = _write(target, _Computed(plan, difference, choice, images=images, stage=stage.name))
+    written = _write(target, _Computed(checked, difference, choice, images=images, stage=stage.name))
     assert isinstance(written, Outcome)
     return written
 

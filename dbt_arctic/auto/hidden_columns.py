@@ -64,7 +64,9 @@ def build_with_hidden_columns(
     if produced is None or [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        shown = read(catalog, request.name, text, {}, request.terms.until)
+        shown = read(
+            catalog, request.name, text, {}, request.terms.until, declared=request.config.declared_keys
+        )
         query, facts = as_called(shown, [column.name for column in produced])
         if plan_sums(query, config.unique_key, facts, config.accept) is None:
             return None
@@ -96,7 +98,7 @@ def plan_with_hidden_columns(
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    reading = read(catalog, request.name, sql, {}, request.terms.until)
+    reading = read(catalog, request.name, sql, {}, request.terms.until, declared=request.config.declared_keys)
     made = None if reading.reason is not None else view_as_hidden_columns(reading, request.config, shown)
     if by_name and made is not None and not made.is_named:
         return None

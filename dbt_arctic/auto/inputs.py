@@ -33,6 +33,9 @@ once."""
 Until = Callable[[Name], Consumed | None]
 """The version at which a relation is read; ``None`` for the newest."""
 
+DeclaredKeys = Mapping[str, tuple[str, ...]]
+"""The key columns that a project declares for tables, by the table's dotted name in lower case."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -87,8 +90,12 @@ def read(
     expected: Mapping[str, Consumed],
     until: Until = lambda name: None,
     now: Clock | None = None,
+    declared: DeclaredKeys | None = None,
 ) -> Reading:
-    """Find the relations that a query reads, with views resolved to their tables, and the time of the run."""
+    """Find the relations that a query reads, with views resolved to their tables, and the time of the run.
+
+    :param declared: the declared keys of tables, by dotted name in lower case.
+    """
     upstreams: dict[str, Upstream] = {}
     views: dict[str, View] = {}
     trees: dict[str, exp.Query] = {}
@@ -123,7 +130,9 @@ def read(
                     "copy it into a table of this catalog first",
                     line_of(table),
                 )
-            found = look_at(catalog, name, expected.get(name.dotted), until(name))
+            found = look_at(
+                catalog, name, expected.get(name.dotted), until(name), (declared or {}).get(key, ())
+            )
             if found is None:
                 what = f"{written} is neither a table nor a view of {name.catalog}"
                 raise _Missing("unknown-relation", what, "read a table, a view or a model", line_of(table))
@@ -309,7 +318,13 @@ def fingerprint_of(
         for name, view in sorted(reading.views.items())
     ]
     own = [spelled(made_of)] if made_of else []
+    declared = [
+        f"{name} has the key {' '.join(one.key)}"
+        for name, one in sorted(reading.upstreams.items())
+        if one.is_declared
+    ]
     parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *own, *views, *_columns_read(reading)]
+    parts += declared
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

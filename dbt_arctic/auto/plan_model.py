@@ -116,7 +116,9 @@ def _planned(
         return _plan(catalog, request, schema, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, request.name, request.states + 1)
     if kept is not None and find_keyed(catalog, request.name) is not None:
-        reading = read(catalog, request.name, request.sql, {}, request.terms.until)
+        reading = read(
+            catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
+        )
         over = plan_state(catalog, request, schema, reading, _PLANNERS)
         if over is not None:
             return over
@@ -142,7 +144,9 @@ def _with_state(
     # A model may have a nested auxiliary view in addition to its own sums.
     reading = plan.reading
     if plan.hidden is not None:
-        reading = read(catalog, request.name, request.sql, {}, request.terms.until)
+        reading = read(
+            catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
+        )
     for place in [True] * inside + [False] * (plan.hidden is None and not request.states):
         over = plan_state(catalog, request, schema, reading, _PLANNERS, plan, inside=place)
         if over is not None:

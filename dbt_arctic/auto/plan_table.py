@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.common_values import WORTH_ROWS
+from dbt_arctic.auto.declared_keys import is_unproved, still_not_unique
 from dbt_arctic.auto.inputs import (
     Reading,
     by_name,
@@ -110,6 +111,8 @@ def plan_auto(
     if lost is not None:
         gone = Reason("history-gone", f"{lost.name}: {lost.lost}")
         return build.full(_with_permanent(gone, header, request.config) if own_sql else gone)
+    if is_unproved(header.expected):
+        return build.full(still_not_unique(header.reading.upstreams))
     if of_state and all(
         upstream.rows is not None and upstream.rows < SMALL for upstream in header.reading.upstreams.values()
     ):
@@ -134,7 +137,15 @@ def _header(
 ) -> Header:
     """What is read, and the SQL over it, with a reason if there can be no incremental plan."""
     target, sql, terms = request.name, request.sql, request.terms
-    reading = read(catalog, target, sql, {} if is_build else expected, terms.until, terms.now)
+    reading = read(
+        catalog,
+        target,
+        sql,
+        {} if is_build else expected,
+        terms.until,
+        terms.now,
+        request.config.declared_keys,
+    )
     reading = replace(reading, wraps=by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true")
     key = request.config.unique_key
     fingerprint = Consumed(fingerprint_of(sql, reading, key, terms.settings, made_of), "")
@@ -175,7 +186,7 @@ def _not_going_on(header: Header, history: History) -> Reason | None:
     earlier = history.expected.get(FINGERPRINT)
     if earlier is None or not earlier.table_id:
         return Reason("first-plan", "the last refresh was not planned, or could not be")
-    if earlier != header.consumed[FINGERPRINT]:
+    if earlier.table_id != header.consumed[FINGERPRINT].table_id:
         return Reason("changed-sql", "the SQL, a view that it reads or a setting has changed")
     if history.differing is not None:
         return Reason("differed", f"the last refresh was verified, and {history.differing}")

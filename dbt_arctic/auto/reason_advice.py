@@ -33,6 +33,7 @@ ADVICE: Mapping[str, str] = {
     "not-parsed": "Write the construct in another way, and report it.",
     "not-replaced": "Write the relation or the time function plainly, without a comment inside.",
     "not-resolved": "Qualify the columns by aliases, and list them in place of *.",
+    "not-unique": "Remove the rows that share a key, or declare another key of the table.",
     "order-dependent": "Use min(), max() or a sorted form, or accept `order_dependent` in `auto`.",
     "partial": "Run without --empty and --sample.",
     "qualified-column": "Give the relation an alias, and qualify its columns by the alias.",

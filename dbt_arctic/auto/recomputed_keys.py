@@ -147,7 +147,7 @@ def _at_its_versions(
     at = consumed.get(EVALUATED_AT)
     now = terms.now if at is None else Clock(at.table_id, at.version)
     sql = with_ties_by_key(catalog, name, config, sql, terms.settings, lambda one: consumed.get(one.dotted))
-    reading = read(catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now)
+    reading = read(catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys)
     wraps = by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
     reading = replace(reading, wraps=wraps, last=now)
     if reading.reason is not None:

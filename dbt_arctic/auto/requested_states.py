@@ -81,7 +81,8 @@ def requested_by(
 def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedRequests]:
     """The requests of queries as a commit records them."""
     upstreams = reading.upstreams
-    requested = requested_by(nodes, {source: one.key for source, one in upstreams.items()}, upstreams)
+    keys = {source: one.key if one.is_keyed else () for source, one in upstreams.items()}
+    requested = requested_by(nodes, keys, upstreams)
     return {
         upstreams[source].name: RecordedRequests(
             tuple(sorted(one.columns)),
@@ -101,7 +102,7 @@ def expected_after_build(reading: Reading, config: KeyedConfig) -> dict[Name, Re
         return {}
     facts = Facts(
         {
-            source: UpstreamFacts(True, one.key, one.rows, 0, logged=bool(one.key), has_weights=True)
+            source: UpstreamFacts(True, one.key, one.rows, 0, logged=one.is_keyed, has_weights=True)
             for source, one in reading.upstreams.items()
         }
     )

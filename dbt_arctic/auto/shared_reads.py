@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from dbt_arctic.auto.compared_states import weighted_changes_sql
 from dbt_arctic.auto.expected_requests import expected_requests
 from dbt_arctic.auto.plan import BySums, IncrementalPlan, RefreshPlan
 from dbt_arctic.auto.requested_states import RequestedStates, requested_by
 from dbt_arctic.auto.temporary_views import make_view
-from dbt_arctic.auto.upstreams import Upstream, weighted_changes_sql
+from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import key_equality
 from dbt_arctic.keyed.value_range import ValueRange
@@ -50,7 +51,7 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
         return plan
     upstreams = dict(plan.reading.upstreams)
     read = {source: one for source, one in upstreams.items() if _requires_old_state(one)}
-    keys = {source: one.key for source, one in read.items()}
+    keys = {source: one.key if one.is_keyed else () for source, one in read.items()}
     by_lookup = [source for source, one in read.items() if one.was is not None]
     for source, requested in sorted(requested_by(plan.nodes, keys, by_lookup).items()):
         if requested.reads:
@@ -58,7 +59,7 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
             expect = partial(_expected, context, target, plan, one)
             states = (
                 _of_keyed(context, context.shared, one, requested, upstreams, expect)
-                if one.key
+                if one.is_keyed
                 else _of_compared(context, context.shared, one, requested, expect)
             )
             upstreams[source] = replace(one, states={**one.states, **states})

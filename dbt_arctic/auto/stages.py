@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt_arctic.auto import fast_path
+from dbt_arctic.auto.declared_keys import checks_of, not_unique
 from dbt_arctic.auto.plan import (
     STATE_RELATION,
     Build,
@@ -40,7 +41,7 @@ from dbt_arctic.refresh.config import KeyedConfig
 Result = Literal["decision", "keys", "log", "rows", "changes", "extremes", "difference", "value", "table"]
 
 GOES: Mapping[Result, str] = {
-    "decision": "one value, which decides whether the stages after it are run",
+    "decision": "one value, which decides whether this or a later refresh goes on",
     "keys": "kept in memory while later stages read them",
     "log": "not computed: later stages read the keys from the change log",
     "rows": "kept in memory while later stages read them",
@@ -165,9 +166,9 @@ def stages_of(plan: RefreshPlan) -> list[Stage]:
         case BySums():
             return _by_sums(plan)
         case Full():
-            return [Stage(QUERY, "the model's query", "difference", lambda found: plan.sql)]
+            return [*key_checks(plan), Stage(QUERY, "the model's query", "difference", _text(plan.sql))]
         case Build():
-            return [Stage(QUERY, "the model's query", "table", lambda found: plan.sql)]
+            return [*key_checks(plan), Stage(QUERY, "the model's query", "table", _text(plan.sql))]
         case OverState():
             size = size_stage(plan.state) if plan.action == "build" else None
             return [*([size] if size else []), *stages_of(plan.first), *_over_state(plan)]
@@ -207,7 +208,7 @@ def size_stage(state: StatePlan) -> Stage | None:
 
 def _by_keys(plan: ByKeys) -> list[Stage]:
     incremental = plan.incremental
-    found = [*_guards(plan)]
+    found = [*key_checks(plan), *_guards(plan)]
     if incremental.affected is not None:
         assert incremental.rows is not None
         columns = tuple(f"key_{place}" for place in range(len(incremental.key)))
@@ -273,7 +274,7 @@ def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
 
 def _by_sums(plan: BySums) -> list[Stage]:
     sums, changes = plan.sums, plan.sums.changes
-    found = [*_guards(plan)]
+    found = [*key_checks(plan), *_guards(plan)]
     if changes is not None:
         staged = sums.staged
         names = {
@@ -322,6 +323,24 @@ def _by_sums(plan: BySums) -> list[Stage]:
     return [*found, *_values(plan)]
 
 
+def key_checks(plan: RefreshPlan) -> Iterator[Stage]:
+    """The checks of declared keys. Only an incremental refresh ends if one fails."""
+    goes_on = isinstance(plan, IncrementalPlan)
+    checks = checks_of(plan.reading.upstreams, all_rows=not goes_on)
+    for number, (upstream, sql) in enumerate(checks, 1):
+        what = f"{upstream.name} has several rows of one key"
+        decision = Decision(what, _fails(not_unique(upstream))) if goes_on else None
+        yield Stage(f"declared_key_{number}", f"whether {what}", "decision", _text(sql), decision=decision)
+
+
+def _text(sql: str) -> Callable[[Found], str]:
+    return lambda found: sql
+
+
+def _fails(reason: Reason) -> Decide:
+    return lambda found, stored: reason if found.count else None
+
+
 def _extremes(plan: BySums) -> Stage:
     sums = plan.sums
     nodes = [sums.new_extremes] if sums.new_extremes is not None else []
@@ -350,8 +369,7 @@ def _guards(plan: IncrementalPlan) -> Iterator[Stage]:
 
 def _differs(guard: Guard) -> Decide:
     line = guard.line
-    reason = Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view)
-    return lambda found, stored: reason if found.count else None
+    return _fails(Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view))
 
 
 def _values(plan: IncrementalPlan) -> Iterator[Stage]:
@@ -374,6 +392,7 @@ __all__ = [
     "Found",
     "Stage",
     "Staged",
+    "key_checks",
     "printed",
     "size_stage",
     "stages_of",

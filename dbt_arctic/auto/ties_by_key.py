@@ -31,7 +31,7 @@ def with_ties_by_key(
     """
     if config.ties != "by_key" or unsupported_setting(settings) is not None:
         return sql
-    reading = read(catalog, name, sql, {}, until)
+    reading = read(catalog, name, sql, {}, until, declared=config.declared_keys)
     if reading.reason is not None:
         return sql
 

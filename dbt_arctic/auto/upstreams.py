@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from dbt_arctic.auto.compared_states import compared_states, weighted_changes_sql
 from dbt_arctic.auto.row_lineage import shows_added_rows
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.compare import distinguishable
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
+from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, KeyedTable
@@ -40,8 +41,6 @@ from dbt_arctic.store.state import (
     to_columns,
     version_of,
 )
-
-_SIGN = quote("_arctic_sign")
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,7 @@ class Upstream:
 
     :param columns: names and types, as Spark writes them.
     :param key: the columns that identify a row; empty if unknown.
+    :param is_declared: whether the project declares the key of a table that does not enforce it.
     :param consumed: its current version, as the model's commit will record it.
     :param states: the SQL of each state. ``old``, and states that depend on it, exist only if the model has
         read the upstream before.
@@ -102,6 +102,12 @@ class Upstream:
     ranges: Ranges = field(default_factory=dict)
     was: Was | None = None
     field_ids: Mapping[str, str] = field(default_factory=dict)
+    is_declared: bool = False
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it is a keyed table, whose rows can be looked up by key at both versions."""
+        return bool(self.key) and not self.is_declared
 
 
 @dataclass(frozen=True)
@@ -118,13 +124,19 @@ class View:
 
 
 def look_at(
-    catalog: CatalogReader, name: Name, last: Consumed | None, until: Consumed | None = None
+    catalog: CatalogReader,
+    name: Name,
+    last: Consumed | None,
+    until: Consumed | None = None,
+    declared: Sequence[str] = (),
 ) -> Upstream | View | None:
     """A relation at its current version and at the version that the model consumed last.
 
     ``None`` if the relation does not exist.
 
     :param until: the version to read, if it is not the newest.
+    :param declared: the columns that the project declares to be unique together, without NULLs. They are the
+        key of a table that has no key itself.
 
     :raises VersionUnavailable: the name now refers to another table.
     """
@@ -133,7 +145,7 @@ def look_at(
         return _keyed(catalog, table, last, until)
     state = catalog.load_table(name.schema, name.identifier)
     if state is not None:
-        return _plain(catalog, name, state, last, until)
+        return _plain(catalog, name, state, last, until, declared)
     view = catalog.load_view(name.schema, name.identifier)
     if view is None:
         return None
@@ -183,7 +195,7 @@ def _keyed(
             old = retired_state(catalog, table, before, last, table.name.identifier)
         except VersionUnavailable as error:
             return made(True, error.what)
-        states.update(_compared(old, states["new"], table.types, table.key))
+        states.update(compared_states(old, states["new"], table.types, table.key))
         return made(True)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
     # The commit before the first one in a log may be gone although the log is complete.
@@ -263,48 +275,6 @@ def _logged(
     }
 
 
-def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]) -> dict[State, str]:
-    """The states if only the two states themselves are known, and are compared."""
-    minus, plus = _without(old, new, types), _without(new, old, types)
-    changed = f"({minus})\nUNION ALL\n({plus})"
-    weighted = weighted_changes_sql(minus, plus, quote_all(types))
-    found: dict[State, str] = {
-        "old": old,
-        "minus": minus,
-        "plus": plus,
-        "changed": changed,
-        "weighted": weighted,
-    }
-    if key:
-        found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
-    return found
-
-
-def weighted_changes_sql(minus: str, plus: str, columns: str) -> str:
-    """The SQL of the rows in which two states differ, with their weights."""
-    sign = quote(SIGN_OF_ROW)
-    lost = f"SELECT {columns}, -1 AS {sign}\nFROM (\n{minus}\n)"
-    return f"{lost}\nUNION ALL\nSELECT {columns}, 1 AS {sign}\nFROM (\n{plus}\n)"
-
-
-def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
-    """The rows of a multiset difference: rows minus others, with multiplicities."""
-    listed = quote_all(types)
-    compared = [distinguishable(quote(name), type_) for name, type_ in types.items()]
-    if compared == [quote(name) for name in types]:
-        return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
-    # Spark has no set operations for maps and variants.
-    kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in types)
-    return (
-        f"SELECT {listed}\nFROM (\n"
-        f"  SELECT {kept}, sum({_SIGN}) AS {_SIGN}\n"
-        f"  FROM (\nSELECT {listed}, 1 AS {_SIGN} FROM (\n{rows}\n)\n"
-        f"UNION ALL\nSELECT {listed}, -1 AS {_SIGN} FROM (\n{others}\n)\n  )\n"
-        f"  GROUP BY {', '.join(compared)}\n  HAVING sum({_SIGN}) > 0\n)\n"
-        f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _arctic_copies AS _arctic_copy"
-    )
-
-
 def _require_same(name: Name, table_id: str, until: Consumed) -> None:
     if until.table_id != table_id:
         raise VersionUnavailable(
@@ -315,11 +285,17 @@ def _require_same(name: Name, table_id: str, until: Consumed) -> None:
 
 
 def _plain(
-    catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None, until: Consumed | None
+    catalog: CatalogReader,
+    name: Name,
+    state: TableState,
+    last: Consumed | None,
+    until: Consumed | None,
+    declared: Sequence[str],
 ) -> Upstream:
     today = {column.name: column for column in state.columns}
     types = {column.name: column.type for column in state.columns}
     columns = tuple(types.items())
+    key = _key_of(types, declared)
     table_id = plain_id(state)
     now = state.current_snapshot_id
     if until is not None:
@@ -340,7 +316,7 @@ def _plain(
         return Upstream(
             name,
             columns,
-            (),
+            key,
             consumed,
             states,
             changed,
@@ -350,6 +326,7 @@ def _plain(
             rows=total,
             stored_rows=total,
             field_ids=_field_ids(state),
+            is_declared=bool(key),
         )
 
     if last is None:
@@ -360,7 +337,7 @@ def _plain(
         return made(False)
     before = int(last.version)
     if before == 0:
-        states.update(_compared(plain_at(name, today, {}, None), new, types, ()))
+        states.update(compared_states(plain_at(name, today, {}, None), new, types, key))
         return made(True)
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
@@ -372,9 +349,19 @@ def _plain(
         nothing = f"{new}\nWHERE false"
         weighted = weighted_changes_sql(nothing, plus, quote_all(types))
         states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "weighted": weighted})
+        if key:
+            states["keys"] = f"SELECT {quote_all(key)} FROM (\n{plus}\n)"
         return made(True)
-    states.update(_compared(old, new, types, ()))
+    states.update(compared_states(old, new, types, key))
     return made(True)
+
+
+def _key_of(types: Mapping[str, str], declared: Sequence[str]) -> tuple[str, ...]:
+    """The stored names of declared columns; none if the table lacks one of them, or if its type cannot
+    be that of a key."""
+    stored = {name.lower(): name for name in types}
+    key = tuple(stored.get(name.lower(), "") for name in declared)
+    return key if all(name and is_bucketable(types[name]) for name in key) else ()
 
 
 def _is_erased(state: TableState, before: int) -> bool:

@@ -99,6 +99,8 @@ class KeyedConfig:
     """How an automatic model orders rows that an order of its SQL leaves equal."""
     verify: Sampling | None = None
     """The keys that are recomputed after an incremental refresh; ``None`` for none."""
+    declared_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The keys of tables that an automatic model reads, as the project declares them: see ``auto.inputs``."""
     full_refresh_above: float = 0.3
     """The share of rows or keys above which an automatic model is refreshed in full."""
     before_images: bool | None = None
