@@ -209,7 +209,7 @@ def kafka(folder: Path, tools: Path) -> Iterator[Component]:
         [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", conf],
         folder,
     )
-    with _process("kafka", [*java, "kafka.Kafka", conf], folder, lambda: _listens(port)):
+    with process("kafka", [*java, "kafka.Kafka", conf], folder, lambda: listens(port)):
         (folder / "sasl").write_text(str(login), encoding="utf-8")
         yield Component(f"Kafka {KAFKA}", f"127.0.0.1:{port}")
 
