@@ -1,11 +1,15 @@
-"""What makes dbt runs in tests cheap."""
+"""What makes dbt runs in tests cheap: small manifests and contexts, and few buckets."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import pytest
+from dbt.context import base
 from dbt.contracts.graph.manifest import Manifest
+
+from dbt_arctic.keyed import layout
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,4 +30,20 @@ def _manifests_have_no_macros() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Manifest, "write", without_macros)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _modules_are_collected_once() -> Iterator[None]:
+    """dbt collects the functions of Python's modules that macros may call, again for each node and macro."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "get_context_modules", functools.cache(base.get_context_modules))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _keyed_tables_have_two_buckets() -> Iterator[None]:
+    """Unless the model sets their number. Each bucket is a file, and a task of every read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "DEFAULT_BUCKETS", 2)
         yield

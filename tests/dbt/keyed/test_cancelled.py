@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ def test_after_ctrl_c_no_statement_of_a_model_is_sent(shop: Shop, monkeypatch: p
     def interrupted(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
         if "a__" in sql and not interrupted_at:
             interrupted_at.append(sql)
-            _thread.interrupt_main()
+            # Unlike `_thread.interrupt_main`, a signal also ends the lock for which dbt's main thread waits.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             assert cursor._running._cancelled.wait(60)
         execute(cursor, sql, bindings)
 
