@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
 from dbt.events.types import JinjaLogWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
@@ -132,6 +133,11 @@ class ModelApi(KeyedApi):
             self._warn_of_double_quotes(model)
         if model.get("package_name") == self.config.project_name:
             self._warn_of_settings(model)
+
+    def create_schema(self, relation: BaseRelation) -> None:
+        """Create a schema. Nothing is written to another catalog, because its models are refused."""
+        if is_of(relation.database, self.config.credentials.database):
+            super().create_schema(relation)
 
     def _warn_of_settings(self, model: Mapping[str, Any]) -> None:
         """Emit a dbt warning, once per setting, for settings of other adapters in the root project.

@@ -139,7 +139,9 @@ def test_columns_are_compared_as_they_are_stored(shop: Shop) -> None:
 
 def test_what_is_in_another_catalog_is_not_looked_up_here(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1 AS id")
-    shop.model("orders", "{{ config(materialized='table', database='other') }} select 1 as id")
+    # dbt creates missing schemas before the first model.
+    config = "config(materialized='table', database='other', schema='missing')"
+    shop.model("orders", f"{{{{ {config} }}}} select 1 as id")
     assert "orders has the catalog other" in shop.fail("run")
     shop.model(
         "orders",
