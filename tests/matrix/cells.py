@@ -94,7 +94,7 @@ def running(cell: Cell, folder: Path, tools: Path) -> Iterator[tuple[dict[str, A
             definition["uri"] = server.address
             components.append(server)
         elif cell.catalog == "hive":
-            server = stack.enter_context(hive(folder))
+            server = stack.enter_context(hive(folder, s3=cell.store == "s3"))
             definition["uri"] = server.address
             target["spark_conf"]["spark.hadoop.iceberg.engine.hive.lock-enabled"] = False
             components.append(server)

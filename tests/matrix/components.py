@@ -140,8 +140,12 @@ def rest(folder: Path, tools: Path, warehouse: str, s3: str | None) -> Iterator[
 
 
 @contextlib.contextmanager
-def hive(folder: Path) -> Iterator[Component]:
-    """The Hive metastore among pyspark's jars, over Derby."""
+def hive(folder: Path, s3: bool) -> Iterator[Component]:
+    """The Hive metastore among pyspark's jars, over Derby.
+
+    :param s3: whether tables are in the bucket ``lake``. The metastore creates a folder for each schema and
+        table, which object stores do not need, and has no client for S3. It gets local folders instead.
+    """
     import pyspark
 
     jars = Path(str(pyspark.__file__)).parent / "jars"
@@ -156,6 +160,15 @@ def hive(folder: Path) -> Iterator[Component]:
         "datanucleus.connectionPoolingType": "NONE",
         "hive.async.log.enabled": "false",
     }
+    if s3:
+        folders = folder / "hive-s3"
+        folders.mkdir()
+        overload = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+        settings |= {
+            "fs.s3.impl": overload,
+            "fs.viewfs.overload.scheme.target.s3.impl": overload,
+            "fs.viewfs.mounttable.lake.link./warehouse": f"file://{folders}",
+        }
     listed = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
     )

@@ -88,16 +88,18 @@ def arctic(*arguments: str) -> None:
 
 
 def compare(oracle: Oracle, names: tuple[str, ...]) -> None:
+    """Compare tables with the oracle, in one query."""
+    parts = [
+        f"SELECT '{name}' AS name, to_json(struct({COLUMNS[name]})) AS line FROM {{{{ ref('{name}') }}}}"
+        for name in names
+    ]
+    (entry,) = dbt("show", "--inline", " UNION ALL ".join(parts), "--limit", "1000").results
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names}
+    for name, line in entry.agate_table.rows:
+        found[name].append(tuple(json.loads(line).values()))
     for name in names:
-        query = f"SELECT {COLUMNS[name]} FROM {{{{ ref('{name}') }}}}"
-        (entry,) = dbt("show", "--inline", query, "--limit", "1000").results
-        found = sorted(tuple(map(_plain, row)) for row in entry.agate_table.rows)
-        if found != oracle.tables[name]:
-            sys.exit(f"{name} contains {found} instead of {oracle.tables[name]}")
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str) else int(value)
+        if sorted(found[name]) != oracle.tables[name]:
+            sys.exit(f"{name} contains {sorted(found[name])} instead of {oracle.tables[name]}")
 
 
 def seed(rows: Rows) -> None:
