@@ -18,6 +18,7 @@ def check(credentials: ArcticCredentials, project_root: str | None) -> None:
 
     :raises ProfileError: the first failed check, with its fix.
     """
+    logger.info("checking Java, Spark and the catalog; this can take half a minute")
     results = results_of(credentials, project_root)
     for result in results:
         instead = f" {result.fix}" if result.state == "missing" else ""

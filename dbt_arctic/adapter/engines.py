@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
-from dbt_arctic.engine import server
+from dbt_arctic.engine import server, start_notices
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
@@ -46,6 +46,8 @@ def choose_engine(
         logger.debug(f"Spark: {described}")
         return Chosen(ConnectEngine(running.connect_settings(embedded)), described)
     embedded = replace(embedded, connectors=tuple(sorted({*embedded.connectors, *connectors})))
+    if not start_notices.is_reported():  # dbt-arctic reports to stderr itself
+        start_notices.report_to(lambda text: logger.info(text))
     return Chosen(SessionEngine(embedded), f"Spark in this process, {embedded.master}")
 
 

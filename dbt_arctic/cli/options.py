@@ -30,7 +30,10 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, project_dir: Path | None, profiles_dir: Path | None, target: str | None, **kwargs: Any
     ) -> Any:
         from dbt_arctic.adapter.project import load_target  # imports dbt, which takes a second
+        from dbt_arctic.cli.progress import report_start
+        from dbt_arctic.engine.start_notices import report_to
 
+        report_to(report_start)
         return command(*args, load_target(project_dir, profiles_dir, target), **kwargs)
 
     return with_target

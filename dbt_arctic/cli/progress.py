@@ -30,6 +30,15 @@ class Bar:
         """
         self._progress.update(self._task, description=what, detail=detail)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a terminal that shows the bar."""
+        return not self._progress.disable
+
+    def detail(self, text: str) -> None:
+        """Show a text next to the current step."""
+        self._progress.update(self._task, detail=text)
+
     def show_count(self, what: str, count: int) -> None:
         """Show how many items are done."""
         self._progress.update(self._task, detail=counted(count, what))
@@ -55,8 +64,24 @@ def progress(what: str, total: float | None = None, quiet: bool = False) -> Iter
     :param total: the sum of all ``advance`` calls; ``None`` if unknown.
     :param quiet: show no bar, because a program reads the output.
     """
+    global _current
     with _progress(Console(stderr=True), quiet or "CI" in os.environ) as shown:
-        yield Bar(shown, shown.add_task(what, total=total, detail=""))
+        before, _current = _current, Bar(shown, shown.add_task(what, total=total, detail=""))
+        try:
+            yield _current
+        finally:
+            _current = before
+
+
+_current: Bar | None = None
+
+
+def report_start(text: str) -> None:
+    """Report the start of Spark: in the bar if one is shown, otherwise as a line on stderr."""
+    if _current is not None and _current.is_shown:
+        _current.detail(text)
+    else:
+        click.echo(text, err=True)
 
 
 def _progress(console: Console, off: bool) -> Progress:

@@ -6,10 +6,10 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.progress import progress
 from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.server import Server
@@ -30,8 +30,7 @@ def server() -> None:
 def start(target: Target) -> None:
     """Start the project's server with the settings of a target."""
     settings = _embedded_settings(target)
-    console = Console(stderr=True)
-    with console.status("Starting Spark"):
+    with progress("server"):
         running = servers.start(target.project_root, settings)
         # The first statement loads most of Spark's classes. Running one here makes the first `dbt run` fast.
         connection = ConnectEngine(running.connect_settings(settings)).connect()

@@ -30,6 +30,7 @@ from dbt_arctic.engine.settings import (
     SparkSettings,
     session_conf,
 )
+from dbt_arctic.engine.start_notices import starting
 from dbt_arctic.engine.startup import log_tail, start_error
 from dbt_arctic.engine.traffic import traffic_of
 from dbt_arctic.engine.warehouse import prepare_warehouse
@@ -216,6 +217,7 @@ def _started(settings: SparkSettings) -> SparkProcess:
     write_properties(launch_file, at_launch)
     try:
         with (
+            starting(wanted, f"Java {java.version}"),
             fetching(wanted),
             log_path.open("wb") as log,
             _environment(

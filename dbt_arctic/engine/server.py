@@ -28,6 +28,7 @@ from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.launch import launch_conf, python_of_workers
 from dbt_arctic.engine.private_file import blank_secrets, write_private, write_properties
 from dbt_arctic.engine.settings import SparkSettings, session_conf
+from dbt_arctic.engine.start_notices import starting
 from dbt_arctic.engine.startup import start_error
 from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import ServerError
@@ -181,7 +182,11 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
     command = [str(submit), "--name", server_id, "--properties-file", str(conf_file), "--class", _MAIN_CLASS]
     process = None
     try:
-        with fetching(wanted), log.open("wb") as output:
+        with (
+            starting(wanted, f"Java {java.version}"),
+            fetching(wanted),
+            log.open("wb") as output,
+        ):
             process = _Detached(
                 command,
                 cwd=folder,

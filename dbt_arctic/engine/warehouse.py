@@ -49,14 +49,17 @@ def prepare_warehouse(settings: SparkSettings) -> None:
     """Create the folder and file of the embedded catalog, which only the user can read.
 
     SQLite would create the file with default permissions, and no folder. Its journal gets the permissions of
-    the file. An existing folder or file is unchanged, because a team may share it.
+    the file. An existing folder or file is unchanged, because a team may share it. Git ignores a new folder.
     """
     folder = local_warehouse(settings)
     if folder is None or not is_embedded(settings):
         return
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            # Keeps the data out of the project's repository, as caches of other programs do.
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         file = catalog_file(settings)
         if file is not None:
             # SQLite treats an empty file as an empty database.

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from dbt_arctic.cli import progress as module
-from dbt_arctic.cli.progress import Bar, counting, progress, watched
+from dbt_arctic.cli.progress import Bar, counting, progress, report_start, watched
 from dbt_arctic.store.context import Context
 
 
@@ -89,3 +89,16 @@ def test_a_bar_says_how_many(terminal: io.StringIO) -> None:
         assert isinstance(bar, Bar)
         bar.show_count("file", 1250)
     assert "1,250 files" in terminal.getvalue()
+
+
+def test_the_start_of_spark_is_in_the_bar_or_a_line(
+    terminal: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("compact"):
+        report_start("starting Spark with Java 17")
+    assert "starting Spark with Java 17" in terminal.getvalue()
+    assert capsys.readouterr().err == ""
+    report_start("starting Spark with Java 17")
+    with progress("compact", quiet=True):
+        report_start("still starting Spark: 10 s")
+    assert capsys.readouterr().err == "starting Spark with Java 17\nstill starting Spark: 10 s\n"
