@@ -113,7 +113,7 @@ def decode(consumed: Consumed) -> list[int]:
 
 def _refuse_shorter(source: KafkaSource, topic: TopicOffsets, before: Sequence[int], model: str) -> None:
     if len(topic.ends) < len(before):
-        why = f"it has {len(topic.ends)} partitions, and {model} has read {len(before)}"
+        why = f"the number of its partitions is {len(topic.ends)}, and {model} has read {len(before)}"
     else:
         short = [
             f"partition {at} ends at offset {end}, and {model} has read up to {read}"
