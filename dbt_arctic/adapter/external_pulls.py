@@ -12,8 +12,8 @@ from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
-from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.pulls import where_it_fails
+from dbt_arctic.adapter.rejections import Rejections
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
@@ -25,7 +25,7 @@ from dbt_arctic.sources.pull import FilePlanner
 logger = AdapterLogger("Arctic")
 
 
-class ExternalPulls(KeyedApi):
+class ExternalPulls(Rejections):
     """The methods of the adapter that pull from sources outside the catalog."""
 
     def set_macro_resolver(self, macro_resolver: Any) -> None:
@@ -63,6 +63,8 @@ class ExternalPulls(KeyedApi):
                 pulls.add(unique_id, expected, planned.pull, planned.since)
                 for warning in planned.warnings:
                     logger.warning(warning)
+                if isinstance(planner, FilePlanner):
+                    return self.reject_rows(unique_id, target, planner.source, planned.pull, expected).sql
         return planned.pull.sql
 
     def _planner(self, declared: Mapping[str, Any], target: Name) -> SourcePlanner:

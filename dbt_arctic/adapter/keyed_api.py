@@ -17,6 +17,7 @@ from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_o
 from dbt_arctic.adapter.databases import refuse_reading
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
+from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
@@ -37,12 +38,13 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, replacement
 from dbt_arctic.refresh.config import choose_strategy, parse_config
+from dbt_arctic.refresh.consumed_by import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
-from dbt_arctic.store.consumption import Consumption, last_consumed, last_read
+from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.row_cache import SharedRows
-from dbt_arctic.store.state import find_keyed, load_change, load_keyed
+from dbt_arctic.store.state import find_keyed, load_keyed
 
 if TYPE_CHECKING:
     from dbt.adapters.sql.impl import SQLAdapter as _Base
@@ -312,6 +314,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
         """Discard the pulls of the model and drop its staged rows, whether it succeeded or not."""
+        locate_with(None)
         for drop in self._pulls().clear():
             self._run("drop_staging", drop)
 
@@ -333,12 +336,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         return pulls
 
     def _consumed(self, name: Name) -> dict[str, Consumed]:
-        target = clone.origin(self.catalog, replacement.standing(self.catalog, name))
-        table = find_keyed(self.catalog, target)
-        if table is not None:
-            return last_consumed(load_change(self.catalog, table).history(), name.identifier)
-        state = self.catalog.load_table(target.schema, target.identifier)
-        return {} if state is None else last_consumed(state.history(), name.identifier)
+        return consumed_by(self.catalog, name)
 
     def _origin(self, relation: ArcticRelation) -> Name:
         with as_dbt_errors():

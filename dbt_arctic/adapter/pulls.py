@@ -50,6 +50,11 @@ class ModelPulls:
         self._since.setdefault(model, []).append(since)
         self._expected.setdefault(model, expected)
 
+    def replace(self, model: str, pull: Pull) -> None:
+        """Replace the recorded pull of the same upstream."""
+        pulls = self._pulls[model]
+        pulls[:] = [pull if one.upstream == pull.upstream else one for one in pulls]
+
     def begun_from(self, model: str) -> Mapping[str, Consumed] | None:
         """What the model's target had consumed at its first pull; ``None`` before that.
 

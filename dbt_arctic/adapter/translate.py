@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt_arctic.adapter.external_sources import explained
-from dbt_arctic.errors import ArcticError, StatementError
+from dbt_arctic.adapter.file_sources import located
+from dbt_arctic.errors import ArcticError, MalformedFile, StatementError
 
 
 @contextmanager
@@ -21,6 +22,9 @@ def as_dbt_errors() -> Iterator[None]:
         explanation = explained(error)
         kind = DbtDatabaseError if explanation is error else DbtRuntimeError
         raise kind(str(explanation)) from error
+    except MalformedFile as error:
+        found = located(error)
+        raise DbtRuntimeError(str(found)) from found
     except ArcticError as error:
         raise DbtRuntimeError(str(error)) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,8 @@ class StoredFile:
     size_bytes: int
 
 
-@dataclass(frozen=True, order=True)
-class ListedFile:
-    """A file as a listing of its folder describes it.
+class ListedFile(NamedTuple):
+    """A file as a listing of its folder describes it. A tuple, because a folder may have a million of them.
 
     :param modified_ms: when it was last written, in UTC milliseconds since the epoch.
     """

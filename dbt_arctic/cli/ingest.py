@@ -1,23 +1,30 @@
-"""``dbt-arctic ingest``: writes the dbt files that load data from outside the warehouse."""
+"""``dbt-arctic ingest``: writes the dbt files that load data from outside, shows what is new, and replays
+rejected rows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import yaml
 
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.folder_listing import list_files
-from dbt_arctic.cli.options import FOLDER
-from dbt_arctic.cli.output import print_table
+from dbt_arctic.cli.options import FOLDER, json_option, project_options
+from dbt_arctic.cli.output import print_json, print_table, shown_bytes
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.infer_tables import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
+from dbt_arctic.sources.outlook import Outlook
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
 
 
 @click.group()
@@ -66,6 +73,91 @@ def init(
         f"\nThe columns and keys were guessed from {SAMPLED_FILES} files of each table at most, and from the "
         f"first {SAMPLED_ROWS:,} rows of each. Review them, and then load the data:\n"
         f"    dbt build --select {models}"
+    )
+
+
+_SELECT = click.option(
+    "--select", "-s", multiple=True, help="Only these models, in dbt's syntax. Repeatable. Default: all."
+)
+
+
+@ingest.command()
+@_SELECT
+@json_option
+@project_options
+def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
+    """Show what the next run of each model would read from its sources of files. Spark does not start."""
+    found = _look(target, select)
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif not found:
+        click.echo("No selected model pulls from a source of files.")
+    else:
+        _show_outlook(found)
+
+
+@ingest.command()
+@_SELECT
+@project_options
+@click.pass_context
+def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> None:
+    """Take rejected rows again, after the columns of a source or its on_bad_row were changed.
+
+    Runs the models that have rejected rows. Each row that fits now is removed from the rejected rows in the
+    same commit that adds it to the model. New files are read as well.
+    """
+    from dbt_arctic.adapter.ingesting import replay as run_again
+
+    before = {(one.model, one.source): one for one in _look(target, select) if one.rejected}
+    if not before:
+        click.echo("No selected model has rejected rows.")
+        return
+    models = sorted({model for model, _ in before})
+    succeeded = run_again(target, models)
+    after = {(one.model, one.source): one for one in _look(target, models)}
+    print_table(
+        {"model": "name", "source": "name", "rejected before": "number", "now": "number"},
+        [
+            [*key, f"{one.rejected:,}", f"{after[key].rejected:,}" if key in after else "?"]
+            for key, one in sorted(before.items())
+        ],
+    )
+    context.exit(0 if succeeded else 1)
+
+
+def _look(target: Target, select: Sequence[str]) -> list[Outlook]:
+    from dbt_arctic.adapter.ingesting import look_at_sources
+    from dbt_arctic.adapter.operator import operating
+
+    with operating(target, "ingest plan") as operator:
+        return look_at_sources(operator, target, select)
+
+
+def _show_outlook(found: Sequence[Outlook]) -> None:
+    print_table(
+        {
+            "model": "name",
+            "source": "name",
+            "files": "number",
+            "size": "number",
+            "changed": "number",
+            "rejected": "number",
+            "dropped": "number",
+            "problem": "text",
+        },
+        [
+            [
+                one.model,
+                one.source,
+                f"{one.files:,}" + (" (all)" if one.reads_all else ""),
+                shown_bytes(one.size_bytes),
+                f"{one.changed:,}" if one.changed else "",
+                f"{one.rejected:,}" if one.rejected else "",
+                f"{one.dropped:,}" if one.dropped else "",
+                one.problem,
+            ]
+            for one in found
+        ],
     )
 
 

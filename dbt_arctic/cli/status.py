@@ -97,6 +97,7 @@ def _print_tables(found: list[Seen], now_ms: int) -> None:
     several = len({seen.name.schema for seen in found}) > 1
     # Most projects verify no model.
     verified = any(seen.verified is not None for seen in found)
+    rejected = any(seen.rejected for seen in found)
     print_table(
         {
             "table": "name",
@@ -108,8 +109,16 @@ def _print_tables(found: list[Seen], now_ms: int) -> None:
             "behind": "number",
             "due": "text",
             **({"verified": "text"} if verified else {}),
+            **({"rejected": "number"} if rejected else {}),
         },
-        ([*_row(seen, several, now_ms), *([seen.shown_verification] if verified else [])] for seen in found),
+        (
+            [
+                *_row(seen, several, now_ms),
+                *([seen.shown_verification] if verified else []),
+                *([_rejected(seen)] if rejected else []),
+            ]
+            for seen in found
+        ),
     )
 
 
@@ -128,6 +137,14 @@ def _row(seen: Seen, with_schema: bool, now_ms: int) -> list[str]:
         _behind(seen, now_ms),
         ", ".join(shown_due(operation) for operation in seen.due),
     ]
+
+
+def _rejected(seen: Seen) -> str:
+    kept, dropped = (
+        (sum(part) for part in zip(*seen.rejected.values(), strict=True)) if seen.rejected else (0, 0)
+    )
+    parts = [f"{kept:,}" if kept else "", f"{dropped:,} dropped" if dropped else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def _print_buckets(seen: Seen) -> None:
@@ -204,6 +221,10 @@ def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
         "behind": [
             {"upstream": lag.upstream, "for_s": _since(lag.since_ms, now_ms), "lost": lag.lost or None}
             for lag in seen.lags
+        ],
+        "rejected": [
+            {"source": source, "rows": kept, "dropped": dropped}
+            for source, (kept, dropped) in sorted(seen.rejected.items())
         ],
         "due": [operation_as_dict(operation) for operation in seen.due],
         "verified": None

@@ -14,6 +14,7 @@ from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_token, is_topic
 from dbt_arctic.store.leftovers import txn_ms
+from dbt_arctic.store.rejected_table import SUFFIX
 from dbt_arctic.store.state import find_keyed, load_change, plain_id
 
 
@@ -47,7 +48,9 @@ class Upstreams:
         # The entries of an automatic model include one for its query, which is not a table. A topic is not in
         # the catalog.
         names = sorted(name for name, one in consumed.items() if name.count(".") >= 2 and not is_topic(one))
-        return [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
+        lags = [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
+        # Rejected rows may be dropped at any time. The model then goes on without them.
+        return [lag for lag in lags if not (lag.lost and lag.upstream.endswith(SUFFIX))]
 
     def _lag(self, upstream: str, last: Consumed, until_ms: int | None) -> Lag:
         if upstream not in self._known:

@@ -34,6 +34,8 @@ class FileRead(NamedTuple):
     :param base: the folder below which names of folders are columns (``day=2026-01-01``).
     :param schema: the columns in Spark's DDL; empty to infer them.
     :param options: of Spark's reader.
+    :param positions: whether the view has ``_arctic_block`` and ``_arctic_order`` as well, by which the rows
+        of a file are in their order.
     """
 
     format: str
@@ -41,6 +43,7 @@ class FileRead(NamedTuple):
     base: str
     schema: str
     options: Mapping[str, str]
+    positions: bool = False
 
 
 class SourceRead(NamedTuple):

@@ -26,7 +26,12 @@ def create_file_view(session: Any, name: str, files: FileRead) -> None:
     decoded = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     path = f"regexp_replace({decoded}, '^file:/+', '/') AS `_source_file`"
     modified = "_metadata.file_modification_time AS `_source_modified`"
-    frame.selectExpr("*", path, modified).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+    order = (
+        "_metadata.file_block_start AS `_arctic_block`",
+        "monotonically_increasing_id() AS `_arctic_order`",
+    )
+    columns = ("*", path, modified, *(order if files.positions else ()))
+    frame.selectExpr(*columns).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
 
 
 def file_columns(session: Any, files: FileRead) -> list[ColumnInfo]:

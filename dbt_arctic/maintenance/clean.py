@@ -63,7 +63,9 @@ def _remove(
             forgotten.add(table.name.identifier)
         return drop_side(context, catalog_name, target, table)
     else:
-        step = {"staging": "drop_staging", "set-aside": "drop_aside"}[removal.kind]
+        step = {"staging": "drop_staging", "set-aside": "drop_aside", "rejected": "drop_rejected"}[
+            removal.kind
+        ]
         context.run(step, create.drop_table(target), table)
     return True
 

@@ -20,6 +20,7 @@ from dbt_arctic.maintenance.generations import as_shown, generation_numbers, loa
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.leftovers import aside_of, staging_of
+from dbt_arctic.store.rejected_table import model_of, rejected_name
 from dbt_arctic.store.state import columns_at, head, load_keyed
 
 MAX_KEYS = 10_000
@@ -202,6 +203,9 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
                 "it holds staged rows of a pull",
                 (Step("drop_staging", create.drop_table(name)),),
             )
+        elif name == rejected_name(table.name) and model_of(state) is not None:
+            why = "it has the text of rows that did not fit, which may contain the key"
+            yield InTheWay("rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),))
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))

@@ -22,12 +22,13 @@ from dbt_arctic.store.leftovers import (
     staging_age_ms,
     txn_age_ms,
 )
+from dbt_arctic.store.rejected_table import model_of
 from dbt_arctic.store.replay import has_rows_to_replay
 
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
 """How long a full refresh can be undone, and consumers of the previous generation can continue."""
 
-Kind = Literal["generation", "previous", "branch", "staging", "set-aside"]
+Kind = Literal["generation", "previous", "branch", "staging", "set-aside", "rejected"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
         *_branches(inventory, now_ms, retention),
         *_staging(inventory, now_ms, retention),
         *_set_aside(inventory, now_ms, retention),
+        *_rejected(inventory, now_ms, retention),
     )
     whole = {one.target for one in decided if isinstance(one, Removal) and not one.branch}
     for one in decided:
@@ -218,6 +220,22 @@ def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Itera
                 is_view=name in inventory.views,
                 table=inventory.keyed.get(name),
             )
+
+
+def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | Kept]:
+    """The rejected rows of a model whose table was not dropped by dbt."""
+    for name, state in inventory.tables.items():
+        model = model_of(state)
+        if model is None or inventory.exists(model.rpartition(".")[2]):
+            continue
+        why = f"the table of its model, {model}, no longer exists"
+        written_ms = max((one.timestamp_ms for one in state.snapshots), default=0)
+        if now_ms - written_ms <= retention.older_than_ms:
+            yield Kept(inventory.name(name), "it may belong to a model that is being built", "young")
+        elif retention.dropped:
+            yield Removal("rejected", inventory.name(name), why)
+        else:
+            yield Kept(inventory.name(name), why, "no-view")
 
 
 def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableState, int]]:

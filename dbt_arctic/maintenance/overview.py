@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from dbt_arctic.auto.verification_log import Verified, recorded, unrepaired
@@ -14,10 +14,12 @@ from dbt_arctic.compaction.plan import Operation, needs_buckets, plan_table
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_buckets, measure_keyed, measure_plain
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.store.leftovers import aside_of, staging_of
+from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
 
 SettingsOf = Callable[[Name, bool], CompactionSettings]
 """The compaction settings of a table, by its name and whether it is keyed."""
@@ -30,6 +32,7 @@ class Seen:
     :param buckets: the state by partition and bucket, if it was requested.
     :param problem: why the table cannot be read; then there is nothing else.
     :param verified: the last verification of a refresh of an automatic model; ``None`` if there is none.
+    :param rejected: how many rows of its sources did not fit and are stored, by source; and were dropped.
     :param is_repaired: whether a full refresh has followed a verification that found a difference.
     """
 
@@ -41,6 +44,7 @@ class Seen:
     problem: str = ""
     verified: Verified | None = None
     is_repaired: bool = False
+    rejected: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def shown_verification(self) -> str:
@@ -75,6 +79,10 @@ def look(
             settings = settings_of(name, table is not None)
             try:
                 seen = _look_at(catalog, name, table, base, change, now_ms, settings, by_bucket)
+                consumed = consumed_versions((base if change is None else change).history())
+                rejected = last_rejected(catalog, rejected_name(name), consumed)
+                if rejected is not None:
+                    seen = replace(seen, rejected=counts(catalog, rejected))
             except ArcticError as error:
                 found.append(Seen(name, problem=error.what))
                 continue

@@ -83,7 +83,7 @@ def load_files(catalog: CatalogReader, name: Name, snapshot_id: int | None) -> f
     if snapshot_id is None:
         return frozenset()
     rows = catalog.read_rows(name.schema, name.identifier, COLUMNS, snapshot_id)
-    return frozenset(ListedFile(str(path), int(at), int(size)) for path, at, size in rows)
+    return frozenset(map(ListedFile._make, rows))
 
 
 def as_rows(files: Iterable[ListedFile]) -> list[tuple[str, int, int]]:

@@ -8,6 +8,7 @@ from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import SourceFileChanged
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.sources.bad_rows import is_bad, require, tolerant_request
 from dbt_arctic.sources.settings import FileSource
 
 _SHOWN = 3
@@ -32,8 +33,12 @@ def new_files(
     """
     if consumed is None:
         return sorted(present)
+    unread = set(present).difference(consumed)
+    # In most runs, the list has no other files than those that were read.
+    only_found = set() if listed is consumed else set(listed).difference(consumed)
+    if not unread and not only_found:
+        return []
     read = {file.path for file in consumed}
-    unread = set(present) - set(consumed)
     changed = sorted(file for file in unread if file.path in read)
     if changed and source.changed_files == "fail":
         raise SourceFileChanged(
@@ -46,10 +51,8 @@ def new_files(
         )
     if source.changed_files == "ignore":
         unread.difference_update(changed)
-    paths = {file.path for file in present}
-    gone = sorted(
-        {file for file in set(listed) - set(consumed) if file.path not in paths and file.path not in read}
-    )
+    paths = {file.path for file in present} if only_found else set()
+    gone = sorted(file for file in only_found if file.path not in paths and file.path not in read)
     if gone:
         raise SourceFileChanged(
             f"{_count(gone)} of the source {source.name} disappeared before {model} read "
@@ -64,14 +67,24 @@ def new_files(
 
 def read_request(source: FileSource, files: Iterable[ListedFile]) -> FileRead:
     """How Spark reads files of a source."""
+    if source.on_bad_row != "fail":
+        return tolerant_request(source, files)
     paths = [file.path for file in files]
     return FileRead(source.format, paths, source.path, source.ddl, source.options)
 
 
 def rows_of(source: FileSource, view: str) -> str:
-    """SQL of a pull: the declared columns, those of the file, and ``_action``."""
+    """SQL of a pull: the declared columns, those of the file, and ``_action``.
+
+    Rows that do not fit are left out, or raise an error.
+    """
     columns = quote_all((*source.columns, *_FILE_COLUMNS))
-    return f"SELECT {columns}, 'U' AS `_action`\nFROM {quote(view)}"
+    if source.on_bad_row == "fail":
+        fits = require(source) if source.required else ""
+    else:
+        fits = f"NOT ({is_bad(source)})"
+    where = f"\nWHERE {fits}" if fits else ""
+    return f"SELECT {columns}, 'U' AS `_action`\nFROM {quote(view)}{where}"
 
 
 def no_rows(source: FileSource) -> str:

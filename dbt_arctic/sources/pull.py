@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.engine.api import Connection
@@ -23,12 +23,15 @@ from dbt_arctic.sources.file_list import (
 )
 from dbt_arctic.sources.new_files import new_files, no_rows, read_request, rows_of
 from dbt_arctic.sources.planned import Planned, Purpose
+from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import plain_id
 
 _INFERRED_FROM = 20
 """How many files the advice on missing columns looks at."""
+_MOST_DATA_FILES = 100
+"""How many data files a file list may have before a run rewrites it as one."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,13 @@ def plan_file_pull(
     files = new_files(source, present, listed, consumed, model)
     # What the model has read stays listed, also if a refresh that failed has replaced the list since. A
     # version of a file that only a failed run has found does not: the model would never read it.
-    wanted = present if consumed is None else present | consumed
-    if purpose == "consume" and (state is None or listed != wanted):
-        replaces = state is None or not listed <= wanted
+    wanted: Set[ListedFile] = present
+    if consumed is not None:
+        # Neither a union nor a comparison of a million files that are equal.
+        wanted = present | consumed if files or not present <= consumed else consumed
+    if purpose == "consume" and (state is None or (wanted is not listed and wanted != listed)):
+        # Each run with new files adds a file to the list, and reading the list opens all of them.
+        replaces = state is None or not listed <= wanted or _data_files(state) >= _MOST_DATA_FILES
         _write(context, connection(), name, source, wanted if replaces else wanted - listed, replaces)
         state = _load(context, name, source)
         if load_files(context.catalog, name, state.current_snapshot_id if state else None) != wanted:
@@ -112,7 +119,14 @@ def plan_file_pull(
         return Pull(name, _described(source, files), version, True)
     view = f"{name.identifier}__pull_{context.new_txn()}"
     connection().create_file_view(view, read_request(source, files))
+    if purpose == "consume" and source.on_bad_row != "fail":
+        context.run("stage", cache_statement(view))
     return Pull(name, rows_of(source, view), version, True, stage=Stage(view))
+
+
+def _data_files(state: TableState) -> int:
+    history = state.history()
+    return int(history[0].summary.get("total-data-files", 0)) if history else 0
 
 
 def _version(state: TableState | None) -> Consumed:
@@ -189,7 +203,8 @@ def _no_columns(
         return ConfigError(what, where=source.path, fix="add columns: {name: type} to its meta.arctic")
     newest = sorted(present, key=lambda file: file.modified_ms)[-_INFERRED_FROM:]
     # In strict mode, one malformed row would hide the columns of all others.
-    request = read_request(source, newest)._replace(options={**source.options, "mode": "PERMISSIVE"})
+    request = read_request(replace(source, on_bad_row="fail"), newest)
+    request = request._replace(options={**source.options, "mode": "PERMISSIVE"})
     if source.format == "csv":
         request = request._replace(options={**request.options, "inferSchema": "true"})
     inferred = connection().file_columns(request)

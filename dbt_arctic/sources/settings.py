@@ -13,10 +13,26 @@ from dbt_arctic.sources.declared import columns_of, one_of, reject_unknown, text
 
 Format = Literal["json", "csv", "parquet", "orc", "text"]
 ChangedFiles = Literal["fail", "reread", "ignore"]
+OnBadRow = Literal["fail", "quarantine", "drop"]
 
-_SETTINGS = ("from", "path", "format", "pattern", "columns", "options", "changed_files")
-ADDED_COLUMNS = ("_source_file", "_source_modified", "_action")
+_SETTINGS = (
+    "from",
+    "path",
+    "format",
+    "pattern",
+    "columns",
+    "options",
+    "changed_files",
+    "on_bad_row",
+    "required",
+)
+TEXT, BLOCK, ORDER = "_arctic_text", "_arctic_block", "_arctic_order"
+"""Columns for ``on_bad_row``: the text of a row that does not fit, the block of the file that a row is in,
+and a number that orders the rows of a block."""
+ADDED_COLUMNS = ("_source_file", "_source_modified", "_action", TEXT, BLOCK, ORDER)
 """What a pull adds to the declared columns."""
+ROWS_WITH_TEXT = ("json", "csv")
+"""Formats whose rows are parsed one by one, so that a single one can fail."""
 _STRICT = {"mode": "FAILFAST"}
 _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "json": _STRICT,
@@ -37,6 +53,8 @@ class FileSource:
     :param columns: Spark types by column name, names of folders (``day=2026-01-01``) included.
     :param options: of Spark's reader.
     :param changed_files: what to do about a file that has changed since a model read it.
+    :param on_bad_row: what to do about a row that does not fit.
+    :param required: columns in which a row that fits is not NULL.
     """
 
     name: str
@@ -46,6 +64,8 @@ class FileSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     changed_files: ChangedFiles = "fail"
+    on_bad_row: OnBadRow = "fail"
+    required: tuple[str, ...] = ()
 
     @property
     def ddl(self) -> str:
@@ -59,6 +79,8 @@ class FileSource:
         names for files that are not complete.
         """
         below = path.removeprefix(self.path).lstrip("/")
+        if not self.pattern and "/." not in (rooted := f"/{below}") and "/_" not in rooted:
+            return True
         hidden = any(part.startswith(".") or _is_private(part) for part in below.split("/"))
         return not hidden and (not self.pattern or fnmatchcase(below, self.pattern))
 
@@ -93,6 +115,17 @@ def parse_source(
     options = texts(settings.get("options") or {}, name, "options", where)
     if form == "text" and not declared:
         declared = {"value": "string"}
+    on_bad_row: OnBadRow = one_of(
+        get_args(OnBadRow), "on_bad_row", settings.get("on_bad_row", "fail"), name, where
+    )
+    required = _required(settings.get("required") or (), declared, name, where)
+    if on_bad_row != "fail" and form not in ROWS_WITH_TEXT and not required:
+        raise ConfigError(
+            f"on_bad_row of the source {name} has no effect",
+            where=where,
+            why=f"a {form} file is readable as a whole or not at all",
+            fix="remove the setting, or list the columns that each row must have: required: [...]",
+        )
     return FileSource(
         name,
         path.rstrip("/"),
@@ -101,7 +134,32 @@ def parse_source(
         declared,
         {**_OPTIONS.get(form, {}), **options, **(_STRICT if form in _OPTIONS else {})},
         changed,
+        on_bad_row,
+        required,
     )
 
 
-__all__ = ["ChangedFiles", "FileSource", "Format", "parse_source"]
+def _required(given: Any, declared: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
+    by_name = {column.lower(): column for column in declared}
+    columns = [given] if isinstance(given, str) else list(given)
+    unknown = [str(column) for column in columns if str(column).lower() not in by_name]
+    if unknown:
+        raise ConfigError(
+            f"the source {name} requires {unknown[0]}, which is none of its columns",
+            where=where,
+            fix=f"use some of {', '.join(declared)}" if declared else "declare the columns of the source",
+        )
+    return tuple(by_name[str(column).lower()] for column in columns)
+
+
+__all__ = [
+    "BLOCK",
+    "ORDER",
+    "ROWS_WITH_TEXT",
+    "TEXT",
+    "ChangedFiles",
+    "FileSource",
+    "Format",
+    "OnBadRow",
+    "parse_source",
+]

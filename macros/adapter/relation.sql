@@ -19,6 +19,7 @@
       {{ arctic__get_drop_sql(relation.incorporate(type='view') if kind == 'clone' else relation) }}
     {%- endcall -%}
   {%- endif -%}
+  {%- do adapter.drop_rejected(relation) -%}
 {%- endmacro %}
 
 {% macro arctic__rename_relation(from_relation, to_relation) -%}

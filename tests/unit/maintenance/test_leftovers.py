@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.table import KeyedTable
@@ -19,6 +19,7 @@ from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftover
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import Lease
 from dbt_arctic.store.process import this_process
+from dbt_arctic.store.rejected_table import PROPERTY_OF as PROPERTY_REJECTED_OF
 from tests.unit.maintenance.conftest import Orders, state
 
 DAY = 24 * 3600 * 1000
@@ -123,6 +124,17 @@ def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
     damaged = {"other": CatalogUnavailable("cut off")}
     inventory = orders.inventory(*orders.sides(1, 7), damaged_views=damaged)
     assert set(found(inventory, dropped=True, older_than_ms=0).values()) == {"kept: unreadable-view"}
+
+
+def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: Orders) -> None:
+    def rejected(of: str, written_ms: int) -> TableState:
+        snapshots = (Snapshot(1, None, 1, written_ms, "append", {}),)
+        return state(f"{of}__rejected", snapshots, {PROPERTY_REJECTED_OF: f"lake.shop.{of}"})
+
+    tables = [rejected("orders", OLD), rejected("gone", OLD), rejected("new", YOUNG)]
+    inventory = orders.inventory(*orders.sides(1, created_ms=0), *tables)
+    assert found(inventory) == {"gone__rejected": "kept: no-view", "new__rejected": "kept: young"}
+    assert found(inventory, dropped=True) == {"gone__rejected": "rejected", "new__rejected": "kept: young"}
 
 
 def test_a_foreign_table_with_this_name_is_never_read(orders: Orders) -> None:

@@ -26,11 +26,11 @@ def test_a_file_that_was_consumed_is_not_read_again() -> None:
 
 
 def test_an_old_time_of_modification_hides_no_file() -> None:
-    late = replace(B, modified_ms=1)
+    late = B._replace(modified_ms=1)
     assert new_files(CLICKS, [A, late], [A, late], [A], "m") == [late]
 
 
-@pytest.mark.parametrize("changed", [replace(A, modified_ms=11), replace(A, size_bytes=2)])
+@pytest.mark.parametrize("changed", [A._replace(modified_ms=11), A._replace(size_bytes=2)])
 def test_a_changed_file_is_treated_as_the_source_says(changed: ListedFile) -> None:
     present, listed = [changed, B], [A, changed, B]
     with pytest.raises(SourceFileChanged, match=r"a file of .* changed after m had read it"):
@@ -40,7 +40,7 @@ def test_a_changed_file_is_treated_as_the_source_says(changed: ListedFile) -> No
 
 
 def test_a_file_that_changed_before_it_was_read_is_read_as_it_is() -> None:
-    changed = replace(B, modified_ms=11)
+    changed = B._replace(modified_ms=11)
     assert new_files(CLICKS, [A, changed], [A, B, changed], [A], "m") == [changed]
 
 

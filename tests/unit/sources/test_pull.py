@@ -32,6 +32,7 @@ class Lake:
     views: dict[str, list[ListedFile]] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
+    data_files: int = 1
 
     def list_files(self, folder: str) -> list[ListedFile]:
         return list(self.folder.values())
@@ -40,7 +41,8 @@ class Lake:
         snapshots = self.lists.get((schema, name))
         if snapshots is None:
             return None
-        made = tuple(Snapshot(at + 1, at or None, at, 0, "append", {}) for at in range(len(snapshots)))
+        summary = {"total-data-files": str(self.data_files)}
+        made = tuple(Snapshot(at + 1, at or None, at, 0, "append", summary) for at in range(len(snapshots)))
         properties = {PROPERTY_SOURCE: SOURCE.name}
         location = f"/{schema}/{name}"
         return TableState(schema, name, location, properties, (), made, len(made), {"main": len(made)})
@@ -167,6 +169,18 @@ def test_nothing_new_costs_no_statement_and_showing_rows_consumes_nothing() -> N
     assert lake.read == ["/data/b"]
     model.run(lake)
     assert model.stored == [file("a"), file("b")]
+
+
+def test_a_list_of_many_data_files_is_rewritten() -> None:
+    lake, model = lake_of(file("a")), Model(PROD)
+    model.run(lake)
+    for data_files, statement in ((99, "INSERT"), (100, "CREATE")):
+        lake.statements.clear()
+        lake.folder[f"/data/{data_files}"] = file(str(data_files))
+        lake.data_files = data_files
+        model.run(lake)
+        assert lake.statements[0].startswith(statement)
+    assert model.stored == [file("a"), file("99"), file("100")]
 
 
 def test_a_list_that_is_lost_is_an_error_and_not_a_new_beginning() -> None:

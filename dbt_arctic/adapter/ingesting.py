@@ -1,0 +1,102 @@
+"""The sources that the models of a project pull, for ``dbt-arctic ingest plan`` and ``replay``."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from typing import Any
+
+from dbt.adapters.factory import reset_adapters
+from dbt.cli.main import dbtRunner
+
+from dbt_arctic.adapter.external_sources import declared_source, kind_of
+from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.replaying import replaying
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.consumed_by import consumed_by
+from dbt_arctic.sources.outlook import Outlook, look_ahead
+
+
+def look_at_sources(operator: Operator, target: Target, select: Sequence[str]) -> list[Outlook]:
+    """What the next run of the selected models would read of their sources. Starts no Spark."""
+    return [
+        look_ahead(
+            operator.catalog,
+            file_source(declared, str(target.project_root)),
+            node.name,
+            name,
+            consumed_by(operator.catalog, name),
+        )
+        for node, name, declared in _pulled(target, select)
+        if kind_of(declared) == "files"
+    ]
+
+
+def replay(target: Target, models: Sequence[str]) -> bool:
+    """Run models so that they take their rejected rows again, and return whether all succeeded."""
+    with replaying():
+        outcome = _invoke(target, None, "run", "--select", *models)
+    if outcome.exception is not None:
+        raise ConfigError(
+            "the project could not be run",
+            where=str(target.project_root),
+            why=str(outcome.exception),
+            fix=f"dbt run --select {' '.join(models)}",
+        )
+    return bool(outcome.success)
+
+
+def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, dict[str, Any]]]:
+    """The selected models with the sources outside of the catalog that each depends on."""
+    manifest = _succeeded(target, "parse", _invoke(target, None, "parse", "--no-write-json")).result
+    chosen = set(manifest.nodes)
+    if select:
+        arguments = ["--resource-type", "model", "--output", "json", "--output-keys", "unique_id"]
+        with redirect_stdout(io.StringIO()):
+            outcome = _invoke(target, manifest, "ls", *arguments, "--no-write-json", "--select", *select)
+        chosen = {json.loads(line)["unique_id"] for line in _succeeded(target, "ls", outcome).result or ()}
+        if not chosen:
+            raise ConfigError(
+                f"{' '.join(select)} selects no model of the project",
+                where=str(target.project_root),
+                fix="dbt ls --resource-type model lists all models; --select is as in dbt",
+            )
+    for unique_id in sorted(chosen):
+        node = manifest.nodes[unique_id]
+        if node.resource_type != "model":
+            continue
+        name = Name(target.credentials.database, node.schema, node.alias)
+        for upstream in node.depends_on.nodes:
+            source = manifest.sources.get(upstream)
+            declared = None if source is None else declared_source(source)
+            if declared is not None:
+                yield node, name, dict(declared)
+
+
+def _invoke(target: Target, manifest: Any, *arguments: str) -> Any:
+    places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
+    if target.profiles_dir is not None:
+        places += ["--profiles-dir", str(target.profiles_dir)]
+    try:
+        return dbtRunner(manifest).invoke([*arguments, *places])
+    finally:
+        reset_adapters()  # type: ignore[no-untyped-call]
+
+
+def _succeeded(target: Target, command: str, outcome: Any) -> Any:
+    if outcome.success:
+        return outcome
+    raise ConfigError(
+        f"dbt {command} failed",
+        where=str(target.project_root),
+        why=str(outcome.exception or "see dbt's output above"),
+        fix=f"dbt {command}",
+    )
+
+
+__all__ = ["look_at_sources", "replay"]

@@ -1,0 +1,103 @@
+"""Rows of sources that do not fit, for the methods of the adapter that pull them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.base.meta import available
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt_arctic.adapter import replaying
+from dbt_arctic.adapter.file_sources import locate_with
+from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.keyed.create import drop_table
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
+from dbt_arctic.sources.quarantine import Rejection, reject
+from dbt_arctic.sources.replay import take_again
+from dbt_arctic.sources.settings import ROWS_WITH_TEXT, FileSource
+from dbt_arctic.store.rejected_table import Version, last_rejected, model_of, rejected_name
+
+logger = AdapterLogger("Arctic")
+
+
+class Rejections(KeyedApi):
+    """The methods of the adapter for rows that do not fit."""
+
+    @available.parse(lambda *a, **k: None)
+    def drop_rejected(self, relation: ArcticRelation) -> None:
+        """Drop the rejected rows of a model whose table was dropped."""
+        with as_dbt_errors():
+            name = relation.name_parts
+            rejected = rejected_name(name)
+            state = self.catalog.load_table(rejected.schema, rejected.identifier)
+            if state is not None and model_of(state) == name.dotted:
+                self._run("drop_rejected", drop_table(rejected))
+
+    def reject_rows(
+        self,
+        unique_id: str,
+        target: Name,
+        source: FileSource,
+        planned: Pull,
+        expected: Mapping[str, Consumed],
+    ) -> Pull:
+        """Take the rows that do not fit out of a pull, and add rejected rows that a replay takes again.
+
+        :param planned: the pull, which is recorded for the model's commit already.
+        :param expected: what the model has consumed.
+        :returns: the pull with the SQL of the rows for the model.
+        """
+        if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:
+            locate_with(lambda path: self._find_bad_row(source, path))
+        pulls, context, name = self._pulls(), self.context(), rejected_name(target)
+        # Another source of the model may have rejected rows in the same run.
+        done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
+        base = done[-1] if done else last_rejected(self.catalog, name, expected)
+        view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
+        taken = take_again(context, source, base) if replaying.active() and base is not None else None
+        if not view and taken is None and expected:
+            return planned
+        rejection = reject(context, source, target, view, base, taken)
+        if rejection.pull is not None:
+            pulls.add(unique_id, expected, rejection.pull, None if base is None else base.consumed)
+        _log(source, rejection, name)
+        if taken is None:
+            return planned
+        logger.info(f"{taken.fitting:,} rejected rows of the source {source.name} fit now.")
+        found = replace(planned, sql=f"{planned.sql}\nUNION ALL\n{taken.rows}")
+        pulls.replace(unique_id, found)
+        return found
+
+    def _find_bad_row(self, source: FileSource, path: str) -> BadRow | None:
+        connection, view = self._handle(), f"arctic_bad_row_{self.context().new_txn()}"
+
+        def query(sql: str) -> list[tuple[Any, ...]]:
+            with closing(connection.cursor()) as cursor:
+                cursor.execute(sql)
+                return cursor.fetchall() if cursor.description else []
+
+        try:
+            return find_bad_row(source, path, view, connection, query)
+        finally:
+            query(f"DROP VIEW IF EXISTS {quote(view)}")
+
+
+def _log(source: FileSource, rejection: Rejection, name: Name) -> None:
+    if rejection.by_file:
+        rows, files = sum(rejection.by_file.values()), len(rejection.by_file)
+        done = "Dropped" if source.on_bad_row == "drop" else "Quarantined"
+        logger.warning(
+            f"{done} {rows:,} row{'s' * (rows != 1)} of {files:,} file{'s' * (files != 1)} "
+            f"of the source {source.name}, which did not fit: see {name}"
+        )
+
+
+__all__ = ["Rejections"]

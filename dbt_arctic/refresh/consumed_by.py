@@ -1,0 +1,26 @@
+"""What the table of a model has consumed, also if it is a clone or if an interrupted swap has renamed it."""
+
+from __future__ import annotations
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh import clone, replacement
+from dbt_arctic.store.consumption import last_consumed
+from dbt_arctic.store.state import find_keyed, load_change
+
+
+def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
+    """The upstream versions from which the next run of a model continues, by dotted name.
+
+    :raises VersionUnavailable: as of ``last_consumed``.
+    """
+    target = clone.origin(catalog, replacement.standing(catalog, name))
+    table = find_keyed(catalog, target)
+    if table is not None:
+        return last_consumed(load_change(catalog, table).history(), name.identifier)
+    state = catalog.load_table(target.schema, target.identifier)
+    return {} if state is None else last_consumed(state.history(), name.identifier)
+
+
+__all__ = ["consumed_by"]

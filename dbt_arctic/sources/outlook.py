@@ -1,0 +1,93 @@
+"""What the next run of a model would read of a source of files, from listings and metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import SourceFileChanged
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.file_list import file_list_name, last_list, load_files
+from dbt_arctic.sources.new_files import new_files
+from dbt_arctic.sources.settings import FileSource
+from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
+from dbt_arctic.store.state import plain_id
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The next run of a model, as far as one source is concerned.
+
+    :param reads_all: whether the model has read nothing of the source yet.
+    :param files: how many files it would read.
+    :param changed: how many files have changed since the model read them.
+    :param rejected: how many rows are stored because they did not fit.
+    :param dropped: how many rows were dropped because they did not fit.
+    :param problem: why the run would fail; empty if nothing is in its way.
+    """
+
+    model: str
+    source: str
+    reads_all: bool
+    files: int
+    size_bytes: int
+    changed: int
+    rejected: int
+    dropped: int
+    problem: str = ""
+
+
+def look_ahead(
+    catalog: CatalogReader,
+    source: FileSource,
+    model: str,
+    target: Name,
+    consumed: Mapping[str, Consumed],
+) -> Outlook:
+    """What the next run would read.
+
+    :param target: the table of the model.
+    :param consumed: what it has consumed, by dotted name.
+    """
+    present = {file for file in catalog.list_files(source.path) if source.accepts(file.path)}
+    name = file_list_name(target, source.name)
+    rejected = last_rejected(catalog, rejected_name(target), consumed)
+    kept, dropped = (0, 0) if rejected is None else counts(catalog, rejected).get(source.name, (0, 0))
+    last = last_list(catalog, name, source.name, consumed)
+    read = None
+    problem = ""
+    if last is not None:
+        at = catalog.load_table(last[0].schema, last[0].identifier)
+        snapshots = set() if at is None else {snapshot.snapshot_id for snapshot in at.snapshots}
+        version = int(last[1].version)
+        if at is None or plain_id(at) != last[1].table_id or (version and version not in snapshots):
+            problem = f"the list of the files that {model} has read is not available"
+        else:
+            read = load_files(catalog, last[0], version or None)
+    state = catalog.load_table(name.schema, name.identifier)
+    listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
+    paths = {file.path for file in read or ()}
+    changed = sum(file.path in paths for file in present - (read or frozenset()))
+    try:
+        files = new_files(source, present, listed, read, model)
+    except SourceFileChanged as error:
+        problem = problem or error.what
+        files = new_files(replace(source, changed_files="ignore"), present, (), read, model)
+    if problem and read is None:
+        files = []
+    return Outlook(
+        model,
+        source.name,
+        last is None,
+        len(files),
+        sum(file.size_bytes for file in files),
+        changed,
+        kept,
+        dropped,
+        problem,
+    )
+
+
+__all__ = ["Outlook", "look_ahead"]

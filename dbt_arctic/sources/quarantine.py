@@ -1,0 +1,121 @@
+"""Takes the rows that do not fit out of what a model pulls, and stores or counts them.
+
+The rejected rows are written first, as a new version of the model's rejected table. The model's commit then
+consumes that version together with the files. If it does not come to that, the version belongs to no commit,
+and the next run starts from the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
+from dbt_arctic.sources.replay import Taken
+from dbt_arctic.sources.settings import FileSource
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.rejected_table import (
+    Version,
+    all_rows,
+    append_statement,
+    create_statement,
+    load_rejected,
+    rejected_name,
+    replace_statement,
+    version_of,
+)
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """The rows of one pull that did not fit.
+
+    :param pull: the version of the rejected table for the model's commit; ``None`` if it stays as it is.
+    :param by_file: how many rows of each file did not fit.
+    """
+
+    pull: Pull | None
+    by_file: Mapping[str, int]
+
+
+def cache_statement(view: str) -> str:
+    """SQL that keeps the rows of a view once they were computed, until the view is dropped.
+
+    Files are parsed once, and all statements read the same rows. What does not fit in memory goes to disk.
+    """
+    return f"CACHE LAZY TABLE {quote(view)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK')"
+
+
+def reject(
+    context: Context,
+    source: FileSource,
+    model: Name,
+    view: str,
+    base: Version | None,
+    taken: Taken | None = None,
+) -> Rejection:
+    """Store or count the rows of a view that do not fit.
+
+    :param model: the name of the model's table.
+    :param view: over the files of the pull; empty if it reads none.
+    :param base: the rejected rows that stay; ``None`` for none.
+    :param taken: which of them the model takes again.
+    """
+    by_file = (
+        {str(path): int(number) for path, number in context.query(count_bad(source, view))} if view else {}
+    )
+    name = rejected_name(model)
+    state = load_rejected(context.catalog, name)
+    # A full refresh starts without rejected rows.
+    is_stale = base is None and state is not None and version_of(name, state) is not None
+    if by_file or is_stale or taken is not None:
+        rows = rejected_rows(source, view, folder_columns(source, by_file)) if by_file else ""
+        kept = "" if taken is None else taken.kept
+        return Rejection(store(context, model, base, rows, kept), by_file)
+    return Rejection(None, by_file)
+
+
+def store(context: Context, model: Name, base: Version | None, rows: str, kept: str = "") -> Pull:
+    """Write a version of a rejected table: the rows of another version, and new ones.
+
+    :param rows: SQL of the new rows; empty for none.
+    :param kept: SQL of the rows of ``base`` that stay; empty for all.
+    :raises ConcurrentRun: another run has written to the table at the same time.
+    """
+    name = rejected_name(model)
+    state = load_rejected(context.catalog, name)
+    if state is None:
+        context.run("create_rejected", create_statement(name, model))
+        state = load_rejected(context.catalog, name)
+        assert state is not None
+    before = version_of(name, state)
+    if base == before and rows and not kept:
+        statement = append_statement(name, rows)
+    else:
+        parts = [kept or (all_rows(base) if base is not None else ""), rows]
+        statement = replace_statement(
+            name, "\nUNION ALL\n".join(part for part in parts if part) or _none(name)
+        )
+    context.run("write_rejected", statement)
+    state = load_rejected(context.catalog, name)
+    after = None if state is None else version_of(name, state)
+    history = [] if state is None else state.history()
+    parent = None if before is None else int(before.consumed.version)
+    if after is None or after == before or history[0].parent_id != parent:
+        raise ConcurrentRun(
+            f"another run of the model wrote to {name} at the same time",
+            where=model.identifier,
+            why="it may have rejected the same rows",
+            fix=f"nothing was written to the model; run it again: dbt run --select {model.identifier}",
+        )
+    return Pull(name, "", after.consumed, True)
+
+
+def _none(name: Name) -> str:
+    return f"SELECT * FROM {name.sql} WHERE false"
+
+
+__all__ = ["Rejection", "cache_statement", "reject", "store"]

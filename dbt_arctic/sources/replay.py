@@ -1,0 +1,109 @@
+"""Takes rejected rows again: parses their text with the columns that the source has now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dbt_arctic.keyed.names import literal, quote, quote_all
+from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
+from dbt_arctic.sources.settings import TEXT, FileSource
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.rejected_table import COLUMNS, Version
+
+_FITS = "_arctic_fits"
+_ROW = "_arctic_row"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The rejected rows of a source that fit now, and those that do not.
+
+    :param fitting: how many rows fit.
+    :param rows: SQL of these rows, with the columns of a pull.
+    :param kept: SQL of the rejected rows that stay, those of other sources included.
+    """
+
+    fitting: int
+    rows: str
+    kept: str
+
+
+def take_again(context: Context, source: FileSource, version: Version) -> Taken | None:
+    """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
+    mine = [
+        str(path)
+        for name, path, position in context.catalog.read_rows(
+            version.name.schema,
+            version.name.identifier,
+            ("source", "location", "position"),
+            int(version.consumed.version),
+        )
+        if name == source.name and position is not None
+    ]
+    if not mine:
+        return None
+    folders = folder_columns(source, mine)
+    again = _parsed_again(source, version, folders)
+    ((fitting,),) = context.query(f"SELECT count(*)\nFROM (\n{again}\n)\nWHERE {quote(_FITS)}")
+    if not fitting and source.on_bad_row != "drop":
+        return None
+    return Taken(int(fitting), _rows(source, folders, again), _kept(source, version, folders, again))
+
+
+def _rows(source: FileSource, folders: Collection[str], again: str) -> str:
+    columns = ", ".join(f"{_value(source, name, folders)} AS {quote(name)}" for name in source.columns)
+    return (
+        f"SELECT {columns}, `location` AS `_source_file`, `modified` AS `_source_modified`, "
+        f"'U' AS `_action`\n"
+        f"FROM (\n{again}\n)\nWHERE {quote(_FITS)}"
+    )
+
+
+def _kept(source: FileSource, version: Version, folders: Collection[str], again: str) -> str:
+    error = error_text(
+        source, f"{quote(_ROW)}.{quote(TEXT)}", folders, lambda column: _value(source, column, folders)
+    )
+    changed = {"error": f"{error} AS `error`"}
+    if source.on_bad_row == "drop":
+        changed |= {
+            "raw": "CAST(NULL AS STRING) AS `raw`",
+            "position": "CAST(NULL AS BIGINT) AS `position`",
+        }
+    kept = ", ".join(changed.get(name, quote(name)) for name in COLUMNS)
+    return (
+        f"SELECT {quote_all(COLUMNS)}\nFROM {version.rows}\nWHERE NOT ({_is_mine(source)})\n"
+        f"UNION ALL\nSELECT {kept}\nFROM (\n{again}\n)\nWHERE NOT {quote(_FITS)}"
+    )
+
+
+def _is_mine(source: FileSource) -> str:
+    return f"`source` = {literal(source.name)} AND `raw` IS NOT NULL"
+
+
+def _parsed_again(source: FileSource, version: Version, folders: Collection[str]) -> str:
+    """SQL of the rejected rows of a source with their parsed text, and whether it fits."""
+    row = parsed(source, "`raw`", data_columns(source, folders))
+    required = "".join(f" AND ({_value(source, column, folders)}) IS NOT NULL" for column in source.required)
+    return (
+        f"SELECT *, {quote(_ROW)}.{quote(TEXT)} IS NULL{required} AS {quote(_FITS)}\n"
+        f"FROM (\nSELECT *, {row} AS {quote(_ROW)}\nFROM {version.rows}\n"
+        f"WHERE {_is_mine(source)}\n)"
+    )
+
+
+def _value(source: FileSource, column: str, folders: Collection[str]) -> str:
+    """SQL of a column of a rejected row: from its text, or from the path of its file."""
+    if column.lower() not in {name.lower() for name in folders}:
+        return f"{quote(_ROW)}.{quote(column)}"
+    folder = next(name for name in folders if name.lower() == column.lower())
+    found = f"regexp_extract(`location`, {literal(f'/{_escaped(folder)}=([^/]*)/')}, 1)"
+    decoded = f"url_decode(replace({found}, '+', '%2B'))"
+    return f"CAST(nullif({decoded}, '__HIVE_DEFAULT_PARTITION__') AS {source.columns[column]})"
+
+
+def _escaped(name: str) -> str:
+    return "".join(sign if sign.isalnum() or sign == "_" else f"\\{sign}" for sign in name)
+
+
+__all__ = ["Taken", "take_again"]
