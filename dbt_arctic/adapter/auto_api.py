@@ -159,7 +159,8 @@ class AutoApi(ModelApi):
                 _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
-        config, sql = parse_config(model["name"], model["config"]), without_end(sql)
+        few_rows, sql = self.config.credentials.small_data, without_end(sql)
+        config = parse_config(model["name"], model["config"], few_rows=few_rows)
         if other_schema.current() is not None:
             # A check tests incremental refreshes, even if a full refresh would be faster.
             config = replace(config, full_refresh_above=1.0)

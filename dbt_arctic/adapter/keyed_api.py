@@ -188,7 +188,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         unique_id = model["unique_id"]
         context = self.context(self._run_id(unique_id))
         with as_dbt_errors():
-            config, sql = parse_config(model["name"], model["config"]), without_end(sql)
+            few_rows, sql = self.config.credentials.small_data, without_end(sql)
+            config = parse_config(model["name"], model["config"], few_rows=few_rows)
             contract = read_contract(model, config.unique_key)
             if contract is not None:
                 warn_of_ignored(contract, self.type())

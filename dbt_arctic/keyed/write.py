@@ -253,11 +253,12 @@ def insert_into_change(
 
     :param table: with the current number of buckets of its change table.
     :param cores: the number of Spark's cores, if known. If it is not above the number of buckets, rows are
-        shuffled once.
+        shuffled once; those of a single bucket always are, because a single task writes them.
     """
     target = table.change.sql if branch is None else table.change.branch(branch)
-    few = cores is not None and cores <= table.layout.buckets and not batch.counted
-    bucket = _own_buckets(table, as_stored=True) if few else ""
+    buckets = table.layout.buckets
+    once = cores is not None and (cores <= buckets or buckets == 1) and not batch.counted
+    bucket = _own_buckets(table, as_stored=True) if once else ""
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
     options = _AS_IT_IS if bucket else {}

@@ -173,12 +173,15 @@ def _plan_layout(
     old: KeyedTable | None,
 ) -> Layout:
     """The layout as configured. If the number of buckets is not configured, that of the previous
-    generation is kept. If its base table is gone, the build continues without it.
+    generation is kept. If its base table is gone, the build continues without it. A table of few rows has
+    one bucket, because each bucket costs a write a file, and a read a task.
     """
     buckets = config.buckets
     if buckets is None and old is not None:
         base = context.catalog.load_table(old.base.schema, old.base.identifier)
         buckets = None if base is None else laid_out(old, base).layout.buckets or None
+    if buckets is None and config.few_rows:
+        buckets = 1
     return plan_layout(
         where=config.model,
         key=key,

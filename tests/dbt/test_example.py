@@ -89,6 +89,15 @@ def test_a_stage_makes_one_commit_for_each_table_that_it_changes(stages: dict[st
     assert commits["compaction"] == keyed
 
 
+def test_a_table_of_a_profile_for_small_data_has_one_bucket(
+    finished_demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    for table in ("shop_ods/ods_lineitem__base_1", "shop_dwd/dwd_order_lines__base_1"):
+        data = finished_demo[0] / "warehouse" / table / "data"
+        (bucket,) = (path.name for path in data.iterdir() if path.is_dir())
+        assert bucket.endswith("_bucket=0")
+
+
 @pytest.mark.long
 def test_a_planted_difference_is_found_and_fails_the_demo(
     finished_demo: tuple[Path, subprocess.CompletedProcess[str]],
