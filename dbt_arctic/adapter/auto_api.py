@@ -163,7 +163,7 @@ class AutoApi(ModelApi):
         config = parse_config(model["name"], model["config"], few_rows=few_rows)
         if other_schema.current() is not None:
             # A check tests incremental refreshes, even if a full refresh would be faster.
-            config = replace(config, full_refresh_above=1.0)
+            config = replace(config, full_refresh_above=1.0, few_rows=False)
         contract = read_contract(model, config.unique_key)
         if contract is None:
             return config, sql

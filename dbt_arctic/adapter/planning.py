@@ -83,7 +83,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     for unique_id, node in automatic.items():
         name = Name(target.credentials.database, node.schema, node.alias)
         settings = node.config.to_dict()
-        config = parse_config(node.name, settings)
+        config = parse_config(node.name, settings, few_rows=target.credentials.small_data)
         model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
         contract = read_contract(model, config.unique_key)
         sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True

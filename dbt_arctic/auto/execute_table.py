@@ -280,7 +280,7 @@ def _full(target: _Target, plan: Full) -> Outcome:
     assert plan.reason is not None
     reason = plan.reason.lasting.code
     # Where most rows may have changed, two states are compared as fast as their images are read.
-    images = reason == "small" and target.keeps_images
+    images = reason in ("small", "few-rows") and target.keeps_images
     checked = with_checked_keys(target.context, plan, target.trace)
     stage = stages_of(checked)[-1]
     rows = stage.sql(Found())

@@ -32,11 +32,13 @@ from dbt_arctic.auto.plan import (
     Request,
     rows_of,
 )
+from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
     Took,
     computes_at_once,
     found_late,
+    full_is_fast,
     looks_first,
     slower,
 )
@@ -54,10 +56,14 @@ from dbt_arctic.planner.properties.determinism import depends_on_time
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.store.state import stored_rows
+from dbt_arctic.store.state import stored_rows, total
 
 SMALL = 100_000
 """The number of rows up to which an auxiliary view is read in full rather than looked up."""
+
+FEW_ROWS = 200_000
+"""The number of rows of all tables of a model below which one statement reads them all, with
+``small_data``."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,11 @@ def plan_auto(
     if reason is not None:
         return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
     try:
-        return _incremental(catalog, header, request.config, table, replace(history, took=took), columns)
+        plan = _incremental(catalog, header, request.config, table, replace(history, took=took), columns)
     except CannotPlan as error:
         return build.full(error.reason)
+    reason = _few_rows(catalog, plan, request.config, table, took)
+    return plan if reason is None else build.full(reason)
 
 
 def _header(
@@ -264,6 +272,22 @@ def _incremental(
         values=known,
         unknown=unknown,
     )
+
+
+def _few_rows(
+    catalog: CatalogReader, plan: RefreshPlan, config: KeyedConfig, table: KeyedTable, took: Sequence[Took]
+) -> Reason | None:
+    """The reason if the tables are so small that one statement reads all rows, rather than several statements
+    the changed ones.
+
+    A join without an equality may take long even over few rows, which the earlier full refreshes show.
+    """
+    if not config.few_rows or config.auto == "strict" or not full_is_fast(took):
+        return None
+    rows = total([plan.stored_rows, stored_rows(catalog, table)])
+    if rows is None or rows >= FEW_ROWS or sum(one.result != "log" for one in stages_of(plan)) <= 1:
+        return None
+    return Reason("few-rows", f"its tables have {rows} rows, and finding what has changed takes longer")
 
 
 def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None) -> Incremental | None:

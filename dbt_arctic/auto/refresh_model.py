@@ -42,7 +42,7 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Choice, Context, Outcome
 from dbt_arctic.store.state import find_keyed, total
 
-_OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "found-late"])
+_OF_ROWS = frozenset(["small", "few-rows", "limit", "many-changes", "many-keys", "slower", "found-late"])
 """Reasons why all rows of a query over an auxiliary view are read although none of them is wrong. The refresh
 is then reported like that of the view, which has read the changes."""
 

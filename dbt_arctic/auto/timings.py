@@ -129,6 +129,15 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
     )
 
 
+def full_is_fast(took: Sequence[Took]) -> bool:
+    """Whether one of the last full refreshes took little time, or none is known.
+
+    :param took: earlier refreshes, newest first.
+    """
+    in_full = [one.seconds for one in took if one.strategy == "full"][:_RECENT]
+    return min(in_full, default=0.0) < _MIN_SECONDS
+
+
 def looks_first(took: Sequence[Took]) -> bool:
     """Whether a refresh first finds the groups that lost a MIN or MAX, before it writes the others.
 

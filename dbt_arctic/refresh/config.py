@@ -108,7 +108,8 @@ class KeyedConfig:
     overwrite: Overwrite | None = None
     """The rows that a batch replaces, for the strategy ``insert_overwrite``."""
     few_rows: bool = False
-    """Whether tables have few rows, by the profile's ``small_data``: a new table has one bucket."""
+    """Whether tables have few rows, by the profile's ``small_data``: a new table has one bucket, and an
+    automatic model reads all rows where finding the changed ones takes several statements."""
 
     @property
     def is_partial(self) -> bool:

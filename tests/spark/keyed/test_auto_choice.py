@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto import fast_path
+from dbt_arctic.auto import fast_path, plan_table
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import SparkEnded
+from dbt_arctic.keyed.log import PROPERTY_IMAGES
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from dbt_arctic.store.state import load_change, load_keyed, stored_rows
 from tests.extent import first
 from tests.spark.keyed.auto import Model
 
@@ -55,6 +58,56 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     assert refresh(6) == "FULL (slower)"
     rows = orders.session.query(f"SELECT id, amount FROM {model.sql} WHERE id < 3 ORDER BY id")
     assert [tuple(row) for row in rows] == [(0, 0), (1, 10), (2, 10)]
+
+
+@pytest.mark.modelled
+def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_ones(
+    shop: Any, monkeypatch: Any
+) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    catalog, read = orders.session.catalog, orders.name.sql
+    parsed = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"}, few_rows=True)
+    config = replace(parsed, before_images=True)
+    queries = dict.fromkeys(
+        ("pairs", "slow", "fast"),
+        f"SELECT a.id, b.amount FROM {read} AS a JOIN {read} AS b ON b.id = a.amount",
+    )
+    queries["doubled"] = f"SELECT id, 2 * amount AS amount FROM {read}"
+
+    def table(name: str) -> KeyedTable:
+        return load_keyed(catalog, orders.name.sibling(name))
+
+    def plan(name: str, **settings: Any) -> Any:
+        context, used = orders.session.context, replace(config, **settings)
+        return plan_refresh(catalog, orders.name.sibling(name), used, queries[name], context.query_schema)
+
+    def refresh(name: str, seconds: float = 0) -> str:
+        """Run what is planned, as if it had begun that long ago."""
+        context = replace(orders.session.context, now_ms=lambda: int((time.time() - seconds) * 1000))
+        outcome = run_refresh(context, orders.name.sibling(name), config, plan(name), owner="model.test")
+        rows = orders.session.query(f"SELECT * FROM {orders.name.sibling(name).sql} ORDER BY id")
+        assert rows == orders.session.query(f"SELECT * FROM ({queries[name]}) ORDER BY id")
+        return str(outcome.choice)
+
+    took = {"pairs": 0, "doubled": 0, "slow": 6, "fast": 4}
+    assert {refresh(name, seconds) for name, seconds in took.items()} == {"FULL (build)"}
+    assert {table(name).layout.buckets for name in queries} == {1}
+    orders.upsert([{"id": 3, "amount": 5}])
+    assert (plan("pairs").action, plan("pairs").reason.code) == ("full", "few-rows")
+    # An earlier full refresh took long, although the rows are few: without equalities, for instance.
+    assert {plan(name).action for name in ("doubled", "slow")} == {"incremental"}
+    assert plan("fast").action == "full"
+    for settings in ({"few_rows": False}, {"auto": "strict"}):
+        assert plan("pairs", **settings).action == "incremental"
+    assert refresh("doubled") == "INCREMENTAL (1 keys)"
+    assert refresh("pairs") == "FULL (few-rows)"
+    assert load_change(catalog, table("pairs")).history()[0].summary[PROPERTY_IMAGES] == "true"
+    orders.upsert([{"id": 4, "amount": 6}])
+    rows = plan("pairs").stored_rows + stored_rows(catalog, table("pairs"))
+    for limit, action in ((rows, "incremental"), (rows + 1, "full")):
+        monkeypatch.setattr(plan_table, "FEW_ROWS", limit)
+        assert plan("pairs").action == action
 
 
 @pytest.mark.modelled

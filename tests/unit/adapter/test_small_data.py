@@ -1,0 +1,63 @@
+"""``small_data`` of a profile reaches the config of an automatic model, in a run and in a plan."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter import planning
+from dbt_arctic.adapter.auto_api import AutoApi
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
+from dbt_arctic.refresh.config import KeyedConfig
+
+MODEL: dict[str, Any] = {
+    "unique_id": "model.shop.orders",
+    "name": "orders",
+    "config": {"unique_key": "id", "incremental_strategy": "auto", "materialized": "incremental"},
+    "compiled_code": "SELECT 1 AS id",
+}
+
+
+@pytest.mark.parametrize("small_data", [True, False])
+def test_a_run_knows_it_except_in_a_check(small_data: bool) -> None:
+    credentials = ArcticCredentials(database="lake", schema="shop", small_data=small_data)
+    adapter: Any = SimpleNamespace(config=SimpleNamespace(credentials=credentials))
+    config, _ = AutoApi._auto_config(adapter, MODEL, MODEL["compiled_code"])
+    assert config.few_rows == small_data
+    with in_other_schemas(OtherSchemas("checked")):
+        config, _ = AutoApi._auto_config(adapter, MODEL, MODEL["compiled_code"])
+    assert not config.few_rows
+
+
+@pytest.mark.parametrize("small_data", [True, False])
+def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs: list[KeyedConfig] = []
+
+    class Planned(Exception):
+        pass
+
+    def plan_refresh(catalog: Any, name: Any, config: KeyedConfig, *args: Any, **kwargs: Any) -> None:
+        configs.append(config)
+        raise Planned
+
+    node = SimpleNamespace(
+        unique_id=MODEL["unique_id"],
+        name="orders",
+        compiled_code=MODEL["compiled_code"],
+        schema="shop",
+        alias="orders",
+        config=SimpleNamespace(to_dict=lambda: MODEL["config"], full_refresh=None),
+        to_dict=lambda omit_none: MODEL,
+    )
+    monkeypatch.setattr(planning, "_compile", lambda target, select: [node])
+    monkeypatch.setattr(planning, "plan_refresh", plan_refresh)
+    target: Any = SimpleNamespace(
+        credentials=ArcticCredentials(database="lake", schema="shop", small_data=small_data)
+    )
+    operator: Any = SimpleNamespace(catalog=None)
+    with pytest.raises(Planned):
+        planning.plan_models(operator, target, [])
+    assert [config.few_rows for config in configs] == [small_data]
