@@ -87,6 +87,8 @@ _FOR_FEW_ROWS = {
     # Generating and compiling code for a plan takes longer than interpreting it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Planning the rest of a statement again after each stage takes longer than its stages.
+    "spark.sql.adaptive.enabled": "false",
 }
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 

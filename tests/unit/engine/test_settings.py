@@ -155,7 +155,11 @@ def test_for_small_data_nothing_is_compiled_that_takes_longer_than_it_saves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
-    few = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    few = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
     local = few | {
         "spark.sql.shuffle.partitions": "3",
         "spark.driver.extraJavaOptions": f"{COLLECTOR} {FAST_COMPILER}",
