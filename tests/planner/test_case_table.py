@@ -328,7 +328,6 @@ BY_KEY = {
     "limit of a rollup without its key": STATE,
     # No key is known of the source.
     "deduplication": "ties",
-    "first row of a lateral subquery with ties": "ties",
     # The subquery does not select the key.
     "number of equal floats": "ties",
 }

@@ -47,6 +47,11 @@ ORDERED = {
     "SELECT id, v FROM t UNION ALL SELECT id, v FROM o ORDER BY v«, `id`, `v`» LIMIT 3": "id v",
     "SELECT id, n FROM (SELECT id, row_number() OVER (ORDER BY d«, `t`.`id`») AS n FROM t) AS q "
     "ORDER BY n % 2«, `id`» LIMIT 3": "id",
+    # The first rows of a LATERAL subquery.
+    "SELECT t.id, m.v FROM t LEFT JOIN LATERAL (SELECT o.v FROM o WHERE o.id = t.v "
+    "ORDER BY coalesce(o.v, 1) DESC«, `o`.`oid`» LIMIT 1) m ON true": "id",
+    "SELECT t.id, m.w FROM t, LATERAL (SELECT o.v + 1 AS w FROM o "
+    "WHERE o.id = t.v ORDER BY length(v)«, `o`.`oid`» LIMIT 2 /* ORDER BY v */) m": "id w",
     # Sets, in the order of their values.
     "SELECT g, replace(CAST(«sort_array(»collect_set(v)«)» AS STRING), '[', 'collect_set(v)') AS s FROM t "
     "GROUP BY g": "g",

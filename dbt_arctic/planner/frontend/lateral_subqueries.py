@@ -291,11 +291,10 @@ def _numbered(tree: exp.Select, compared: Sequence[exp.Expression | None]) -> ex
 
     if any(isinstance(part.this, exp.Literal) for part in order.expressions):
         raise _correlated("ORDER BY a position in a LATERAL subquery", order)
-    return exp.Window(
-        this=exp.Anonymous(this="row_number"),
-        partition_by=_all(compared, tree),
-        order=exp.Order(expressions=[part.transform(resolved) for part in order.expressions]),
-    )
+    made = exp.Order(expressions=[part.transform(resolved) for part in order.expressions])
+    made.meta.update(order.meta)
+    number = exp.Anonymous(this="row_number")
+    return exp.Window(this=number, partition_by=_all(compared, tree), order=made)
 
 
 def _all(compared: Sequence[exp.Expression | None], where: exp.Expression) -> list[exp.Expression]:

@@ -1,4 +1,4 @@
-"""Where in a text the orders of windows and of a LIMIT end, so that columns can be added to them."""
+"""Where in a text the orders of windows and of LIMITs end, so that columns can be added to them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _PLACE, _SHOWN = "place", "shown"
 _OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 Names = Mapping[str, exp.Expression]
 """How columns are written, by their identifiers."""
+_ENDS = (*_CLOSING, TokenType.LIMIT, TokenType.OFFSET)
 _FRAMES = frozenset(["ROWS", "RANGE"])
 
 
@@ -27,7 +28,9 @@ class LimitPlace(NamedTuple):
 
 
 def mark_orders(tree: exp.Query, sql: str) -> None:
-    """Note in the order of each window where it ends in the text. The tree is changed.
+    """Note in the order of each window, and of each LATERAL subquery, where it ends in the text.
+
+    The tree is changed.
 
     :param tree: of the text as it was parsed.
     """
@@ -37,9 +40,11 @@ def mark_orders(tree: exp.Query, sql: str) -> None:
         return
     by_start = {token.start: number for number, token in enumerate(tokens)}
     for order in tree.find_all(exp.Order):
-        if isinstance(order.parent, exp.Window):
+        begin_of = _begin_of_window if isinstance(order.parent, exp.Window) else _begin_of_order
+        if begin_of is _begin_of_window or order.find_ancestor(exp.Lateral):
             starts = [by_start[start] for start in _starts(order) if start in by_start]
-            place = _end_of_order(tokens, min(starts)) if starts else None
+            begin = begin_of(tokens, min(starts)) if starts else None
+            place = None if begin is None else _end_of_order(tokens, begin)
             if place is not None:
                 order.meta[_PLACE] = place
 
@@ -75,18 +80,20 @@ def _starts(order: exp.Expr) -> list[int]:
     return [int(node.meta["start"]) for node in order.walk() if node.meta and "start" in node.meta]
 
 
-def _end_of_order(tokens: Sequence[Token], inside: int) -> int | None:
-    """The end of the order of the window that a word stands in."""
-    begin = _begin_of_window(tokens, inside)
-    if begin is None:
-        return None
+def _end_of_order(tokens: Sequence[Token], begin: int) -> int | None:
+    """The end of an order that begins, or whose window begins, at a token."""
     depth = 0
     for number in range(begin + 1, len(tokens)):
         token = tokens[number]
-        if depth == 0 and (token.token_type in _CLOSING or token.text.upper() in _FRAMES):
+        if depth == 0 and (token.token_type in _ENDS or token.text.upper() in _FRAMES):
             return int(tokens[number - 1].end) + 1
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
     return None
+
+
+def _begin_of_order(tokens: Sequence[Token], inside: int) -> int | None:
+    """The ORDER BY that a word stands in."""
+    return next((n for n in range(inside, 0, -1) if tokens[n].token_type == TokenType.ORDER_BY), None)
 
 
 def _begin_of_window(tokens: Sequence[Token], inside: int) -> int | None:
