@@ -52,7 +52,7 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
         config=SimpleNamespace(to_dict=lambda: MODEL["config"], full_refresh=None),
         to_dict=lambda omit_none: MODEL,
     )
-    monkeypatch.setattr(planning, "_compile", lambda target, select: [node])
+    monkeypatch.setattr(planning, "_compile", lambda target, select: ([node], {}))
     monkeypatch.setattr(planning, "plan_refresh", plan_refresh)
     target: Any = SimpleNamespace(
         credentials=ArcticCredentials(database="lake", schema="shop", small_data=small_data)
