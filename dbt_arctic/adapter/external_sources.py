@@ -84,8 +84,13 @@ def kind_of(declared: Mapping[str, Any]) -> Kind:
 
 def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
     """The formats of Spark's readers that these sources need and that are not a part of Spark."""
-    declared = (declared_source(node) for node in nodes)
-    return tuple(sorted({one["settings"]["from"] for one in declared if one is not None} & {"kafka"}))
+    found = [one["settings"] for node in nodes if (one := declared_source(node)) is not None]
+    topics = {"kafka" for settings in found if settings["from"] == "kafka"}
+    return tuple(sorted(topics | {"avro" for settings in found if _is_avro(settings)}))
+
+
+def _is_avro(settings: Mapping[str, Any]) -> bool:
+    return settings["from"] == "files" and settings.get("format") == "avro"
 
 
 __all__ = ["Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]

@@ -124,7 +124,7 @@ class ConnectConnection:
         self.remember_state()
 
     def create_file_view(self, name: str, files: FileRead) -> None:
-        with self._translated(f"files of {files.base}"):
+        with with_reader(files), self._translated(f"files of {files.base}"):
             create_file_view(self.session, name, files)
         self.remember_state()
 
@@ -134,7 +134,7 @@ class ConnectConnection:
         self.remember_state()
 
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
-        with self._translated(f"files of {files.base}"):
+        with with_reader(files), self._translated(f"files of {files.base}"):
             return file_columns(self.session, files)
 
     @contextmanager

@@ -110,7 +110,7 @@ class SessionConnection:
 
     def create_file_view(self, name: str, files: FileRead) -> None:
         session = self.session
-        with translated(f"files of {files.base}", self.process):
+        with with_reader(files), translated(f"files of {files.base}", self.process):
             create_file_view(session, name, files)
 
     def create_source_view(self, name: str, source: SourceRead) -> None:
@@ -120,7 +120,7 @@ class SessionConnection:
 
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
         session = self.session
-        with translated(f"files of {files.base}", self.process):
+        with with_reader(files), translated(f"files of {files.base}", self.process):
             return file_columns(session, files)
 
     def noting(self) -> AbstractContextManager[list[str]]:

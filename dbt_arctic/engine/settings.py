@@ -33,6 +33,7 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
     ),
+    "avro": ("org.apache.spark:spark-avro_2.13:4.1.1",),
 }
 """The jars of Spark's readers that are not a part of Spark, by their format."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"

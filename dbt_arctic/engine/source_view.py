@@ -5,13 +5,16 @@ SQL could create such a view as well, but its text is logged, and the options ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dbt_arctic.engine.api import SourceRead
+from dbt_arctic.engine.api import FileRead, SourceRead
 from dbt_arctic.engine.settings import CONNECTORS
 from dbt_arctic.errors import DependencyError, StatementError
+
+_MISSING = re.compile("Failed to find (the )?data source")
 
 
 def create_source_view(session: Any, name: str, source: SourceRead) -> None:
@@ -21,7 +24,7 @@ def create_source_view(session: Any, name: str, source: SourceRead) -> None:
 
 
 @contextmanager
-def with_reader(source: SourceRead) -> Iterator[None]:
+def with_reader(source: SourceRead | FileRead) -> Iterator[None]:
     """Explain the error of the block if Spark does not have the reader of a source.
 
     :raises DependencyError: names the jars that are missing.
@@ -29,7 +32,7 @@ def with_reader(source: SourceRead) -> Iterator[None]:
     try:
         yield
     except StatementError as error:
-        if "Failed to find the data source" not in error.why:
+        if not _MISSING.search(error.why):
             raise
         raise DependencyError(
             f"this Spark cannot read from {source.format}",

@@ -23,12 +23,14 @@ SAMPLED_ROWS = 10_000
 """Of each sampled file."""
 
 _EXTENSIONS: Mapping[str, Format] = {
-    **{f".{form}": form for form in get_args(Format)},
+    # Only Spark can read Avro here.
+    **{f".{form}": form for form in get_args(Format) if form != "avro"},
     ".jsonl": "json",
     ".ndjson": "json",
     ".txt": "text",
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_COMPRESSED = (".gz", ".bz2", ".zst")
+"""Those that both Spark and pyarrow read. Spark runs out of memory on the usual form of ``.lz4``."""
 _KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 _KEY_WORDS = ("id", "uuid", "guid", "key", "code", "number", "no", "nr")
 _TIME_OF_CHANGE = re.compile(r"(updated|modified|changed|last_\w+ed)(_?(at|on|time|date|ts|timestamp))?")

@@ -11,7 +11,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.declared import columns_of, one_of, reject_unknown, texts
 
-Format = Literal["json", "csv", "parquet", "orc", "text"]
+Format = Literal["json", "csv", "parquet", "orc", "avro", "text"]
 ChangedFiles = Literal["fail", "reread", "ignore"]
 OnBadRow = Literal["fail", "quarantine", "drop"]
 

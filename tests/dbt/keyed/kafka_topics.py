@@ -134,17 +134,18 @@ def tools() -> Path:
     return Path(sys.prefix, "matrix")
 
 
-def add_reader(connection: SessionConnection, folder: Path) -> None:
-    """Give a Spark that runs already the jars of Spark's reader of Kafka.
+def add_reader(connection: SessionConnection, folder: Path, connector: str = "kafka") -> None:
+    """Give a Spark that runs already the jars of one of Spark's readers.
 
-    A project with a topic starts Spark with these jars. Tests share one Spark, which may have started before.
+    A project with a topic, for example, starts Spark with these jars. Tests share one Spark, which may have
+    started before.
     """
     process = connection.process
     context = process.context
-    jars = maven_jars(tools() / "spark-kafka", CONNECTORS["kafka"], folder)
+    jars = maven_jars(tools() / f"spark-{connector}", CONNECTORS[connector], folder)
     loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for coordinates in CONNECTORS["kafka"]:
+    for coordinates in CONNECTORS[connector]:
         _, artifact, version = coordinates.split(":")
         loader.addURL(context._jvm.java.io.File(str(jars / f"{artifact}-{version}.jar")).toURI().toURL())
     known = process.conf.get("spark.jars.packages", "").split(",")
-    process.conf["spark.jars.packages"] = ",".join(dict.fromkeys([*known, *CONNECTORS["kafka"]]))
+    process.conf["spark.jars.packages"] = ",".join(dict.fromkeys([*known, *CONNECTORS[connector]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
@@ -18,8 +19,10 @@ import yaml
 from click.testing import CliRunner
 
 from dbt_arctic.cli.main import main
+from dbt_arctic.engine.session import SessionConnection
 
 from .conftest import Shop
+from .kafka_topics import add_reader
 
 COLUMNS = {"id": "bigint", "city": "string", "amount": "decimal(10,2)", "day": "date"}
 KEYED = "{{{{ config(materialized='incremental', unique_key='id') }}}}"
@@ -192,6 +195,43 @@ def test_a_run_that_ends_anywhere_reads_no_file_twice_and_loses_none(shop: Shop)
     shop.end({})
     shop.dbt("run")
     assert {name: ids(shop, name) for name in names} == {name: [1, 2] for name in names}
+
+
+def test_avro_and_compressed_files_are_read_and_two_sources_in_one_model(
+    shop: Shop, shop_connection: SessionConnection, tmp_path: Path
+) -> None:
+    add_reader(shop_connection, tmp_path, "avro")
+    landing = shop.folder / "landing"
+    lines = "".join(json.dumps(row(number)) + "\n" for number in (1, 2)).encode()
+    (landing / "clicks/day=2026-01-01").mkdir(parents=True)
+    (landing / "clicks/day=__HIVE_DEFAULT_PARTITION__").mkdir()
+    (landing / "clicks/day=2026-01-01/a.json.bz2").write_bytes(bz2.compress(lines))
+    (landing / "clicks/day=2026-01-01/b.json.gz").write_bytes(gzip.compress(lines))
+    zst = landing / "clicks/day=__HIVE_DEFAULT_PARTITION__/c.json.zst"
+    with pa.CompressedOutputStream(str(zst), "zstd") as written:
+        written.write(lines)
+    made = shop_connection.session.sql(
+        "SELECT id, 'Lima' AS city, named_struct('a', id) AS more FROM range(3, 5)"
+    )
+    made.coalesce(1).write.format("avro").save(str(landing / "boxes"))
+    boxes = {"id": "bigint", "city": "string", "more": "struct<a: bigint>", "missing": "date"}
+    declare(
+        shop,
+        clicks=clicks(shop),
+        boxes={"from": "files", "path": "landing/boxes", "format": "avro", "columns": boxes},
+    )
+    shop.model(
+        "both",
+        "{{ config(materialized='incremental', incremental_strategy='append') }}\n"
+        "select id, city, day from {{ incremental_pull(source('landing', 'clicks')) }}\n"
+        "union all\n"
+        "select more.a, city, missing from {{ incremental_pull(source('landing', 'boxes')) }}",
+    )
+    shop.dbt("run")
+    shop.dbt("run")
+    assert ids(shop, "both") == [1, 1, 1, 2, 2, 2, 3, 4]
+    found = shop.sql("SELECT DISTINCT city, CAST(day AS STRING) FROM {s}.both")
+    assert sorted(map(tuple, found), key=repr) == [("Lima", None), ("Oslo", "2026-01-01"), ("Oslo", None)]
 
 
 def test_what_ingest_init_writes_loads_the_files_as_they_are(shop: Shop) -> None:

@@ -44,10 +44,12 @@ def test_another_value_of_from_is_an_error_that_names_those_that_exist() -> None
     assert "files" in error.value.fix
 
 
-def test_spark_needs_a_connector_only_if_a_source_is_a_topic() -> None:
+def test_spark_needs_a_connector_only_if_a_source_is_a_topic_or_avro() -> None:
     files, topic = node({"from": "files"}, {}), node({"topic": "t"}, {"from": "kafka"})
     assert connectors_of([files, node({}, {})]) == ()
     assert connectors_of([files, topic, topic]) == ("kafka",)
+    avro = node({"format": "avro"}, {"from": "files"})
+    assert connectors_of([avro, topic, node({"from": "kafka", "format": "avro"}, {})]) == ("avro", "kafka")
 
 
 def test_the_error_of_a_source_that_is_read_like_a_table_says_how_to_read_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.engine.api import SourceRead
+from dbt_arctic.engine.api import FileRead, SourceRead
 from dbt_arctic.engine.settings import CONNECTORS
 from dbt_arctic.engine.source_view import with_reader
 from dbt_arctic.errors import DependencyError, StatementError
@@ -16,5 +16,8 @@ def test_a_missing_connector_is_an_error_that_names_its_jars() -> None:
     with pytest.raises(DependencyError) as error, with_reader(SourceRead("kafka", {})):
         raise StatementError("Spark rejected a statement", where="the source kafka", why=MISSING)
     assert all(jar in error.value.fix for jar in CONNECTORS["kafka"])
+    avro = FileRead("avro", ["/a.avro"], "/", "", {})
+    with pytest.raises(DependencyError, match="cannot read from avro"), with_reader(avro):
+        raise StatementError("x", why="Failed to find data source: avro. Avro is built-in but external data")
     with pytest.raises(StatementError, match="another reason"), with_reader(SourceRead("kafka", {})):
         raise StatementError("another reason")

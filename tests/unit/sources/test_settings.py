@@ -32,7 +32,7 @@ def test_columns_of_the_source_itself_are_used_where_the_settings_have_none() ->
     [
         ({"path": ""}, "has no path"),
         ({"path": None}, "has no path"),
-        ({"format": "xlsx"}, "use one of json, csv, parquet, orc, text"),
+        ({"format": "xlsx"}, "use one of json, csv, parquet, orc, avro, text"),
         ({"changed_files": "skip"}, "use one of fail, reread, ignore"),
         ({"on_bad_row": "skip"}, "use one of fail, quarantine, drop"),
         ({"on_bad_row": "drop", "format": "orc"}, "on_bad_row of the source landing.clicks has no effect"),
