@@ -20,7 +20,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
-from dbt_arctic.sources.quarantine import Rejection, reject
+from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
 from dbt_arctic.sources.replay import take_again
 from dbt_arctic.sources.settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.store.rejected_table import Version, last_rejected, model_of, rejected_name
@@ -61,6 +61,11 @@ class Rejections(KeyedApi):
         # Another source of the model may have rejected rows in the same run.
         done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
         base = done[-1] if done else last_rejected(self.catalog, name, expected)
+        if base is not None and planned.stage and source.changed_files == "reread":
+            newer = without_reread(context, source, target, planned.stage.view, base)
+            if newer is not None:
+                pulls.add(unique_id, expected, newer, base.consumed)
+                base = Version(name, newer.consumed)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
         taken = take_again(context, source, base) if replaying.active() and base is not None else None
         if not view and taken is None and expected:

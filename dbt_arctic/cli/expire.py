@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.cli.options import (
     chosen_schemas,
     confirmation_options,
@@ -24,6 +25,8 @@ from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.sources.file_list import PROPERTY_SOURCE
+from dbt_arctic.store.rejected_table import model_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -99,7 +102,8 @@ def expire(
 def _chosen(
     operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
 ) -> list[Name]:
-    """The named tables; without names, the keyed tables and the plain tables that the project builds.
+    """The named tables; without names, the keyed tables and the plain tables that the project builds, with
+    those that belong to their sources of files.
 
     Other plain tables are left out, because their owners may need the old versions.
 
@@ -119,9 +123,16 @@ def _chosen(
     for schema in chosen_schemas(operator, schemas, everything):
         inventory = take_inventory(operator.catalog, catalog, schema)
         found += [inventory.name(identifier) for identifier in inventory.keyed]
-        plain = (inventory.name(identifier) for identifier in inventory.tables)
-        found += [name for name in plain if name in operator.models or name.identifier == OPERATIONS]
+        for identifier, state in inventory.tables.items():
+            name = inventory.name(identifier)
+            if name in operator.models or identifier == OPERATIONS or _is_of_a_source(state):
+                found.append(name)
     return sorted(found)
+
+
+def _is_of_a_source(state: TableState) -> bool:
+    """Whether a table lists the files of a source, or contains its rejected rows."""
+    return PROPERTY_SOURCE in state.properties or model_of(state) is not None
 
 
 def _show(plans: list[ExpirePlan]) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConcurrentRun
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
 from dbt_arctic.sources.replay import Taken
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import (
+    COLUMNS,
     Version,
     all_rows,
     append_statement,
@@ -78,6 +79,23 @@ def reject(
     return Rejection(None, by_file)
 
 
+def without_reread(
+    context: Context, source: FileSource, model: Name, view: str, base: Version
+) -> Pull | None:
+    """Remove the rejected rows of files that the model reads again because they have changed.
+
+    :param view: over the files of the pull.
+    :returns: the version without them; ``None`` if there are none.
+    """
+    files = f"(SELECT DISTINCT `_source_file` FROM {quote(view)}) AS `again`"
+    matches = f"`location` = `_source_file` AND `source` = {literal(source.name)}"
+    ((number,),) = context.query(f"SELECT count(*)\nFROM {base.rows}\nJOIN {files} ON {matches}")
+    if not number:
+        return None
+    kept = f"SELECT {quote_all(COLUMNS)}\nFROM {base.rows}\nLEFT ANTI JOIN {files} ON {matches}"
+    return store(context, model, base, "", kept)
+
+
 def store(context: Context, model: Name, base: Version | None, rows: str, kept: str = "") -> Pull:
     """Write a version of a rejected table: the rows of another version, and new ones.
 
@@ -118,4 +136,4 @@ def _none(name: Name) -> str:
     return f"SELECT * FROM {name.sql} WHERE false"
 
 
-__all__ = ["Rejection", "cache_statement", "reject", "store"]
+__all__ = ["Rejection", "cache_statement", "reject", "store", "without_reread"]

@@ -127,6 +127,10 @@ def test_rows_that_do_not_fit_are_stored_counted_or_fail_the_run(shop: Shop) -> 
     assert by_table["dropped"]["rejected"] == [{"source": "landing.dropped", "rows": 0, "dropped": 5}]
     assert by_table["kept__rejected"]["rejected"] == []
 
+    listed = arctic(shop, "expire", "--dry-run", "--json")
+    names = {one["table"].rpartition(".")[2] for one in listed}
+    assert {"kept", "kept__rejected", "kept__landing__kept__files"} <= names
+
     # A run without bad rows leaves the rejected ones, and a full refresh finds them again.
     land_texts(shop, "clicks/day=2026-01-01/b.json", ['{"id": 9}'])
     shop.dbt("run", "--select", "kept")
@@ -209,6 +213,17 @@ def test_a_replay_takes_the_rows_that_fit_now_once(shop: Shop) -> None:
     assert ids(shop, "both") == [1, 3, 7, 8, 20]
     status = {one["table"].rpartition(".")[2]: one for one in arctic(shop, "status", "--json")}
     assert status["both"]["rejected"] == [{"source": "landing.clicks", "rows": 4, "dropped": 0}]
+
+    # A file that was corrected and is read again has no rejected rows of its earlier version.
+    declare(
+        shop,
+        clicks=source("quarantine", columns=text, changed_files="reread"),
+        table=source("quarantine", path="csv", format="csv", options={"sep": ";"}, columns=text),
+    )
+    land_texts(shop, f"clicks/{day}/a.json", [json.dumps(GOOD[0]), BAD[1], '{"id": 30}'])
+    shop.dbt("run", "--select", "appended")
+    assert [(row[1], row[2]) for row in rejected(shop, "appended")] == [(2, ERRORS[1])]
+    assert ids(shop, "appended") == [1, 1, 3, 20, 30]
 
 
 def test_a_run_that_ends_anywhere_rejects_no_row_twice_and_loses_none(shop: Shop) -> None:

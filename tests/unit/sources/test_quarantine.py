@@ -14,7 +14,7 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources.quarantine import reject
+from dbt_arctic.sources.quarantine import reject, without_reread
 from dbt_arctic.sources.replay import Taken, take_again
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
@@ -58,6 +58,8 @@ class Lake:
         if "GROUP BY `_source_file`" in sql:
             paths = [path for path, _ in self.views[sql.split("FROM `")[1].split("`")[0]]]
             return [(path, paths.count(path)) for path in sorted(set(paths))]
+        if "SELECT DISTINCT `_source_file`" in sql:
+            return [(len(self._reread(sql)),)]
         return [(len(self._rows(sql) & self.fits),)]
 
     def run(self, step: str, sql: str, table: Any = None) -> int | None:
@@ -71,9 +73,17 @@ class Lake:
             kept = self._rows(sql)
             if "AND `raw` IS NOT NULL" in sql:
                 kept -= self.fits
+            if "LEFT ANTI JOIN" in sql:
+                kept, new = kept - self._reread(sql), []
             assert not {*old, *kept} & set(new), "a row was rejected twice"
             made.append((len(made) or None, old | kept | frozenset(new)))
         return None
+
+    def _reread(self, sql: str) -> frozenset[Row]:
+        """The rejected rows of files that are read again."""
+        return frozenset(
+            row for row in self._rows(sql) if row[0] in {path for path, _ in self.views["files"]}
+        )
 
     def _rows(self, sql: str) -> frozenset[Row]:
         found = re.findall(r"`lake`\.`(\w+)`\.`(\w+)` VERSION AS OF (\d+)", sql)
@@ -153,6 +163,23 @@ def test_random_stories_reject_each_row_once_and_lose_none(seed: int) -> None:
             assert one.shown(lake) == one.rejected
             assert len(one.stored) == len(set(one.stored)), "a row was replayed twice"
             assert not one.rejected & set(one.stored)
+
+
+def test_rejected_rows_of_a_file_that_is_read_again_are_replaced() -> None:
+    lake, model = Lake(), Model(PROD)
+    model.run(lake, [("/data/a", 1), ("/data/b", 1)])
+    context = Context(cast(Any, lake), lake.run, cast(Any, None), lake.query)
+    base = model.version(lake, model.consumed)
+    assert base is not None
+    lake.views = {"files": [("/data/c", 1)]}
+    assert without_reread(context, SOURCE, PROD, "files", base) is None
+    lake.views = {"files": [("/data/a", 2)]}
+    newer = without_reread(context, SOURCE, PROD, "files", base)
+    assert newer is not None
+    rejection = reject(context, SOURCE, PROD, "files", Version(base.name, newer.consumed))
+    assert rejection.pull is not None
+    model.consumed = {rejection.pull.upstream.dotted: rejection.pull.consumed}
+    assert model.shown(lake) == {("/data/a", 2), ("/data/b", 1)}
 
 
 def test_a_run_without_bad_rows_writes_nothing() -> None:

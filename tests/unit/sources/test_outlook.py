@@ -1,0 +1,45 @@
+"""``dbt-arctic ingest plan``: what the next run would read, or why it would fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from dbt_arctic.catalog.api import ListedFile
+from dbt_arctic.sources.outlook import Outlook, look_ahead
+from tests.unit.sources.test_pull import PROD, SOURCE, Lake, Model, file, lake_of
+
+
+def look(lake: Lake, model: Model, **settings: Any) -> Outlook:
+    return look_ahead(cast(Any, lake), replace(SOURCE, **settings), "clicks", model.name, model.consumed)
+
+
+def test_the_next_run_reads_what_the_plan_says() -> None:
+    lake, model = lake_of(file("a"), ListedFile("/data/b", 1, 5)), Model(PROD)
+    assert look(lake, model) == Outlook("clicks", SOURCE.name, True, 2, 6, 0, 0, 0)
+    model.run(lake)
+    assert look(lake, model) == Outlook("clicks", SOURCE.name, False, 0, 0, 0, 0, 0)
+    lake.folder["/data/c"] = file("c")
+    lake.folder["/data/a"] = file("a", 2)
+    assert look(lake, model) == Outlook("clicks", SOURCE.name, False, 2, 2, 1, 0, 0)
+    assert look(lake, model, changed_files="ignore").files == 1
+    seen = len(model.stored)
+    model.run(lake)
+    assert len(model.stored) - seen == 2
+
+
+def test_the_plan_says_why_a_run_would_fail() -> None:
+    lake, model = lake_of(file("a")), Model(PROD)
+    model.run(lake)
+    lake.folder["/data/a"] = file("a", 2)
+    lake.folder["/data/b"] = file("b")
+    failing = look(lake, model, changed_files="fail")
+    assert (failing.files, failing.changed) == (1, 1)
+    assert "changed after clicks had read it" in failing.problem
+    model.run(lake, commits=False)
+    del lake.folder["/data/b"]
+    assert "disappeared before clicks read it" in look(lake, model).problem
+    lake.lists.clear()
+    lost = look(lake, model)
+    assert (lost.files, lost.reads_all) == (0, False)
+    assert "is not available" in lost.problem
