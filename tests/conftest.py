@@ -24,8 +24,8 @@ def dump_at_once(value: Any, file: Any, **options: Any) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     java.choose()
     # A project of dbt has a hundred thousand objects. Searches for cycles among all objects take a fourth of
-    # the time of dbt's parser. New objects are searched as often as usual: pyspark leaves open sockets to the
-    # collector, and a warning about one should come in the test that has opened it.
+    # the time of dbt's parser. New objects are searched as often as usual, because resources that a test has
+    # not closed should be found in this test.
     gc.set_threshold(700, 10, 100)
     # Like dbt's own suite: the 600 macros of dbt and its adapters are parsed once per worker instead of once
     # per project, which takes a second each time.
@@ -38,10 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "modelled: in the short form on the lake in memory, in the long form on Spark"
     )
-    # pyspark does not close the socket of collect(). The garbage collector does, maybe in a later test.
-    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
-    # dbt does not close its log file if it is run again in the same process.
-    config.addinivalue_line("filterwarnings", "ignore:unclosed file .*dbt[.]log:ResourceWarning")
 
 
 LONGEST_FIRST = (
