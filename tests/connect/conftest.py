@@ -16,14 +16,16 @@ from dbt_arctic.engine.connect import ConnectConnection, ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.settings import SparkSettings
-from tests.spark.keyed.conftest import cut_off, keeper, schema, shop  # noqa: F401  # fixtures of the same tests
+from tests.spark.conftest import keeper  # noqa: F401  # a fixture of the same tests
+from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # fixtures of the same tests
 
 SPARK_CONF = {
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""A handful of rows: what costs is to plan and to compile."""
+"""A handful of rows: what costs is to plan, to compile and to start tasks."""
 
 
 @pytest.fixture

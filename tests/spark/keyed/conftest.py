@@ -26,6 +26,7 @@ from dbt_arctic.compaction.major import CompactionResult, compact_major
 from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
+from dbt_arctic.keyed import layout
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
@@ -45,8 +46,9 @@ from tests.spark.keyed.trouble import MOST, Attempt
 Row = dict[str, Any]
 
 QUICK = {
-    # A handful of rows, hundreds of statements: what costs is to plan and to compile.
-    "spark.sql.shuffle.partitions": "2",
+    # A handful of rows, hundreds of statements: what costs is to plan, to compile and to start tasks.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -440,6 +442,13 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr(plan_model, "timings", lambda history: [])
 
 
+@pytest.fixture(autouse=True)
+def _models_have_two_buckets(modelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they set their number. On Spark, each bucket is a file, and a task of every read."""
+    if not modelled:
+        monkeypatch.setattr(layout, "DEFAULT_BUCKETS", 2)
+
+
 @pytest.fixture
 def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
     """A session of its own for one test."""
@@ -452,14 +461,6 @@ def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
 def modelled(request: pytest.FixtureRequest) -> bool:
     """Whether the test runs on the lake in memory: in the short form, and if it is marked."""
     return not LONG and request.node.get_closest_marker("modelled") is not None
-
-
-@pytest.fixture(scope="session")
-def keeper(engine: SessionEngine) -> Iterator[SessionConnection]:
-    """Makes the schemas: a session of its own for each would cost more than the schema."""
-    made = engine.connect()
-    yield made
-    made.close()
 
 
 @pytest.fixture

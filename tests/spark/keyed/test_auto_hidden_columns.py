@@ -11,6 +11,7 @@ from dbt_arctic.auto import group_counts, plan_model
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed import layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore
@@ -71,6 +72,7 @@ def test_as_many_buckets_as_groups_there_may_be(
 ) -> None:
     """Amounts lie between 0 and 19."""
     monkeypatch.setattr(group_counts, "MANY", many)
+    monkeypatch.setattr(layout, "DEFAULT_BUCKETS", 8)
     orders.upsert([{"id": 20, "amount": 3}])
     model = Model(orders, "amount", f"SELECT amount, sum(id) AS total FROM {orders.name.sql} GROUP BY amount")
     model.refresh()
