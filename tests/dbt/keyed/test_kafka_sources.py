@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ import yaml
 from dbt_arctic.engine.session import SessionConnection
 
 from .conftest import Shop
-from .kafka_topics import LOGIN, PASSWORD, Broker, Topic, add_reader, broker
+from .kafka_topics import LOGIN, PASSWORD, Broker, Message, Topic, add_reader, broker
 
 COLUMNS = {"order_id": "bigint", "status": "string", "amount": "decimal(10,2)"}
 BY_KEY = """{{ config(materialized='incremental', unique_key='order_id', deduplicate_by='_source_offset') }}
@@ -159,7 +159,7 @@ def test_each_message_is_read_once(shop: Shop, running: Broker) -> None:
     assert PASSWORD not in str(shop.state("by_key", "change")) + str(shop.state("by_key", "base"))
 
 
-def test_what_a_topic_has_lost_is_an_error_or_a_warning(shop: Shop, running: Broker, tmp_path: Path) -> None:
+def test_what_a_topic_has_lost_is_an_error_or_a_warning(shop: Shop, running: Broker) -> None:
     topic = running.topic()
     settings = {"topic": topic.name, "key": "order_id"}
     declare(shop, running.servers, orders=settings)
@@ -216,3 +216,86 @@ def test_what_a_topic_has_lost_is_an_error_or_a_warning(shop: Shop, running: Bro
     said = shop.refusals("run")
     assert "as the source shop.orders, and not as shop.renamed" in said["appended"]
     assert "is a Kafka topic, and not a table" in said["by_key"]
+
+
+FORMATS = """{{ config(materialized='incremental', incremental_strategy='append') }}
+select *, cast(_source_key as string) as raw_key from {{ incremental_pull(source('shop', 'NAME')) }}"""
+
+
+def test_each_format_and_a_clone(shop: Shop, running: Broker) -> None:
+    texts, by_json, keyed = running.topic(1), running.topic(1), running.topic(1)
+    declare(
+        shop,
+        running.servers,
+        lines={
+            "topic": texts.name,
+            "format": "text",
+            "columns": {"id": "int", "line": "string"},
+            "key": "id",
+        },
+        raw={"topic": texts.name, "format": "binary", "columns": {}},
+        by_json={
+            "topic": by_json.name,
+            "columns": {"a": "int", "b": "date", "n": "array<struct<x:double>>", "odd `name": "string"},
+            "key": ["a", "b"],
+            "key_format": "json",
+            "options": {"dateFormat": "dd.MM.yyyy"},
+        },
+        orders={"topic": keyed.name, "key": "order_id"},
+    )
+    profile = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    outputs = profile["shop"]["outputs"]
+    outputs["ci"] = {**outputs["dev"], "schema": f"{shop.schema}_ci"}
+    shop.file("profiles.yml", yaml.safe_dump(profile))
+    for name in ("lines", "raw", "by_json"):
+        shop.model(name, FORMATS.replace("NAME", name))
+    shop.model("by_key", BY_KEY)
+    texts.send(1, "a | b; 'c' \\ \u00e9")
+    texts.send(2, None)
+    by_json.send('{"a": 1, "b": "31.12.2026"}', {"n": [{"x": 1.5}], "odd `name": "x", "a": 9})
+    by_json.send('{"a": 2, "b": null}', None)
+    keyed.send(1, order(1))
+    keyed.send(2, order(2))
+    shop.dbt("run")
+    found = shop.rows("lines", "id, line, _action, raw_key")
+    assert found == [(1, "a | b; 'c' \\ \u00e9", "U", "1"), (2, None, "D", "2")]
+    (value,) = shop.sql("SELECT value FROM {s}.raw WHERE _source_offset = 0")[0]
+    assert bytes(value).decode() == texts.messages[0].value
+    text = "to_json(struct(a, b, n, `odd ``name`)), _action"
+    assert shop.rows("by_json", text) == [
+        ('{"a":1,"b":"2026-12-31","n":[{"x":1.5}],"odd `name":"x"}', "U"),
+        ('{"a":2}', "D"),
+    ]
+
+    # A clone reads on from where its original is, and takes nothing from it.
+    state = shop.folder / "state"
+    state.mkdir()
+    shutil.copy(shop.folder / "target" / "manifest.json", state)
+    shop.dbt("clone", "--state", str(state), "--target", "ci")
+    keyed.delete_before(0, 1)
+    keyed.messages.insert(0, Message("1", json.dumps(order(1)), 0, 0))
+    keyed.send(2, order(2, "paid"))
+    shop.dbt("run", "--select", "by_key", "--target", "ci")
+    shop.dbt("run", "--select", "by_key")
+    for schema in (shop.schema, f"{shop.schema}_ci"):
+        columns = "order_id, status, _source_partition, _source_offset"
+        found = shop.sql(f"SELECT {columns} FROM lake.{schema}.by_key")
+        assert sorted(map(tuple, found)) == merged(keyed)
+
+    # Keys and texts that do not fit are named, and rows that fit are not written without them.
+    by_json.send("7", {"n": []}, is_seen=False)
+    texts.send("x", "fits", is_seen=False)
+    said = shop.refusals("run", "--select", "lines", "by_json")
+    assert "the key of a message" in said["by_json"]
+    assert "partition 0, offset 2: 7" in said["by_json"]
+    assert "partition 0, offset 2: x" in said["lines"]
+    assert "id int" in said["lines"]
+    running.producer.send(texts.name, key=b"3", value=b"\xff\xfe", partition=0).get(10)
+    texts.delete_before(0, 3)
+    lines = {"topic": texts.name, "format": "text", "columns": {"line": "string"}, "on_data_loss": "skip"}
+    declare(shop, running.servers, lines=lines)
+    for name in ("raw", "by_json", "by_key"):
+        (shop.folder / "models" / f"{name}.sql").unlink()
+    said = shop.refusals("run", "--full-refresh")
+    assert "the value of a message" in said["lines"]
+    assert "offset 3" in said["lines"]

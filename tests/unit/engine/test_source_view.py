@@ -9,12 +9,16 @@ from dbt_arctic.engine.settings import CONNECTORS
 from dbt_arctic.engine.source_view import with_reader
 from dbt_arctic.errors import DependencyError, StatementError
 
-MISSING = "Failed to find the data source: kafka. Deploy the application as per the deployment section"
+MISSING = [
+    "AnalysisException: Failed to find data source: kafka. Please deploy the application",
+    "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. Make sure the provider name is correct",
+]
 
 
-def test_a_missing_connector_is_an_error_that_names_its_jars() -> None:
+@pytest.mark.parametrize("missing", MISSING)
+def test_a_missing_connector_is_an_error_that_names_its_jars(missing: str) -> None:
     with pytest.raises(DependencyError) as error, with_reader(SourceRead("kafka", {})):
-        raise StatementError("Spark rejected a statement", where="the source kafka", why=MISSING)
+        raise StatementError("Spark rejected a statement", where="the source kafka", why=missing)
     assert all(jar in error.value.fix for jar in CONNECTORS["kafka"])
     avro = FileRead("avro", ["/a.avro"], "/", "", {})
     with pytest.raises(DependencyError, match="cannot read from avro"), with_reader(avro):
