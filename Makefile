@@ -22,6 +22,7 @@ PYTHON ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS_VENV := .venv-docs
 INSTALLED := $(VENV)/.installed
 ARCHIVED := $(VENV)/.class-archive
 
@@ -58,6 +59,16 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/unit -q
+
+.PHONY: docs
+docs: $(DOCS_VENV)/.installed ## Build the documentation's site in build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build
+	@echo "build/site/index.html"
+
+$(DOCS_VENV)/.installed: docs/requirements.txt
+	@$(or $(PYTHON),python3) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/pip install --quiet --requirement $<
+	@touch $@
 
 .PHONY: release-check
 release-check: java $(ARCHIVED) ## Build sdist and wheel, check their contents, install and use the wheel: minutes
