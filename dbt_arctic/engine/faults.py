@@ -75,6 +75,16 @@ _READS = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "U
 _CANCELLED = re.compile(r"part of cancelled job group|JOB_CANCELLED|OPERATION_CANCELED")
 _STACK_LINE = re.compile(r"^\s*(at [\w.$/<>@-]+\(.*\)|\.\.\. \d+ more)\s*$")
 _PLAN_TAIL = re.compile(r"(; line \d+ pos \d+);\n['+:\w].*\Z", re.DOTALL)
+_DBT_COMMENT = re.compile(r'\s*/\* \{"app": "dbt".*?\} \*/', re.DOTALL)
+_NODE = re.compile(r'"node_id": "([^"\\]+)"')
+_SUGGESTIONS = re.compile(r" Did you mean one of the following\? \[([^\]]*)\]\.")
+_FIXES = {
+    "TABLE_OR_VIEW_NOT_FOUND": "Check the name and the schema. Build an upstream model first: `dbt build "
+    "--select +MODEL`. A table that is declared as a source has to be created by the program that loads it.",
+    "UNRESOLVED_COLUMN": "Check this name in the model's SQL, and in its settings that contain SQL, such as "
+    "`delete_when` and `deduplicate_by`.",
+}
+"""What to do, by Spark's error condition."""
 _ERRORS_BY_CODE = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -189,13 +199,28 @@ def clean_message(message: str) -> str:
     """A Java message without stack trace, plan and surrounding whitespace."""
     message = message.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     message = _PLAN_TAIL.sub(r"\1", message)
+    message = _SUGGESTIONS.sub(_without_own_names, message)
     lines = [line.rstrip() for line in message.splitlines() if not _STACK_LINE.match(line)]
     return "\n".join(lines).strip()
 
 
+def _without_own_names(match: re.Match[str]) -> str:
+    """Spark's suggestions without hidden columns of ours, which a user cannot have meant."""
+    names = [name for name in match[1].split(", ") if not name.strip("`").startswith("_arctic_")]
+    return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""
+
+
 def shortened(sql: str, length: int = 300) -> str:
-    """The statement on one line, truncated, for an error's ``where``."""
-    line = " ".join(sql.split())
+    """The statement on one line, truncated, for an error's ``where``. Of dbt's comment before it, only the
+    node is left.
+
+    >>> shortened('/* {"app": "dbt", "node_id": "model.shop.orders"} */  SELECT 1')
+    'model.shop.orders: SELECT 1'
+    """
+    comment = _DBT_COMMENT.match(sql)
+    node = _NODE.search(comment[0]) if comment else None
+    line = " ".join((sql[comment.end() :] if comment else sql).split())
+    line = f"{node[1]}: {line}" if node else line
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
@@ -248,4 +273,5 @@ def _matching(causes: Sequence[Cause], pattern: re.Pattern[str]) -> Iterator[str
 def _advice(causes: Sequence[Cause]) -> str:
     if "OutOfMemoryError" in _names(causes) or any("OutOfMemoryError" in cause.message for cause in causes):
         return "Give Spark more memory: `driver_memory` in the profile."
-    return ""
+    messages = "\n".join(cause.message for cause in causes)
+    return next((fix for condition, fix in _FIXES.items() if f"[{condition}" in messages), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -44,6 +45,9 @@ OWN_SETTINGS = (
 KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite", "auto")
 """With a ``unique_key``, these strategies create a keyed table."""
 
+_DIRECTION = re.compile(
+    r"(?<=\S)\s+(?:(asc|desc)(?:\s+nulls\s+(?:first|last))?|nulls\s+(?:first|last))\s*$", re.IGNORECASE
+)
 ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention", "overwrite")
 """Settings that only a keyed table can have. Layout settings are excluded: a project may set `+buckets`
 for all models.
@@ -273,7 +277,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, few_rows: bool = Fals
         bucket_by=bucket_by,
         partition_by=_columns(model, "partition_by", config.get("partition_by")),
         sort_by=_columns(model, "sort_by", config.get("sort_by")),
-        deduplicate_by=_columns(model, "deduplicate_by", config.get("deduplicate_by")),
+        deduplicate_by=_ascending(model, _columns(model, "deduplicate_by", config.get("deduplicate_by"))),
         delete_when=delete_when,
         sequence_by=sequence_by,
         is_automatic=strategy == "auto",
@@ -346,6 +350,24 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     if len({value.lower() for value in values}) != len(values):
         raise ConfigError(f"{setting} contains a column twice", where=model, fix="name each column once")
     return tuple(values)
+
+
+def _ascending(model: str, expressions: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse the direction of an ``ORDER BY`` after an expression: the greatest value always wins."""
+    for expression in expressions:
+        match = _DIRECTION.search(expression)
+        if match is None:
+            continue
+        column = expression[: match.start()].strip()
+        least = match[1] is not None and match[1].lower() == "desc"
+        raise ConfigError(
+            f"deduplicate_by is {expression!r}",
+            where=model,
+            why="an expression has no direction: the row with the greatest value wins, and NULLs lose",
+            fix=f"deduplicate_by='{column}'"
+            + (f" keeps the greatest value; for the least one of a number: '-({column})'" if least else ""),
+        )
+    return expressions
 
 
 def _share(model: str, value: object) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine.faults import Reaction, classify, clean_message
+from dbt_arctic.engine.faults import Reaction, classify, clean_message, shortened
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.translate import has_ended
 from dbt_arctic.errors import (
@@ -243,3 +243,29 @@ def test_a_struct_or_map_without_a_type_is_named_with_the_cast_that_it_needs() -
     assert "cast(array() as array<string>)" in classify(element, "INSERT INTO t SELECT 1").error.fix
     key = chain(("x.IllegalArgumentException", "Cannot create required field with unknown type: key"))
     assert "cast(map() as map<string, string>)" in classify(key, "CREATE TABLE t").error.fix
+
+
+COMMENT = '/* {"app": "dbt", "dbt_version": "1.11.16", "node_id": "model.shop.orders"} */'
+
+
+def test_an_error_names_the_node_instead_of_the_comment_of_dbt() -> None:
+    error = classify(chain(("org.apache.spark.SparkException", "no")), f"{COMMENT}\n  SELECT 1").error
+    assert error.where == "model.shop.orders: SELECT 1"
+    assert shortened("/* mine */ SELECT 1") == "/* mine */ SELECT 1"
+
+
+def test_suggestions_have_no_hidden_columns_and_a_missing_name_has_a_fix() -> None:
+    text = (
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `gone` cannot be resolved. "
+        "Did you mean one of the following? [{}]. SQLSTATE: 42703; line 20 pos 53"
+    )
+    analysis = "org.apache.spark.sql.AnalysisException"
+    found = classify(
+        chain((analysis, text.format("`_arctic_rows`, `id`, `_arctic_n`, `amount`"))), "INSERT"
+    ).error
+    assert "[`id`, `amount`]. SQLSTATE" in found.why
+    assert "delete_when" in found.fix
+    only_ours = classify(chain((analysis, text.format("`_arctic_rows`"))), "INSERT").error
+    assert "cannot be resolved. SQLSTATE" in only_ours.why
+    missing = "[TABLE_OR_VIEW_NOT_FOUND] The table or view `lake`.`raw`.`orders` cannot be found."
+    assert "source" in classify(chain((analysis, missing)), "INSERT").error.fix

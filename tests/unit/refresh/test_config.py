@@ -187,3 +187,23 @@ def test_an_automatic_model_has_no_column_of_actions() -> None:
 def test_a_key_names_no_column_twice_in_other_letters() -> None:
     with pytest.raises(ConfigError, match="contains a column twice"):
         parse_config("m", {"unique_key": ["id", "ID"]})
+
+
+@pytest.mark.parametrize(
+    ("expression", "fix"),
+    [
+        ("order_at desc", "'-(order_at)'"),
+        ("order_at ASC", "deduplicate_by='order_at'"),
+        ("coalesce(a, b) DESC NULLS LAST", "deduplicate_by='coalesce(a, b)'"),
+        ("a nulls first", "deduplicate_by='a'"),
+    ],
+)
+def test_a_direction_in_deduplicate_by_is_refused_with_the_expression_alone(
+    expression: str, fix: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_config("m", {"unique_key": "id", "deduplicate_by": ["b", expression]})
+    assert repr(expression) in error.value.what
+    assert fix in error.value.fix
+    plain = ("desc", "nvl(a, 'x desc')", "a.desc")
+    assert parse_config("m", {"unique_key": "id", "deduplicate_by": list(plain)}).deduplicate_by == plain
