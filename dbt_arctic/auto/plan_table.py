@@ -285,9 +285,14 @@ def _few_rows(
     if not config.few_rows or config.auto == "strict" or not full_is_fast(took):
         return None
     rows = total([plan.stored_rows, stored_rows(catalog, table)])
-    if rows is None or rows >= FEW_ROWS or sum(one.result != "log" for one in stages_of(plan)) <= 1:
+    if rows is None or rows >= FEW_ROWS:
         return None
-    return Reason("few-rows", f"its tables have {rows} rows, and finding what has changed takes longer")
+    reason = Reason("few-rows", f"its tables have {rows} rows, and finding what has changed takes longer")
+    return reason if _statements(plan) > _statements(plan.full(reason)) else None
+
+
+def _statements(plan: RefreshPlan) -> int:
+    return sum(stage.result != "log" for stage in stages_of(plan))
 
 
 def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None) -> Incremental | None:

@@ -13,6 +13,7 @@ import pytest
 from dbt_arctic.auto import fast_path, plan_table
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.stages import Stage, stages_of
 from dbt_arctic.errors import SparkEnded
 from dbt_arctic.keyed.log import PROPERTY_IMAGES
 from dbt_arctic.keyed.table import KeyedTable
@@ -108,6 +109,13 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     for limit, action in ((rows, "incremental"), (rows + 1, "full")):
         monkeypatch.setattr(plan_table, "FEW_ROWS", limit)
         assert plan("pairs").action == action
+    # A check of a declared key is a statement of either refresh.
+    check = Stage("declared_key_1", "", "decision", lambda found: "")
+    monkeypatch.setattr(plan_table, "stages_of", lambda plan: [check, *stages_of(plan)])
+    assert {name: plan(name).action for name in ("doubled", "pairs")} == {
+        "doubled": "incremental",
+        "pairs": "full",
+    }
 
 
 @pytest.mark.modelled
