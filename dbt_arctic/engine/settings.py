@@ -308,6 +308,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # The default of 200 shuffle tasks is mostly overhead on one machine; adaptive execution merges small
         # ones.
         conf["spark.sql.shuffle.partitions"] = str(max(16, 4 * cores))
+        # Each scan and each stage broadcasts a few kilobytes, in a buffer of this size. The default
+        # is 4 MB, which Java fills with zeros.
+        conf["spark.broadcast.blockSize"] = "256k"
         # A laptop's host name changes with its network, and may not be resolvable at all.
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"

@@ -126,7 +126,9 @@ def test_the_master_that_a_spark_conf_names_counts(
 
 def test_a_cluster_keeps_its_own_number_of_shuffle_partitions_and_its_driver_address() -> None:
     conf = session_conf(SparkSettings("lake", "/w", master="spark://head:7077"))
-    assert not {"spark.sql.shuffle.partitions", "spark.driver.host"} & conf.keys()
+    local = {"spark.sql.shuffle.partitions", "spark.broadcast.blockSize", "spark.driver.host"}
+    assert not local & conf.keys()
+    assert local <= session_conf(SparkSettings("lake", "/w")).keys()
 
 
 @pytest.mark.parametrize(
