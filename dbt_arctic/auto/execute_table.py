@@ -16,7 +16,7 @@ from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
 from dbt_arctic.auto.check_keys import with_checked_keys
 from dbt_arctic.auto.common_values import literal_of, note_values
-from dbt_arctic.auto.fallbacks import fallbacks_of
+from dbt_arctic.auto.fallbacks import after, fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.auto.requested_states import expected_after_build, record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.shared_reads import with_shared_rows
@@ -139,7 +139,7 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
             continue
         if isinstance(ended, Outcome):
             return ended
-        following = following.full(ended)
+        following = after(following, ended)
     assert isinstance(following, Full)
     return following
 

@@ -75,7 +75,8 @@ def explain(plan: RefreshPlan, took: Sequence[Took], lasting: Iterable[Advice] =
     :param lasting: what in the query prevents incremental refreshes.
     """
     first = plan.first if isinstance(plan, OverState) else plan
-    decisions = [stage.decision.when for stage in stages_of(plan) if stage.decision is not None]
+    ends = (stage.decision for stage in stages_of(plan) if stage.decision is not None)
+    decisions = [one.when for one in ends if one.is_full]
     strategy: Strategy = "incremental" if plan.action == "incremental" else "full"
     whole = _whole(plan)
     costs = {"nothing": None, "incremental": _cost(first)}

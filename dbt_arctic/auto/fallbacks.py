@@ -7,9 +7,9 @@ a negative count. The executor compares the error with the fallbacks that the pl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dbt_arctic.auto.plan import BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
+from dbt_arctic.auto.plan import ByKeys, BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
 from dbt_arctic.auto.timings import RECOMPUTED
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
@@ -48,6 +48,16 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
     return (failed,)
 
 
+def after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
+    """The plan that follows if a decision has ended an incremental plan.
+
+    If a guard differs, it may be possible to find the rows that depend on its value.
+    """
+    if isinstance(plan, ByKeys) and reason.code == "guard" and plan.incremental.moved is not None:
+        return replace(plan, incremental=plan.incremental.moved)
+    return plan.full(reason)
+
+
 def fallback_conditions(plan: RefreshPlan) -> list[str]:
     """The conditions under which another plan follows, for display, in their order."""
     if isinstance(plan, OverState):
@@ -83,4 +93,4 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
         )
 
 
-__all__ = ["WITHOUT_HIDDEN", "WITHOUT_STATE", "Fallback", "fallback_conditions", "fallbacks_of"]
+__all__ = ["WITHOUT_HIDDEN", "WITHOUT_STATE", "Fallback", "after", "fallback_conditions", "fallbacks_of"]

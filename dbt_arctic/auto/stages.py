@@ -118,14 +118,16 @@ target."""
 
 @dataclass(frozen=True)
 class Decision:
-    """A condition that ends an incremental refresh before it writes. A full refresh follows.
+    """A condition that ends an incremental refresh before it writes.
 
     :param when: the condition, for display.
     :param reason: returns ``None`` if it does not hold.
+    :param is_full: whether a full refresh follows, and not another incremental one.
     """
 
     when: str
     reason: Decide
+    is_full: bool = True
 
 
 @dataclass(frozen=True)
@@ -326,8 +328,7 @@ def _by_sums(plan: BySums) -> list[Stage]:
 def key_checks(plan: RefreshPlan) -> Iterator[Stage]:
     """The checks of declared keys. Only an incremental refresh ends if one fails."""
     goes_on = isinstance(plan, IncrementalPlan)
-    checks = checks_of(plan.reading.upstreams, all_rows=not goes_on)
-    for number, (upstream, sql) in enumerate(checks, 1):
+    for number, (upstream, sql) in enumerate(checks_of(plan.reading.upstreams, all_rows=not goes_on), 1):
         what = f"{upstream.name} has several rows of one key"
         decision = Decision(what, _fails(not_unique(upstream))) if goes_on else None
         yield Stage(f"declared_key_{number}", f"whether {what}", "decision", _text(sql), decision=decision)
@@ -357,19 +358,19 @@ def _extremes(plan: BySums) -> Stage:
 
 
 def _guards(plan: IncrementalPlan) -> Iterator[Stage]:
+    moved = plan.incremental.moved if isinstance(plan, ByKeys) else None
     for number, guard in enumerate(plan.guards, 1):
         yield Stage(
             f"guard_{number}",
             f"whether {guard.what} has changed" + (f" ({number})" if number > 1 else ""),
             "decision",
             lambda found, one=guard: guard_sql(one, plan.sources),  # type: ignore[misc]
-            decision=Decision(f"{guard.what} has changed", _differs(guard)),
+            decision=Decision(f"{guard.what} has changed", _differs(guard), moved is None),
         )
 
 
 def _differs(guard: Guard) -> Decide:
-    line = guard.line
-    return _fails(Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view))
+    return _fails(Reason("guard", f"{guard.what} has changed", guard.fix, int(guard.line), guard.line.view))
 
 
 def _values(plan: IncrementalPlan) -> Iterator[Stage]:

@@ -190,7 +190,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
             "name": stage.name,
             "purpose": stage.purpose,
             "result": stage.result,
-            "full_refresh_if": stage.decision.when if stage.decision else None,
+            "full_refresh_if": stage.decision.when if stage.decision and stage.decision.is_full else None,
         }
         for stage in stages_of(plan)
     ]

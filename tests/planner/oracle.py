@@ -20,6 +20,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.plan import (
+    Incremental,
     affected_sql,
     full_sql,
     guard_sql,
@@ -299,9 +300,16 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
         plan = plan_incremental(ready.query, case.key, ready.facts)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
-    if any(database.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards):
-        return Verdict("full", "guard", changed)
-    if wrong := compare_signed(database, ready, sources):
+
+    def differs(plan: Incremental) -> bool:
+        return any(database.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards)
+
+    met = case.operators
+    if differs(plan):
+        if plan.moved is None or differs(plan.moved):
+            return Verdict("full", "guard", changed)
+        plan, met = plan.moved, met | {"moved value"}
+    elif wrong := compare_signed(database, ready, sources):
         return Verdict("wrong", wrong, changed)
     if plan.affected is None:
         return Verdict("wrong" if changed else "incremental", "no key can have changed", changed)
@@ -317,7 +325,7 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
     if kept + fresh != ready.expected:
         missing, extra = ready.expected - (kept + fresh), (kept + fresh) - ready.expected
         return Verdict("wrong", f"missing {dict(missing)}, too many {dict(extra)}, affected {keys}", changed)
-    return Verdict("incremental", "", changed, len(keys), ready.expected.total(), case.operators)
+    return Verdict("incremental", "", changed, len(keys), ready.expected.total(), met)
 
 
 def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str:

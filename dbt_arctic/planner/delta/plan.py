@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import check_columns, line_of_column, line_within, trimmed
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, State, Subquery, walk
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    Scan,
+    State,
+    Subquery,
+    walk,
+)
 from dbt_arctic.planner.algebra.query import Built, Query, Schemas
 from dbt_arctic.planner.algebra.render import Renderer, Sources, quoted
 from dbt_arctic.planner.algebra.rewrite import pushed_down
@@ -17,6 +26,7 @@ from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta import rules
 from dbt_arctic.planner.delta.affected_keys import affected_rows, union_of
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
+from dbt_arctic.planner.delta.moved_values import moved_values, moves_few_rows
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
@@ -71,6 +81,8 @@ class Incremental:
     :param logged: the upstream whose changed keys are exactly the affected keys, and the columns that they
         are from; ``None`` if there is none.
     :param unique: whether the keys of the upstreams prove that the model's key is unique.
+    :param moved: the refresh that follows if a guard differs, and only some rows depend on its value;
+        ``None`` for a full refresh.
 
     ``affected`` and ``rows`` are ``None`` if no key can have changed, unless a guard differs.
     """
@@ -82,6 +94,7 @@ class Incremental:
     guards: tuple[Guard, ...]
     logged: Origin | None = None
     unique: bool = False
+    moved: Incremental | None = None
 
 
 def understand(
@@ -164,6 +177,17 @@ def plan_incremental(
 
     :raises CannotPlan: with the reason of a full refresh.
     """
+    made = _plan_incremental(query, key, facts, accept)
+    if not made.guards or not moves_few_rows(query.node):
+        return made
+    try:
+        moved = _plan_incremental(query, key, replace(facts, values_moved=True), accept)
+    except CannotPlan:
+        return made
+    return replace(made, moved=moved) if len(moved.guards) < len(made.guards) else made
+
+
+def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str]) -> Incremental:
     by_name = {name.lower(): identifier for name, identifier in query.columns}
     missing = [name for name in key if name.lower() not in by_name]
     if missing:
@@ -212,8 +236,9 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
     """Subqueries that are compared as a whole, because nothing correlates them with an outer row."""
     found = []
     for part in walk(node):
-        for subquery in getattr(part, "subqueries", ()):
-            if not facts.changed(subquery.plan):
+        moved = moved_values(part, facts) if facts.values_moved and isinstance(part, Filter) else ()
+        for number, subquery in enumerate(getattr(part, "subqueries", ())):
+            if number in moved or not facts.changed(subquery.plan):
                 continue
             if subquery.nulls_count:
                 found.append(_guard("NULLs and rows of an IN subquery", _negated_flags(subquery), facts))

@@ -6,6 +6,7 @@ neither before nor after the change, as long as the set of selected parts is the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -33,7 +34,7 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
         if not used or moves(part) or not all(_is_static(one, largest, facts) for one in used.values()):
             continue
         places = {number: len(subqueries) + place for place, number in enumerate(used)}
-        conditions.append(_renumbered(part, places))
+        conditions.append(renumbered(part, places))
         subqueries += used.values()
     return replace(node, conditions=tuple(conditions), subqueries=tuple(subqueries)) if conditions else None
 
@@ -52,7 +53,9 @@ def _is_static(subquery: Subquery, largest: int, facts: Facts) -> bool:
     return subquery.kind != "scalar" and few and not facts.changed(subquery.plan)
 
 
-def _renumbered(part: exp.Expression, places: dict[int, int]) -> exp.Expression:
+def renumbered(part: exp.Expression, places: Mapping[int, int]) -> exp.Expression:
+    """An expression with other numbers of its subqueries."""
+
     def swap(node: exp.Expr) -> exp.Expr:
         return SubqueryRef(this=places[node.number]) if isinstance(node, SubqueryRef) else node
 
@@ -61,4 +64,4 @@ def _renumbered(part: exp.Expression, places: dict[int, int]) -> exp.Expression:
     return made
 
 
-__all__ = ["referenced_columns", "static_filters"]
+__all__ = ["referenced_columns", "renumbered", "static_filters"]

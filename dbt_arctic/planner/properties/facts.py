@@ -37,11 +37,14 @@ class Facts:
 
     :param time_moved: whether the query depends on the time, which differs from that of the last refresh.
     :param result_rows: the number of rows of the result at the last refresh; ``None`` if unknown.
+    :param values_moved: whether values of uncorrelated subqueries that conditions compare may differ from
+        those of the last refresh. Otherwise guards prove that they are equal.
     """
 
     upstreams: Mapping[str, UpstreamFacts]
     time_moved: bool = False
     result_rows: int | None = None
+    values_moved: bool = False
 
     def __post_init__(self) -> None:
         counts = (self.result_rows, *(one.changed_rows for one in self.upstreams.values()))

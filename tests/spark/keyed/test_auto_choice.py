@@ -125,7 +125,8 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
     model = orders.name.sibling("best")
     config = parse_config("best", {"unique_key": "id", "incremental_strategy": "auto"})
     sql = (
-        f"SELECT id, amount FROM {orders.name.sql} WHERE amount = (SELECT max(amount) FROM {orders.name.sql})"
+        f"SELECT DISTINCT id, amount FROM {orders.name.sql} "
+        f"WHERE amount = (SELECT max(amount) FROM {orders.name.sql})"
     )
 
     def refresh() -> str:

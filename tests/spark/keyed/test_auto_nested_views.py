@@ -397,6 +397,7 @@ def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) 
 def test_strict_is_about_the_outer_query_as_well(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_table, "SMALL", 0)
     monkeypatch.setattr(refresh_model, "_LITTLE", 0)
+    monkeypatch.setitem(MODELS, "beyond", ("id", MODELS["beyond"][1].replace("SELECT", "SELECT DISTINCT", 1)))
     of_sales.refresh("beyond", auto="strict")
     of_sales.sales.upsert([{**of_sales.sale(n), "amount": "99.99"} for n in range(30)])
     with pytest.raises(ConfigError, match="guard"):

@@ -15,6 +15,7 @@ from dbt_arctic.planner.delta.affected_keys import (
     affected_rows,
     only,
 )
+from dbt_arctic.planner.delta.moved_values import moved_rows
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
@@ -45,10 +46,11 @@ def _affected(node: Filter, wanted: Wanted, facts: Facts) -> AffectedRows:
     found = affected_rows(node.child, below, facts).map(filtered)
     found += linked_rows(filtered(node.child), node.subqueries, wanted, facts)
     timed = tuple(part for part in node.conditions if part.find(SubqueryRef) is None or moves(part))
-    moved_rows = moved(replace(node, conditions=timed))
-    if moved_rows is not None:
-        leaving, entering = moved_rows
-        found += AffectedRows((only(leaving, wanted),), (only(entering, wanted),))
+    of_values = moved_rows(node, facts) if facts.values_moved else None
+    for rows in (moved(replace(node, conditions=timed)), of_values):
+        if rows is not None:
+            leaving, entering = rows
+            found += AffectedRows((only(leaving, wanted),), (only(entering, wanted),))
     return found
 
 
