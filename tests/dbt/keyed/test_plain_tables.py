@@ -143,6 +143,7 @@ def test_what_is_in_another_catalog_is_not_looked_up_here(shop: Shop) -> None:
     config = "config(materialized='table', database='other', schema='missing')"
     shop.model("orders", f"{{{{ {config} }}}} select 1 as id")
     assert "orders has the catalog other" in shop.fail("run")
+    assert [sql for sql in shop.script.ran if "missing" in sql] == []
     shop.model(
         "orders",
         "select * from {{ changes(api.Relation.create(database='other', schema=target.schema, "
