@@ -18,7 +18,7 @@ from dbt_arctic.keyed import read
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.layout import is_bucketable
-from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, has_rows, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.value_range import Ranges
@@ -203,7 +203,7 @@ def _keyed(
         return made(True, f"the changes since version {before} are gone")
     if _is_erased(change, before.change_snapshot) or _is_erased(base, before.base_snapshot):
         return made(True, "keys of it were erased")
-    if not log.transactions:
+    if not has_rows(log, change.history(now.change_snapshot)):
         return made(False)
     known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
     known.update(columns_at(catalog, table.base, (before.base_snapshot,)))

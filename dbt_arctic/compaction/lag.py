@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, consumed_versions
+from dbt_arctic.keyed.log import carried_log, consumed_versions, is_change
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_token, is_topic
 from dbt_arctic.store.leftovers import txn_ms
@@ -68,7 +68,7 @@ class Upstreams:
         for commit in commits:
             if commit.snapshot_id == wanted:
                 return Lag(upstream, oldest)
-            is_news = PROPERTY_TXN in commit.summary if is_keyed else commit.operation != "replace"
+            is_news = is_change(commit) if is_keyed else commit.operation != "replace"
             if is_news and (until_ms is None or commit.timestamp_ms <= until_ms):
                 oldest = commit.timestamp_ms
         for snapshot_id, txn in carried_log(commits) if is_keyed else ():

@@ -92,6 +92,24 @@ def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
     return None
 
 
+def is_change(snapshot: SnapshotLike) -> bool:
+    """Whether a commit of a change table has changed rows. An upsert of an empty batch has none."""
+    return PROPERTY_TXN in snapshot.summary and snapshot.summary.get("added-records", "0") != "0"
+
+
+def has_rows(log: LogRange, history: Sequence[SnapshotLike]) -> bool:
+    """Whether a range has a row.
+
+    :param history: newest first, as far as it is known. Expired commits count as commits with rows.
+    """
+    rows: dict[int, bool] = {}
+    for snapshot in history:
+        if PROPERTY_TXN in snapshot.summary:
+            txn = int(snapshot.summary[PROPERTY_TXN])
+            rows[txn] = rows.get(txn, False) or is_change(snapshot)
+    return any(rows.get(txn, True) for txn in log.transactions)
+
+
 def is_single(log: LogRange, history: Sequence[SnapshotLike]) -> bool:
     """Whether a range is a single commit that occurs once, and so has one change per key.
 

@@ -8,7 +8,7 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.columns_at import select_columns
-from dbt_arctic.keyed.log import LogRange, log_range
+from dbt_arctic.keyed.log import LogRange, has_rows, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
@@ -125,7 +125,7 @@ def _pull_keyed(
             known.update(columns_at(catalog, table.change, (before.change_snapshot,)))
             known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
             sql = read.latest_changes_and_before_images(table, before, now, log, known)
-        return Pull(table.name, sql, consumed, bool(log.transactions), images)
+        return Pull(table.name, sql, consumed, has_rows(log, change.history()), images)
     state_before = retired_state(catalog, table, before, last, model)
     sql = read.difference(state_before, state_now, table.key, table.types, images)
     return Pull(table.name, sql, consumed, True, images)

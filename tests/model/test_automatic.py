@@ -84,6 +84,8 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
         assert world.query(f"SELECT * FROM {name.sql}") == world.query(sql)
         if changes:
             write_rows(context, source, plain, sales(*changes), Consumption({}, {}), None)
+    # An upsert of no rows is a commit, but no change.
+    write_rows(context, source, plain, f"{sales((1, 1, 1))} WHERE 1 = 0", Consumption({}, {}), None)
     name, plan = planned(world, sql)
     assert (plan.action, stages_of(plan)) == ("nothing", [])
     assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"

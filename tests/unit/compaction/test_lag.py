@@ -42,6 +42,7 @@ def lags(catalog: Catalog, **consumed: Consumed) -> list[Lag]:
 def test_the_oldest_unconsumed_commit_determines_the_age(orders: Orders) -> None:
     orders.upsert(50)
     orders.upsert(30)
+    orders.upsert(25, rows=0)
     orders.trim(20, rows=10)
     orders.change.commit(10, "replace")
     catalog = Catalog(orders)

@@ -17,6 +17,7 @@ from dbt_arctic.keyed.log import (
     encode_log,
     encode_merged,
     find_transaction,
+    has_rows,
     is_single,
     log_range,
     merged_transactions,
@@ -54,6 +55,21 @@ def test_what_was_trimmed_since_is_read_from_just_before_the_trim() -> None:
     log = history("e", "a1", "a2", "d", "a3", "r", "d", "a4")
     assert log_range(log, 1) == LogRange((1, 2, 3, 4), (8, 6, 3))
     assert log_range(log, 3) == LogRange((3, 4), (8, 6)), "nothing of the range was there before the trim"
+
+
+def test_commits_of_empty_batches_have_no_rows() -> None:
+    def rows(commits: list[Commit], *added: str) -> bool:
+        pairs = zip(commits, reversed(("0", *added)), strict=True)
+        log = [replace(one, summary={**one.summary, "added-records": count}) for one, count in pairs]
+        found = log_range(log, 1)
+        assert found is not None
+        return has_rows(found, log)
+
+    assert rows(history("e", "a1", "a2"), "1", "0")
+    assert not rows(history("e", "a1", "a2"), "0", "0")
+    assert not rows(history("e"))
+    assert rows(history("e", "a1", "a1"), "0", "3"), "a statement that arrived twice, once with rows"
+    assert has_rows(LogRange((1,), (2,)), []), "nothing is known of an expired commit"
 
 
 def test_a_range_is_single_if_its_rows_have_landed_once() -> None:
