@@ -84,7 +84,7 @@ print(cursor.fetchall())
 """,
     )
     assert ran.stdout == (
-        "AR-201\n['warehouse'] ['catalog.db', 's']\n1 0\n"
+        "AR-201\n['warehouse'] ['.gitignore', 'catalog.db', 's']\n1 0\n"
         "AR-207 Spark ended while the statement ran.\n[(2,)]\n"
     ), ran.stderr
     assert ran.stderr.startswith("killed\n")
