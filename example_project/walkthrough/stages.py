@@ -115,11 +115,11 @@ class Walkthrough:
     def _compare(self) -> list[Comparison]:
         exported = self.work / "exported"
         rebuild, last = self._definitions(), last_landed_round(self._dbt.warehouse)
-        arguments = f"{{folder: '{exported}'}}"
+        reading = ("run-operation", "export_relations", "--args", f"{{folder: '{exported}'}}")
         # DuckDB builds from the feed's files while Spark reads the warehouse.
         with ThreadPoolExecutor(max_workers=1) as beside:
             built = beside.submit(rebuild.build, last)
-            self._dbt.invoke("run-operation", "export_relations", "--args", arguments)
+            self._dbt.invoke(*reading, manifest=self._parse())
             built.result()
         return compare(rebuild, exported)
 
