@@ -50,7 +50,10 @@ def faults_of_metadata(built: Path) -> list[str]:
         "type of the description": ("text/markdown", found.description_content_type),
         "licence": ("Apache-2.0", found.license_expression),
         "Python": ("<3.14,>=3.10", str(found.requires_python)),
-        "extras": (["dev", "glue", "hive", "kafka", "postgres", "report"], sorted(found.provides_extra or ())),
+        "extras": (
+            ["dev", "glue", "hive", "kafka", "postgres", "report"],
+            sorted(found.provides_extra or ()),
+        ),
     }
     return [
         f"{what}: {is_!r} in place of {wanted!r}" for what, (wanted, is_) in expected.items() if is_ != wanted
