@@ -3,7 +3,7 @@ keyed tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
@@ -312,10 +313,8 @@ class ArcticAdapter(
             wanted = {schema.lower() for schema in schemas}
             for schema in sorted(one for one in listed if one.lower() in wanted):
                 for entry in visible(self.catalog.list_relations(schema)):
-                    rows.extend(self._catalog_rows(database, entry))
-        names = ["table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner"]
-        names += ["column_name", "column_index", "column_type", "column_comment"]
-        table = table_from_data_flat(rows, names)
+                    rows.extend(catalog_rows(self.catalog, database, entry))
+        table = table_from_data_flat(rows, CATALOG_COLUMNS)
         return self._catalog_filter_table(table, used_schemas)
 
     @available.parse(lambda *a, **k: None)
@@ -325,7 +324,7 @@ class ArcticAdapter(
             ours = is_of(relation.database, self.config.credentials.database)
             listed = visible(self.catalog.list_relations(relation.schema or "")) if ours else []
             entry = next((entry for entry in listed if entry.name == relation.identifier), None)
-            rows = [] if entry is None else list(self._catalog_rows(relation.database or "", entry))
+            rows = [] if entry is None else list(catalog_rows(self.catalog, relation.database or "", entry))
         if not rows:
             return None
         return CatalogTable(
@@ -346,28 +345,8 @@ class ArcticAdapter(
                 )
                 for row in rows
             },
-            stats={},
+            stats=statistics_of(rows[0]),
         )
-
-    def _catalog_rows(self, database: str, entry: RelationEntry) -> Iterable[dict[str, Any]]:
-        table = self.catalog.load_table(entry.schema, entry.name) if entry.kind == "table" else None
-        state = table or self.catalog.load_view(entry.schema, entry.name)
-        if state is None:  # dropped since it was listed
-            return
-        comment = table.properties.get("comment", "") if table else getattr(state, "comment", "")
-        for index, column in enumerate(state.columns, start=1):
-            yield {
-                "table_database": database,
-                "table_schema": entry.schema,
-                "table_name": entry.name,
-                "table_type": table_type(entry),
-                "table_comment": comment or None,
-                "table_owner": "",
-                "column_name": column.name,
-                "column_index": index,
-                "column_type": column.type,
-                "column_comment": column.comment or None,
-            }
 
     def debug_query(self) -> None:
         """``dbt debug``: check every part that a run needs."""
@@ -387,10 +366,3 @@ def relation_type(entry: RelationEntry) -> RelationType:
     if entry.kind == "table" or is_keyed(entry.properties) or is_clone(entry.properties):
         return RelationType.Table
     return RelationType.View
-
-
-def table_type(entry: RelationEntry) -> str:
-    """The kind of a relation in the documentation."""
-    if is_keyed(entry.properties):
-        return "keyed table"
-    return "clone" if is_clone(entry.properties) else entry.kind

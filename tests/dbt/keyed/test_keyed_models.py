@@ -196,6 +196,9 @@ def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Sh
     assert node["metadata"]["comment"] == "Orders it's"
     assert node["columns"]["id"]["comment"] == "The key"
     assert [column["type"] for column in node["columns"].values()] == ["bigint", "string", "double"]
+    stats = {name: one["value"] for name, one in node["stats"].items()}
+    assert (stats["num_rows"], stats["pending_rows"]) == (3, 0)
+    assert stats["num_files"] >= 1
 
 
 def test_a_plain_table_that_becomes_keyed_is_built_from_all_rows(shop: Shop) -> None:

@@ -24,7 +24,9 @@ from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCo
 from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestamp
 from dbt.tests.adapter.basic.test_table_materialization import BaseTableMaterialization
 from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
-from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
+
+from tests.dbt.suite.statistics import of_table
 
 
 class TestSimpleMaterializations(BaseSimpleMaterializations):
@@ -102,6 +104,7 @@ class TestDocsGenerate(BaseDocsGenerate):
             view_type="view",
             table_type="table",
             model_stats=expected_catalog.no_stats(),
+            seed_stats=of_table(),
         )
 
 
@@ -117,14 +120,19 @@ class TestDocsGenReferences(BaseDocsGenReferences):
             bigint_type="bigint",
             view_type="view",
             table_type="table",
-            model_stats=expected_catalog.no_stats(),
+            model_stats=of_table(),
+            view_summary_stats=expected_catalog.no_stats(),
         )
 
 
 class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
     @pytest.fixture(scope="class")
     def expected_catalog_my_seed(self, project: Any) -> CatalogTable:
-        return single_relation(project, "my_seed", "table")
+        made = single_relation(project, "my_seed", "table")
+        for name, shown in of_table().items():
+            if name != "has_stats":
+                made.stats[name] = StatsItem(**shown)
+        return made
 
     @pytest.fixture(scope="class")
     def expected_catalog_my_view_model(self, project: Any) -> CatalogTable:

@@ -16,6 +16,8 @@ from dbt.tests.adapter.concurrency.test_concurrency import BaseConcurrency
 from dbt.tests.adapter.dbt_clone import fixtures as clone_fixtures
 from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseClonePossible
 
+from tests.dbt.suite.statistics import of_table
+
 KEYED = "materialized='incremental', unique_key='id', buckets=1"
 
 
@@ -62,7 +64,8 @@ class TestDocsGenerateOfKeyedTables(BaseDocsGenerate):
             time_type="timestamp",
             view_type="keyed table",
             table_type="table",
-            model_stats=expected_catalog.no_stats(),
+            model_stats=of_table(is_keyed=True),
+            seed_stats=of_table(),
         )
 
 
