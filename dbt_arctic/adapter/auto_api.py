@@ -24,7 +24,7 @@ from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invoca
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
-from dbt_arctic.auto.needed_keys import with_needed_keys
+from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
@@ -44,6 +44,7 @@ class AutoApi(ModelApi):
     """The methods of the adapter for automatic models."""
 
     _graph: tuple[Mapping[str, Any], frozenset[str], Mapping[str, Sequence[Name]]] | None = None
+    _keys: tuple[Any, ProjectKeys] | None = None
 
     @contextmanager
     def connection_named(
@@ -107,7 +108,7 @@ class AutoApi(ModelApi):
                 )
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in read)
-            keys = project_keys(self.get_macro_resolver())
+            keys = self._declared_keys()
             config = with_needed_keys(
                 context.catalog, this.name_parts, config, sql, keys, settings, self._pinned_version
             )
@@ -151,10 +152,17 @@ class AutoApi(ModelApi):
             self._graph = (nodes, read_by_automatic(nodes), readers)
         return self._graph[1:]
 
+    def _declared_keys(self) -> ProjectKeys:
+        """The keys that the project declares. Computed once per invocation."""
+        manifest = self.get_macro_resolver()
+        if self._keys is None or self._keys[0] is not manifest:
+            self._keys = (manifest, project_keys(manifest))
+        return self._keys[1]
+
     def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
         root = getattr(self.config, "project_root", None)
         with as_dbt_errors():
-            keys = project_keys(self.get_macro_resolver())
+            keys = self._declared_keys()
             for advice in advice_for(self.catalog, name, model, root, keys, reading):
                 _log.warning(advice_text(advice, model))
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
-from dbt.adapters.factory import reset_adapters
-from dbt.cli.main import dbtRunner
-
+from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
@@ -67,30 +65,12 @@ class CheckInvocations:
         return outcome.result.results
 
     def _invoke(self, manifest: Any, *arguments: str) -> Any:
-        target = self._target
-        places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
         # The project's own artifacts describe its last run, in its own schemas.
-        places += ["--target-path", str(target.artifacts / "check")]
-        if target.profiles_dir is not None:
-            places += ["--profiles-dir", str(target.profiles_dir)]
-        try:
-            return dbtRunner(manifest).invoke([*arguments, *places])
-        finally:
-            reset_adapters()  # type: ignore[no-untyped-call]
+        return invoke(self._target, manifest, *arguments, artifacts=self._target.artifacts / "check")
 
     def _succeeded(self, command: str, outcome: Any) -> Any:
-        """The outcome of a dbt command that ran its nodes.
-
-        :raises ConfigError: dbt failed before it ran any node.
-        """
-        if not outcome.success:
-            raise ConfigError(
-                f"dbt {command} failed on the copy",
-                where=str(self._target.project_root),
-                why=str(outcome.exception or "see dbt's output above"),
-                fix="use --keep to inspect the copy",
-            )
-        return outcome
+        what, fix = f"dbt {command} failed on the copy", "use --keep to inspect the copy"
+        return require_success(self._target, outcome, what, fix)
 
 
 def selection_of(select: Sequence[str], switch: Sequence[str]) -> list[str]:

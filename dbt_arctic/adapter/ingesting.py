@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
-from dbt.adapters.factory import reset_adapters
-from dbt.cli.main import dbtRunner
-
+from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.operator import Operator
@@ -40,7 +38,7 @@ def look_at_sources(operator: Operator, target: Target, select: Sequence[str]) -
 def replay(target: Target, models: Sequence[str]) -> bool:
     """Run models so that they take their rejected rows again, and return whether all succeeded."""
     with replaying():
-        outcome = _invoke(target, None, "run", "--select", *models)
+        outcome = invoke(target, None, "run", "--select", *models)
     if outcome.exception is not None:
         raise ConfigError(
             "the project could not be run",
@@ -53,12 +51,12 @@ def replay(target: Target, models: Sequence[str]) -> bool:
 
 def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, dict[str, Any]]]:
     """The selected models with the sources outside of the catalog that each depends on."""
-    manifest = _succeeded(target, "parse", _invoke(target, None, "parse", "--no-write-json")).result
+    manifest = _succeeded(target, "parse", invoke(target, None, "parse", "--no-write-json")).result
     chosen = set(manifest.nodes)
     if select:
         arguments = ["--resource-type", "model", "--output", "json", "--output-keys", "unique_id"]
         with redirect_stdout(io.StringIO()):
-            outcome = _invoke(target, manifest, "ls", *arguments, "--no-write-json", "--select", *select)
+            outcome = invoke(target, manifest, "ls", *arguments, "--no-write-json", "--select", *select)
         chosen = {json.loads(line)["unique_id"] for line in _succeeded(target, "ls", outcome).result or ()}
         if not chosen:
             raise ConfigError(
@@ -78,25 +76,8 @@ def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, 
                 yield node, name, dict(declared)
 
 
-def _invoke(target: Target, manifest: Any, *arguments: str) -> Any:
-    places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
-    if target.profiles_dir is not None:
-        places += ["--profiles-dir", str(target.profiles_dir)]
-    try:
-        return dbtRunner(manifest).invoke([*arguments, *places])
-    finally:
-        reset_adapters()  # type: ignore[no-untyped-call]
-
-
 def _succeeded(target: Target, command: str, outcome: Any) -> Any:
-    if outcome.success:
-        return outcome
-    raise ConfigError(
-        f"dbt {command} failed",
-        where=str(target.project_root),
-        why=str(outcome.exception or "see dbt's output above"),
-        fix=f"dbt {command}",
-    )
+    return require_success(target, outcome, f"dbt {command} failed", f"dbt {command}")
 
 
 __all__ = ["look_at_sources", "replay"]

@@ -13,10 +13,9 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.cli.main import dbtRunner
-
 from dbt_arctic.adapter.advice import advice_for, is_automatic
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
+from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
@@ -115,26 +114,17 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
 def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], ProjectKeys]:
     """The compiled models, and the keys that the project declares."""
-    # dbt's artifacts describe the last run, and `dbt retry` needs them.
-    arguments = ["--quiet", "--no-write-json", "--target", target.name]
-    arguments += ["--project-dir", str(target.project_root)]
-    if target.profiles_dir is not None:
-        arguments += ["--profiles-dir", str(target.profiles_dir)]
     selected = ["--select", *select] if select else []
     # With a selection, dbt prints the compiled SQL, even with --quiet.
     with redirect_stdout(io.StringIO()) as output:
-        outcome = dbtRunner().invoke(["parse", *arguments])
-        manifest: Any = outcome.result
+        # dbt's artifacts describe the last run, and `dbt retry` needs them.
+        outcome = invoke(target, None, "parse", "--no-write-json")
+        manifest = outcome.result
         if outcome.success:
-            outcome = dbtRunner(manifest).invoke(["compile", *arguments, *selected])
+            outcome = invoke(target, manifest, "compile", "--no-write-json", *selected)
     if not outcome.success:
         sys.stderr.write(output.getvalue())
-        raise ConfigError(
-            "the project could not be compiled",
-            where=str(target.project_root),
-            why=str(outcome.exception or "see dbt's output above"),
-            fix="dbt compile",
-        )
+    require_success(target, outcome, "the project could not be compiled", "dbt compile")
     results = getattr(outcome.result, "results", [])
     models = [entry.node for entry in results if entry.node.resource_type == "model"]
     return models, project_keys(manifest)

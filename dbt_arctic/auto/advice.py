@@ -112,7 +112,8 @@ def _guards(query: Query, reading: Reading, config: KeyedConfig) -> tuple[Guard,
     if sums is not None:
         return tuple(sums.guards)
     try:
-        return plan_incremental(query, config.unique_key, facts, config.accept).guards
+        plan = plan_incremental(query, config.unique_key, facts, config.accept)
+        return (plan.moved or plan).guards
     except CannotPlan:
         # The changes of all upstreams together exceed a limit, but those of a single one do not.
         return ()

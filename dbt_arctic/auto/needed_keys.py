@@ -58,25 +58,29 @@ def with_needed_keys(
         text = with_ties_by_key(catalog, name, own, sql, settings, until)
         return read(catalog, name, text, {}, until, declared=declared), own
 
-    def is_incremental(declared: DeclaredKeys) -> bool:
-        return not any(one.always for one in advise(*read_with(declared)))
+    def suffices(declared: DeclaredKeys) -> bool:
+        return _is_incremental(*read_with(declared))
 
     if not keys or unsupported_setting(settings) is not None:
         return config
-    upstreams = read_with({})[0].upstreams
+    without = read_with({})
     candidates = {
         table: _of_columns(keys[table], one)
-        for table, one in upstreams.items()
+        for table, one in without[0].upstreams.items()
         if table in keys and not one.key
     }
     candidates = {table: found for table, found in candidates.items() if found}
-    if not candidates or is_incremental({}):
+    if not candidates or _is_incremental(*without):
         return config
     for chosen in islice(product(*candidates.values()), _MAX_TRIED):
         declared = dict(zip(candidates, chosen, strict=True))
-        if is_incremental(declared):
-            return replace(config, declared_keys=_needed(declared, is_incremental))
+        if suffices(declared):
+            return replace(config, declared_keys=_needed(declared, suffices))
     return config
+
+
+def _is_incremental(reading: Reading, config: KeyedConfig) -> bool:
+    return not any(one.always for one in advise(reading, config))
 
 
 def _of_columns(keys: Sequence[ProjectKey], upstream: Upstream) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
+from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import Consumed, is_topic, of_relations
 from dbt_arctic.store.state import plain_id
@@ -91,11 +92,39 @@ def as_rows(files: Iterable[ListedFile]) -> list[tuple[str, int, int]]:
     return [(file.path, file.modified_ms, file.size_bytes) for file in sorted(files)]
 
 
+def consumed_files(
+    catalog: CatalogReader, last: tuple[Name, Consumed] | None, model: str
+) -> frozenset[ListedFile] | None:
+    """The files that a model has read; ``None`` if it has read nothing.
+
+    :param last: what its last commit consumed, and of which file list.
+    :raises VersionUnavailable: the file list has lost that version.
+    """
+    if last is None:
+        return None
+    name, consumed = last
+    state = catalog.load_table(name.schema, name.identifier)
+    at = int(consumed.version)
+    if state is None or consumed.table_id != plain_id(state):
+        why = f"{name} was dropped, so it is unknown which files the model has read"
+    elif at not in {0, *(snapshot.snapshot_id for snapshot in state.snapshots)}:
+        why = f"the snapshot {at} of {name} was expired by another tool than dbt-arctic expire"
+    else:
+        return load_files(catalog, name, at or None)
+    raise VersionUnavailable(
+        f"the list of the files that {model} has read is not available",
+        where=model,
+        why=why,
+        fix=f"read all files again: dbt run --full-refresh --select {model}",
+    )
+
+
 __all__ = [
     "COLUMNS",
     "PROPERTY_SOURCE",
     "append_statement",
     "as_rows",
+    "consumed_files",
     "file_list_name",
     "last_list",
     "load_files",

@@ -11,10 +11,10 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
-from dbt_arctic.sources.kafka_settings import KafkaSource
-from dbt_arctic.sources.kafka_sql import no_rows, read_request, rows_of
+from dbt_arctic.sources.kafka_settings import ADDED, KafkaSource
+from dbt_arctic.sources.kafka_sql import read_request, rows_of
 from dbt_arctic.sources.offsets import plan_offsets, topic_key
-from dbt_arctic.sources.planned import Planned, Purpose
+from dbt_arctic.sources.planned import Planned, Purpose, no_rows
 from dbt_arctic.store.context import Context
 
 PLACE = "kafka"
@@ -78,9 +78,7 @@ class KafkaPlanner:
         )
 
     def _described(self) -> str:
-        # A name of a source may not end the comment.
-        named = self.source.name.replace("*/", "* /")
-        return f"/* no messages of {named} */\n{no_rows(self.source)}"
+        return no_rows(f"no messages of {self.source.name}", {**self.source.columns, **ADDED})
 
 
 __all__ = ["KafkaPlanner"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
@@ -198,7 +198,7 @@ def _with_whole_value(source: KafkaSource, where: str) -> KafkaSource:
             fix=f"declare one column for the message, for instance value: {whole}; or use format: json",
         )
     keys = {column: source.columns[column] for column in key}
-    return KafkaSource(**{**source.__dict__, "columns": {**keys, **columns}})
+    return replace(source, columns={**keys, **columns})
 
 
 __all__ = ["ADDED", "MALFORMED", "KafkaSource", "parse_kafka"]

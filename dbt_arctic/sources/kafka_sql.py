@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.engine.api import SourceRead
 from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote
-from dbt_arctic.sources.kafka_settings import ADDED, MALFORMED, KafkaSource
+from dbt_arctic.sources.kafka_settings import MALFORMED, KafkaSource
 from dbt_arctic.sources.offsets import Range
 
 _FROM_MESSAGE: Mapping[str, str] = {
@@ -75,13 +75,6 @@ def rows_of(source: KafkaSource, view: str) -> str:
     )
 
 
-def no_rows(source: KafkaSource) -> str:
-    """SQL with the same columns and no rows."""
-    types = {**source.columns, **ADDED}
-    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
-    return f"SELECT {columns}\nWHERE false"
-
-
 def _from_json(source: KafkaSource, part: str, columns: Mapping[str, str]) -> str:
     """The columns of a part of the message as a struct, and its text if it does not fit them."""
     fields = ", ".join(f"{quote(name)} {kind}" for name, kind in {**columns, MALFORMED: "string"}.items())
@@ -136,4 +129,4 @@ def _checked(source: KafkaSource, part: str, malformed: str, value: str) -> str:
     return f"CASE WHEN {quote(part)} IS NULL THEN NULL WHEN {malformed} THEN {error} ELSE {value} END"
 
 
-__all__ = ["no_rows", "read_request", "rows_of"]
+__all__ = ["read_request", "rows_of"]

@@ -12,7 +12,7 @@ from dbt_arctic.sources.bad_rows import is_bad, require, tolerant_request
 from dbt_arctic.sources.settings import FileSource
 
 _SHOWN = 3
-_FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
+FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
 
 
 def new_files(
@@ -78,20 +78,13 @@ def rows_of(source: FileSource, view: str) -> str:
 
     Rows that do not fit are left out, or raise an error.
     """
-    columns = quote_all((*source.columns, *_FILE_COLUMNS))
+    columns = quote_all((*source.columns, *FILE_COLUMNS))
     if source.on_bad_row == "fail":
         fits = require(source) if source.required else ""
     else:
         fits = f"NOT ({is_bad(source)})"
     where = f"\nWHERE {fits}" if fits else ""
     return f"SELECT {columns}, 'U' AS `_action`\nFROM {quote(view)}{where}"
-
-
-def no_rows(source: FileSource) -> str:
-    """SQL with the same columns and no rows."""
-    types = {**source.columns, **_FILE_COLUMNS, "_action": "STRING"}
-    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
-    return f"SELECT {columns}\nWHERE false"
 
 
 def _count(files: Collection[ListedFile]) -> str:
@@ -103,4 +96,4 @@ def _shown(files: list[ListedFile]) -> str:
     return ", ".join(file.path for file in files[:_SHOWN]) + rest
 
 
-__all__ = ["new_files", "no_rows", "read_request", "rows_of"]
+__all__ = ["FILE_COLUMNS", "new_files", "read_request", "rows_of"]

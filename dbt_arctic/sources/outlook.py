@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.errors import SourceFileChanged
+from dbt_arctic.errors import SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources.file_list import file_list_name, last_list, load_files
+from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
 from dbt_arctic.sources.new_files import new_files
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
-from dbt_arctic.store.state import plain_id
 
 
 @dataclass(frozen=True)
@@ -56,16 +55,11 @@ def look_ahead(
     rejected = last_rejected(catalog, rejected_name(target), consumed)
     kept, dropped = (0, 0) if rejected is None else counts(catalog, rejected).get(source.name, (0, 0))
     last = last_list(catalog, name, source.name, consumed)
-    read = None
-    problem = ""
-    if last is not None:
-        at = catalog.load_table(last[0].schema, last[0].identifier)
-        snapshots = set() if at is None else {snapshot.snapshot_id for snapshot in at.snapshots}
-        version = int(last[1].version)
-        if at is None or plain_id(at) != last[1].table_id or (version and version not in snapshots):
-            problem = f"the list of the files that {model} has read is not available"
-        else:
-            read = load_files(catalog, last[0], version or None)
+    read, problem = None, ""
+    try:
+        read = consumed_files(catalog, last, model)
+    except VersionUnavailable as error:
+        problem = error.what
     state = catalog.load_table(name.schema, name.identifier)
     listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
     paths = {file.path for file in read or ()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
 
@@ -43,4 +43,14 @@ class SourcePlanner(Protocol):
         ...
 
 
-__all__ = ["Planned", "Purpose", "SourcePlanner"]
+def no_rows(what: str, types: Mapping[str, str]) -> str:
+    """SQL without rows, for a pull that reads nothing, or whose rows are not needed.
+
+    :param what: a comment. It may contain names that users have given.
+    :param types: the columns of the pull.
+    """
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
+    return f"/* {what.replace('*/', '* /')} */\nSELECT {columns}\nWHERE false"
+
+
+__all__ = ["Planned", "Purpose", "SourcePlanner", "no_rows"]

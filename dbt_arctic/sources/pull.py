@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
+from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
@@ -16,13 +16,14 @@ from dbt_arctic.sources.file_list import (
     PROPERTY_SOURCE,
     append_statement,
     as_rows,
+    consumed_files,
     file_list_name,
     last_list,
     load_files,
     replace_statement,
 )
-from dbt_arctic.sources.new_files import new_files, no_rows, read_request, rows_of
-from dbt_arctic.sources.planned import Planned, Purpose
+from dbt_arctic.sources.new_files import FILE_COLUMNS, new_files, read_request, rows_of
+from dbt_arctic.sources.planned import Planned, Purpose, no_rows
 from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
@@ -92,7 +93,7 @@ def plan_file_pull(
     head = state.current_snapshot_id if state else None
     listed = load_files(context.catalog, name, head)
     is_at_head = last is not None and last == (name, _version(state))
-    consumed = listed if is_at_head else _consumed_files(context, last, model)
+    consumed = listed if is_at_head else consumed_files(context.catalog, last, model)
     files = new_files(source, present, listed, consumed, model)
     # What the model has read stays listed, also if a refresh that failed has replaced the list since. A
     # version of a file that only a failed run has found does not: the model would never read it.
@@ -135,9 +136,8 @@ def _version(state: TableState | None) -> Consumed:
 
 
 def _described(source: FileSource, files: Collection[ListedFile]) -> str:
-    # A name of a source may not end the comment.
-    name = source.name.replace("*/", "* /")
-    return f"/* {len(files)} new files of {name} */\n{no_rows(source)}"
+    types = {**source.columns, **FILE_COLUMNS, "_action": "STRING"}
+    return no_rows(f"{len(files)} new files of {source.name}", types)
 
 
 def _load(context: Context, name: Name, source: FileSource) -> TableState | None:
@@ -168,28 +168,6 @@ def _write(
         context.run("list_files", statement)
     finally:
         context.run("drop_staging", f"DROP VIEW IF EXISTS {quote(view)}")
-
-
-def _consumed_files(
-    context: Context, last: tuple[Name, Consumed] | None, model: str
-) -> frozenset[ListedFile] | None:
-    if last is None:
-        return None
-    name, consumed = last
-    state = context.catalog.load_table(name.schema, name.identifier)
-    at = int(consumed.version)
-    if state is None or consumed.table_id != plain_id(state):
-        why = f"{name} was dropped, so it is unknown which files the model has read"
-    elif at not in {0, *(snapshot.snapshot_id for snapshot in state.snapshots)}:
-        why = f"the snapshot {at} of {name} was expired by another tool than dbt-arctic expire"
-    else:
-        return load_files(context.catalog, name, at or None)
-    raise VersionUnavailable(
-        f"the list of the files that {model} has read is not available",
-        where=model,
-        why=why,
-        fix=f"read all files again: dbt run --full-refresh --select {model}",
-    )
 
 
 def _no_columns(
