@@ -14,7 +14,7 @@ from typing import Any
 
 from dbt_arctic.auto.advice import Advice, advise
 from dbt_arctic.auto.inputs import Reading, read
-from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
+from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name

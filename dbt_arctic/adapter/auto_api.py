@@ -24,7 +24,7 @@ from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invoca
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
-from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
+from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh

@@ -13,14 +13,14 @@ from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.pulls import where_it_fails
-from dbt_arctic.adapter.rejections import Rejections
+from dbt_arctic.adapter.rejected_rows import Rejections
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.event_time import refuse_pull
+from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
-from dbt_arctic.sources.planned import Purpose, SourcePlanner
-from dbt_arctic.sources.pull import FilePlanner
+from dbt_arctic.sources.source_planner import Purpose, SourcePlanner
 
 logger = AdapterLogger("Arctic")
 

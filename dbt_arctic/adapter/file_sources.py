@@ -9,8 +9,8 @@ from typing import Any
 
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.errors import MalformedFile
+from dbt_arctic.sources.file_settings import FileSource, parse_source
 from dbt_arctic.sources.first_bad_row import BadRow
-from dbt_arctic.sources.settings import FileSource, parse_source
 
 _LOCATORS = threading.local()
 

@@ -38,7 +38,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, replacement
 from dbt_arctic.refresh.config import choose_strategy, parse_config
-from dbt_arctic.refresh.consumed_by import consumed_by
+from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption, last_read

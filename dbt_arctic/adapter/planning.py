@@ -23,7 +23,7 @@ from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.explanation import Explanation, explain
-from dbt_arctic.auto.needed_keys import ProjectKeys, with_needed_keys
+from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import ShownState, shown_states

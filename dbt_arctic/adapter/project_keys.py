@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbt_arctic.adapter.declared_tests import plain_column, tested_nodes
-from dbt_arctic.auto.needed_keys import ProjectKey, ProjectKeys
+from dbt_arctic.auto.key_selection import ProjectKey, ProjectKeys
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 

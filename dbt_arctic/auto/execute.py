@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.auto.check_keys import with_checked_keys
 from dbt_arctic.auto.execute_table import refresh_auto
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
 from dbt_arctic.auto.requested_states import expected_after_build, record_requests
+from dbt_arctic.auto.run_key_checks import with_checked_keys
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import Found, stages_of
 from dbt_arctic.auto.timings import note

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
-from dbt_arctic.auto.check_keys import with_checked_keys
 from dbt_arctic.auto.common_values import literal_of, note_values
 from dbt_arctic.auto.fallbacks import after, fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.auto.requested_states import expected_after_build, record_requests, recorded_by, recorded_in
+from dbt_arctic.auto.run_key_checks import with_checked_keys
 from dbt_arctic.auto.shared_reads import with_shared_rows
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.common_values import WORTH_ROWS
-from dbt_arctic.auto.declared_keys import is_unproved, still_not_unique
 from dbt_arctic.auto.inputs import (
     Reading,
     by_name,
@@ -21,6 +20,7 @@ from dbt_arctic.auto.inputs import (
     understood,
     unsupported_setting,
 )
+from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
 from dbt_arctic.auto.plan import (
     Build,
     ByKeys,

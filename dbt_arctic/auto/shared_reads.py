@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from dbt_arctic.auto.compared_states import weighted_changes_sql
 from dbt_arctic.auto.expected_requests import expected_requests
 from dbt_arctic.auto.plan import BySums, IncrementalPlan, RefreshPlan
 from dbt_arctic.auto.requested_states import RequestedStates, requested_by
+from dbt_arctic.auto.state_difference import weighted_changes_sql
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.keyed.names import Name, quote, quote_all

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt_arctic.auto import fast_path
-from dbt_arctic.auto.declared_keys import checks_of, not_unique
+from dbt_arctic.auto.key_checks import checks_of, not_unique
 from dbt_arctic.auto.plan import (
     STATE_RELATION,
     Build,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from dbt_arctic.auto.compared_states import compared_states, weighted_changes_sql
 from dbt_arctic.auto.row_lineage import shows_added_rows
+from dbt_arctic.auto.state_difference import compared_states, weighted_changes_sql
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read

@@ -20,7 +20,7 @@ from dbt_arctic.cli.output import print_json, print_table, shown_bytes
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.infer_tables import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
-from dbt_arctic.sources.outlook import Outlook
+from dbt_arctic.sources.read_preview import ReadPreview
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
     elif not found:
         click.echo("No selected model pulls from a source of files.")
     else:
-        _show_outlook(found)
+        _show_previews(found)
 
 
 @ingest.command()
@@ -106,7 +106,7 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     Runs the models that have rejected rows. Each row that fits now is removed from the rejected rows in the
     same commit that adds it to the model. New files are read as well.
     """
-    from dbt_arctic.adapter.ingesting import replay as run_again
+    from dbt_arctic.adapter.source_commands import replay as run_again
 
     before = {(one.model, one.source): one for one in _look(target, select) if one.rejected}
     if not before:
@@ -125,15 +125,15 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     context.exit(0 if succeeded else 1)
 
 
-def _look(target: Target, select: Sequence[str]) -> list[Outlook]:
-    from dbt_arctic.adapter.ingesting import look_at_sources
+def _look(target: Target, select: Sequence[str]) -> list[ReadPreview]:
     from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.source_commands import preview_sources
 
     with operating(target, "ingest plan") as operator:
-        return look_at_sources(operator, target, select)
+        return preview_sources(operator, target, select)
 
 
-def _show_outlook(found: Sequence[Outlook]) -> None:
+def _show_previews(found: Sequence[ReadPreview]) -> None:
     print_table(
         {
             "model": "name",

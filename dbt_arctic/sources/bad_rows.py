@@ -15,7 +15,7 @@ from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.keyed.checks import raising, shown_row
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.sources.settings import BLOCK, ORDER, ROWS_WITH_TEXT, TEXT, FileSource
+from dbt_arctic.sources.file_settings import BLOCK, ORDER, ROWS_WITH_TEXT, TEXT, FileSource
 
 _POSITION = "_arctic_position"
 _PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": TEXT}

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.sources.bad_rows import first_bad, folder_columns, tolerant_request
+from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.settings import FileSource
 
 
 class BadRow(NamedTuple):

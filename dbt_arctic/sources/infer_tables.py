@@ -13,8 +13,8 @@ from typing import Any, get_args
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileSample
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.file_settings import ADDED_COLUMNS, FileSource, Format
 from dbt_arctic.sources.infer_types import columns_of_json, type_of_texts
-from dbt_arctic.sources.settings import ADDED_COLUMNS, FileSource, Format
 
 Sampler = Callable[[str, Format], FileSample]
 

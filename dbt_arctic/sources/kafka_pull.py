@@ -11,10 +11,10 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
 from dbt_arctic.sources.kafka_settings import ADDED, KafkaSource
 from dbt_arctic.sources.kafka_sql import read_request, rows_of
-from dbt_arctic.sources.offsets import plan_offsets, topic_key
-from dbt_arctic.sources.planned import Planned, Purpose, no_rows
+from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
 from dbt_arctic.store.context import Context
 
 PLACE = "kafka"

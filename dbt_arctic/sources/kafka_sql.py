@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.engine.api import SourceRead
 from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.sources.kafka_offsets import Range
 from dbt_arctic.sources.kafka_settings import MALFORMED, KafkaSource
-from dbt_arctic.sources.offsets import Range
 
 _FROM_MESSAGE: Mapping[str, str] = {
     "_source_key": "`key`",

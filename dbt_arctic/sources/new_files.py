@@ -9,7 +9,7 @@ from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import SourceFileChanged
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.sources.bad_rows import is_bad, require, tolerant_request
-from dbt_arctic.sources.settings import FileSource
+from dbt_arctic.sources.file_settings import FileSource
 
 _SHOWN = 3
 FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
-from dbt_arctic.sources.settings import TEXT, FileSource
+from dbt_arctic.sources.file_settings import TEXT, FileSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import COLUMNS, Version
 

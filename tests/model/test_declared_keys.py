@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from dbt_arctic.auto import declared_keys
-from dbt_arctic.auto.needed_keys import ProjectKey, with_needed_keys
+from dbt_arctic.auto import key_checks
+from dbt_arctic.auto.key_selection import ProjectKey, with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
@@ -163,7 +163,7 @@ def test_another_declared_key_is_another_query() -> None:
 
 
 def test_a_refresh_without_the_check_would_not_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(declared_keys, "_check_sql", lambda upstream, all_rows: "SELECT 0")
+    monkeypatch.setattr(key_checks, "_check_sql", lambda upstream, all_rows: "SELECT 0")
     events = Events()
     events.refresh()
     events.add((101, 0, 5))

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from dbt_arctic.adapter.replaying import replaying
+from dbt_arctic.adapter.replay_mode import replaying
 from dbt_arctic.cli.main import main
 
 from .conftest import Shop

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.project_keys import project_keys
-from dbt_arctic.auto.needed_keys import ProjectKey
+from dbt_arctic.auto.key_selection import ProjectKey
 from dbt_arctic.errors import ConfigError
 
 

@@ -18,9 +18,9 @@ from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError, MalformedFile
+from dbt_arctic.sources.file_settings import parse_source
 from dbt_arctic.sources.infer_tables import TableDraft, draft_tables
 from dbt_arctic.sources.infer_types import type_of_json, type_of_texts
-from dbt_arctic.sources.settings import parse_source
 
 
 def drafts(folder: Path) -> dict[str, TableDraft]:

@@ -8,9 +8,9 @@ import pytest
 
 from dbt_arctic.adapter.kafka_sources import kafka_source
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.kafka_offsets import Range
 from dbt_arctic.sources.kafka_settings import parse_kafka
 from dbt_arctic.sources.kafka_sql import read_request
-from dbt_arctic.sources.offsets import Range
 
 COLUMNS = {"id": "bigint", "status": "string"}
 GOOD = {"from": "kafka", "servers": "a:1", "topic": "orders", "format": "json", "columns": COLUMNS}

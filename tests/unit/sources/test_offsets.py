@@ -9,9 +9,9 @@ import pytest
 from dbt_arctic.brokers.api import TopicOffsets
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.kafka_offsets import Range, plan_offsets
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
 from dbt_arctic.sources.kafka_settings import KafkaSource
-from dbt_arctic.sources.offsets import Range, plan_offsets
 
 SOURCE = KafkaSource("shop.orders", "a:1", "orders", "text", {"value": "string"})
 SKIPPING = KafkaSource("shop.orders", "a:1", "orders", "text", {"value": "string"}, on_data_loss="skip")

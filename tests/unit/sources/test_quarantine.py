@@ -14,9 +14,9 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.quarantine import reject, without_reread
 from dbt_arctic.sources.replay import Taken, take_again
-from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import PROPERTY_OF, Version, counts, last_rejected, rejected_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_arctic.auto.declared_keys import unproved
+from dbt_arctic.auto.key_checks import unproved
 from dbt_arctic.auto.plan import PlanT
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import Found, key_checks

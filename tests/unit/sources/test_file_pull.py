@@ -14,9 +14,9 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, Ver
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE, file_list_name, last_list
-from dbt_arctic.sources.planned import Purpose
-from dbt_arctic.sources.pull import plan_file_pull
-from dbt_arctic.sources.settings import FileSource
+from dbt_arctic.sources.file_pull import plan_file_pull
+from dbt_arctic.sources.file_settings import FileSource
+from dbt_arctic.sources.source_planner import Purpose
 from dbt_arctic.store.context import Context
 
 SOURCE = FileSource("landing.clicks", "/data", "json", columns={"id": "bigint"}, changed_files="reread")
@@ -198,7 +198,7 @@ def test_a_list_that_is_lost_is_an_error_and_not_a_new_beginning() -> None:
 def test_a_table_of_another_source_is_not_taken_for_a_file_list(monkeypatch: pytest.MonkeyPatch) -> None:
     lake, model = lake_of(file("a")), Model(PROD)
     model.run(lake)
-    monkeypatch.setattr("tests.unit.sources.test_pull.PROPERTY_SOURCE", "other")
+    monkeypatch.setattr("tests.unit.sources.test_file_pull.PROPERTY_SOURCE", "other")
     with pytest.raises(ConfigError, match="is not the file list"):
         model.run(lake)
 

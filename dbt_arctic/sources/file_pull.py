@@ -22,10 +22,10 @@ from dbt_arctic.sources.file_list import (
     load_files,
     replace_statement,
 )
+from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.new_files import FILE_COLUMNS, new_files, read_request, rows_of
-from dbt_arctic.sources.planned import Planned, Purpose, no_rows
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.settings import FileSource
+from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import plain_id
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.sources.declared import columns_of, one_of, reject_unknown, texts
+from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown, texts
 
 Format = Literal["json", "csv", "parquet", "orc", "avro", "text"]
 ChangedFiles = Literal["fail", "reread", "ignore"]

@@ -10,7 +10,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt_arctic.adapter import replaying
+from dbt_arctic.adapter import replay_mode
 from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
@@ -19,10 +19,10 @@ from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
 from dbt_arctic.sources.replay import take_again
-from dbt_arctic.sources.settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.store.rejected_table import Version, last_rejected, model_of, rejected_name
 
 logger = AdapterLogger("Arctic")
@@ -67,7 +67,7 @@ class Rejections(KeyedApi):
                 pulls.add(unique_id, expected, newer, base.consumed)
                 base = Version(name, newer.consumed)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
-        taken = take_again(context, source, base) if replaying.active() and base is not None else None
+        taken = take_again(context, source, base) if replay_mode.active() and base is not None else None
         if not view and taken is None and expected:
             return planned
         rejection = reject(context, source, target, view, base, taken)

@@ -6,22 +6,22 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dbt_arctic.catalog.api import ListedFile
-from dbt_arctic.sources.outlook import Outlook, look_ahead
-from tests.unit.sources.test_pull import PROD, SOURCE, Lake, Model, file, lake_of
+from dbt_arctic.sources.read_preview import ReadPreview, preview_read
+from tests.unit.sources.test_file_pull import PROD, SOURCE, Lake, Model, file, lake_of
 
 
-def look(lake: Lake, model: Model, **settings: Any) -> Outlook:
-    return look_ahead(cast(Any, lake), replace(SOURCE, **settings), "clicks", model.name, model.consumed)
+def look(lake: Lake, model: Model, **settings: Any) -> ReadPreview:
+    return preview_read(cast(Any, lake), replace(SOURCE, **settings), "clicks", model.name, model.consumed)
 
 
 def test_the_next_run_reads_what_the_plan_says() -> None:
     lake, model = lake_of(file("a"), ListedFile("/data/b", 1, 5)), Model(PROD)
-    assert look(lake, model) == Outlook("clicks", SOURCE.name, True, 2, 6, 0, 0, 0)
+    assert look(lake, model) == ReadPreview("clicks", SOURCE.name, True, 2, 6, 0, 0, 0)
     model.run(lake)
-    assert look(lake, model) == Outlook("clicks", SOURCE.name, False, 0, 0, 0, 0, 0)
+    assert look(lake, model) == ReadPreview("clicks", SOURCE.name, False, 0, 0, 0, 0, 0)
     lake.folder["/data/c"] = file("c")
     lake.folder["/data/a"] = file("a", 2)
-    assert look(lake, model) == Outlook("clicks", SOURCE.name, False, 2, 2, 1, 0, 0)
+    assert look(lake, model) == ReadPreview("clicks", SOURCE.name, False, 2, 2, 1, 0, 0)
     assert look(lake, model, changed_files="ignore").files == 1
     seen = len(model.stored)
     model.run(lake)

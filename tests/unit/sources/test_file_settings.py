@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.sources.settings import parse_source
+from dbt_arctic.sources.file_settings import parse_source
 
 GOOD = {"from": "files", "path": "/data/clicks/", "format": "csv", "columns": {"id": "bigint"}}
 

@@ -13,17 +13,17 @@ from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
-from dbt_arctic.adapter.replaying import replaying
+from dbt_arctic.adapter.replay_mode import replaying
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.consumed_by import consumed_by
-from dbt_arctic.sources.outlook import Outlook, look_ahead
+from dbt_arctic.refresh.consumed_versions import consumed_by
+from dbt_arctic.sources.read_preview import ReadPreview, preview_read
 
 
-def look_at_sources(operator: Operator, target: Target, select: Sequence[str]) -> list[Outlook]:
+def preview_sources(operator: Operator, target: Target, select: Sequence[str]) -> list[ReadPreview]:
     """What the next run of the selected models would read of their sources. Starts no Spark."""
     return [
-        look_ahead(
+        preview_read(
             operator.catalog,
             file_source(declared, str(target.project_root)),
             node.name,
@@ -80,4 +80,4 @@ def _succeeded(target: Target, command: str, outcome: Any) -> Any:
     return require_success(target, outcome, f"dbt {command} failed", f"dbt {command}")
 
 
-__all__ = ["look_at_sources", "replay"]
+__all__ = ["preview_sources", "replay"]

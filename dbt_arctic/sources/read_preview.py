@@ -10,13 +10,13 @@ from dbt_arctic.errors import SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
+from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.new_files import new_files
-from dbt_arctic.sources.settings import FileSource
 from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ReadPreview:
     """The next run of a model, as far as one source is concerned.
 
     :param reads_all: whether the model has read nothing of the source yet.
@@ -38,13 +38,13 @@ class Outlook:
     problem: str = ""
 
 
-def look_ahead(
+def preview_read(
     catalog: CatalogReader,
     source: FileSource,
     model: str,
     target: Name,
     consumed: Mapping[str, Consumed],
-) -> Outlook:
+) -> ReadPreview:
     """What the next run would read.
 
     :param target: the table of the model.
@@ -71,7 +71,7 @@ def look_ahead(
         files = new_files(replace(source, changed_files="ignore"), present, (), read, model)
     if problem and read is None:
         files = []
-    return Outlook(
+    return ReadPreview(
         model,
         source.name,
         last is None,
@@ -84,4 +84,4 @@ def look_ahead(
     )
 
 
-__all__ = ["Outlook", "look_ahead"]
+__all__ = ["ReadPreview", "preview_read"]
