@@ -16,14 +16,18 @@ CONFIG = """{{ config(
 """
 NEVER = "\n" + CONFIG + "select id,\n  rand() as dice\nfrom {{ source('raw', 'raw_orders') }}"
 AT_TIMES = CONFIG + (
-    "select o.id from {{ source('raw', 'raw_orders') }} as o\n"
-    "where o.amount > (\n  select max(amount) / 2\n  from {{ source('raw', 'raw_orders') }})"
+    "select o.id,\n  o.amount > (\n  select max(amount) / 2\n"
+    "  from {{ source('raw', 'raw_orders') }}) as is_large\n"
+    "from {{ source('raw', 'raw_orders') }} as o"
 )
 DICES = (
     "{{ config(materialized='view') }}\nselect id,\n  rand() as dice\nfrom {{ source('raw', 'raw_orders') }}"
 )
 SHOWN = CONFIG + "select id,\n\n\n  dice\nfrom {{ ref('dices') }}"
-FINE = CONFIG + "select id from {{ source('raw', 'raw_orders') }}"
+FINE = CONFIG + (
+    "select id from {{ source('raw', 'raw_orders') }} "
+    "where amount > (select max(amount) / 2 from {{ source('raw', 'raw_orders') }})"
+)
 
 MODELS = {"diced": NEVER, "large": AT_TIMES, "dices": DICES, "shown": SHOWN, "fine": FINE}
 
