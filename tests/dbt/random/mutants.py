@@ -12,11 +12,11 @@ import pytest
 from dbt_arctic.adapter import (
     auto_api,
     constraints,
+    dbt_invocation,
     keyed_api,
     microbatch,
     model_api,
     plain_api,
-    planning,
     snapshots,
     target_type,
 )
@@ -200,11 +200,11 @@ def _replays_by_position(patch: Patch) -> None:
 def plan_that_writes_artifacts(patch: Patch) -> None:
     """``dbt-arctic plan`` takes the place of the run that ``dbt retry`` repeats."""
 
-    class Runner(planning.dbtRunner):
+    class Runner(dbt_invocation.dbtRunner):
         def invoke(self, args: list[str], **settings: Any) -> Any:
             return super().invoke([one for one in args if one != "--no-write-json"], **settings)
 
-    patch.setattr(planning, "dbtRunner", Runner)
+    patch.setattr(dbt_invocation, "dbtRunner", Runner)
 
 
 def catalog_without_tables(patch: Patch) -> None:
