@@ -12,6 +12,7 @@ from dbt_arctic.cli.options import (
     confirmation_options,
     duration_ms,
     json_option,
+    no_tables_text,
     project_options,
     require_confirmation,
     table_options,
@@ -83,7 +84,7 @@ def expire(
         if as_json:
             print_json([_as_dict(plan) for plan in plans])
         else:
-            _show(plans)
+            _show(plans, no_tables_text(operator, schemas, everything))
         if dry_run or not going:
             return
         require_confirmation(f"Expire {counted(going, 'snapshot')}?", yes, as_json)
@@ -135,9 +136,9 @@ def _is_of_a_source(state: TableState) -> bool:
     return PROPERTY_SOURCE in state.properties or model_of(state) is not None
 
 
-def _show(plans: list[ExpirePlan]) -> None:
+def _show(plans: list[ExpirePlan], nothing: str) -> None:
     if not plans:
-        click.echo("There are no tables yet.")
+        click.echo(nothing)
         return
     print_table(
         {"table": "name", "snapshots": "number", "expire": "number", "keep": "number", "kept by": "text"},

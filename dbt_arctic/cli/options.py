@@ -61,6 +61,14 @@ def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool
     return found
 
 
+def no_tables_text(operator: Operator, chosen: tuple[str, ...], everything: bool) -> str:
+    """What a command prints that found no tables: where it looked, and how to look elsewhere."""
+    schemas = ", ".join(operator.schemas(chosen, everything))
+    if everything or not schemas:
+        return "There are no tables yet."
+    return f"There are no tables in {schemas}. To look in every schema of the catalog: --all"
+
+
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Arguments that choose tables: by name, or all tables of some schemas."""
     return click.argument("tables", nargs=-1, metavar="[TABLE]...")(schema_options(command))

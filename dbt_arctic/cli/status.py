@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.catalog.once import Once
-from dbt_arctic.cli.options import chosen_schemas, json_option, project_options, table_options
+from dbt_arctic.cli.options import chosen_schemas, json_option, no_tables_text, project_options, table_options
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes, shown_time
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
@@ -45,11 +45,12 @@ def status(
     with operating(target, "status") as operator:
         found = look_at(operator, tables, schemas, everything, by_bucket=bool(tables))
         now_ms = operator.context.now_ms()
+        nothing = "" if found else no_tables_text(operator, schemas, everything)
     shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
     if as_json:
         print_json([as_dict(seen, now_ms) for seen in shown])
     elif not shown:
-        click.echo("Nothing is due." if only_due else "There are no tables yet.")
+        click.echo(nothing or "Nothing is due.")
     else:
         _print_tables(shown, now_ms)
         for seen in shown if tables else []:
