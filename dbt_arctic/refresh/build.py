@@ -31,6 +31,7 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consume
 from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
+from dbt_arctic.refresh.partial_upsert import require_known_columns
 from dbt_arctic.refresh.table_properties import given
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.lease import (
@@ -105,6 +106,7 @@ def build_generation(
     require_views(context, name, config.model)
     schema = context.query_schema(sql)
     batch = make_batch(config, sql, schema, existing=None)
+    require_known_columns(config, batch.columns)
     # The tables are listed before the view is read: a build that ends in between is then named by the view.
     found = _side_tables(context, name)
     before = look(context, name) if beginning is None else beginning.before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from dbt_arctic.errors import ConfigError, SchemaChanged
@@ -17,22 +18,35 @@ def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tup
 
     :raises ConfigError: a name is no column, or the model does not produce the column.
     """
-    setting = "merge_update_columns" if config.merge_update_columns else "merge_exclude_columns"
+    setting = _setting(config)
+    require_known_columns(config, table.column_names)
     named = match_columns(getattr(config, setting), table.column_names)
-    unknown = [name for name in named if name not in table.column_names]
-    if unknown:
-        raise ConfigError(
-            f"{setting} contains {unknown[0]}, which is not a column of {table.name}",
-            where=config.model,
-            why=f"its columns are: {', '.join(table.column_names)}",
-            fix=f"correct {setting}",
-        )
     if setting == "merge_exclude_columns":
         named = tuple(name for name in table.column_names if name not in named)
     always = [*table.key, *([table.sequence_by] if table.sequence_by else [])]
     updated = tuple(name for name in table.column_names if name in {*named, *always})
     _require_produced(config, setting, updated, batch.model_columns)
     return updated
+
+
+def require_known_columns(config: KeyedConfig, columns: Sequence[str]) -> None:
+    """Check the names in ``merge_update_columns`` or ``merge_exclude_columns``.
+
+    :param columns: the columns of the table, or of the model that creates it.
+    :raises ConfigError: a name is no column.
+    """
+    setting = _setting(config)
+    by_lower = {column.lower(): column for column in columns}
+    unknown = [name for name in getattr(config, setting) if name.lower() not in by_lower]
+    if not unknown:
+        return
+    similar = difflib.get_close_matches(unknown[0].lower(), by_lower, n=1)
+    raise ConfigError(
+        f"{setting} contains {unknown[0]}, which is not a column of the table",
+        where=config.model,
+        why=f"its columns are: {', '.join(columns)}",
+        fix=f"did you mean {by_lower[similar[0]]}?" if similar else f"correct {setting}",
+    )
 
 
 def with_kept_columns(
@@ -53,6 +67,10 @@ def with_kept_columns(
             fix="set on_schema_change to 'append_new_columns', or select the column",
         )
     return (*produced, *kept)
+
+
+def _setting(config: KeyedConfig) -> str:
+    return "merge_update_columns" if config.merge_update_columns else "merge_exclude_columns"
 
 
 def _require_produced(

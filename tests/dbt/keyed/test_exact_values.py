@@ -207,6 +207,10 @@ MISTAKES = {
         "incremental_strategy='merge', unique_key='id', merge_exclude_columns=['m']",
         ["AR-301", "merge_exclude_columns contains m"],
     ),
+    "keyed_update": (
+        "unique_key='id', merge_update_columns=['nn']",
+        ["AR-301", "merge_update_columns contains nn", "did you mean n?"],
+    ),
     "update": (
         "incremental_strategy='delete+insert', unique_key='id', merge_update_columns=['n']",
         ["AR-301", "merge_update_columns has no effect on the strategy 'delete+insert'"],
@@ -218,7 +222,7 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_in_a_setting_of_a_plain_table_is_found_at_the_first_run(shop: Shop) -> None:
+def test_a_mistake_in_a_setting_is_found_at_the_first_run(shop: Shop) -> None:
     for mistake, (config, _) in MISTAKES.items():
         shop.model(mistake, f"{{{{ config(materialized='incremental', {config}) }}}}\nselect 1 as id, 2 as n")
     told = shop.refusals("run")
