@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from dbt_arctic.auto.stages import Staged
+from dbt_arctic.auto.stage_results import Staged
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.keyed.names import is_as_stored, literal, quote
 from dbt_arctic.keyed.table import KeyedTable

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from dbt_arctic.auto.affected_keys import RANGED, counted, kept_rows, staged_values
 from dbt_arctic.auto.group_counts import MANY
 from dbt_arctic.auto.plan import BySums
-from dbt_arctic.auto.stages import LOST_EXTREMES, Found, Stage
+from dbt_arctic.auto.stage_results import StageResults
+from dbt_arctic.auto.stages import LOST_EXTREMES, Stage
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import (
     AffectedGroups,
@@ -101,7 +102,7 @@ def affected_groups(
             lost = counted(context, losing, [f"key_{place}" for place in range(len(sums.key))])
             recomputed = ""
             if lost.known_count:
-                recomputed = extremes.sql(Found().also(LOST_EXTREMES, lost))
+                recomputed = extremes.sql(StageResults().also(LOST_EXTREMES, lost))
 
             def of_recomputed(attempt: Attempt) -> str:
                 if attempt.pinned == version:

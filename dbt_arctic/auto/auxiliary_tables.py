@@ -20,7 +20,7 @@ def state_name(name: Name, place: int = 1) -> Name:
 
 
 def owner_of_state(name: Name) -> str:
-    """The owner recorded on an auxiliary state, which distinguishes it from a model of the same name."""
+    """The owner recorded on an auxiliary view, which distinguishes it from a model of the same name."""
     return f"the state of {name.dotted}"
 
 

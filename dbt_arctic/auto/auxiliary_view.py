@@ -30,11 +30,9 @@ from dbt_arctic.auto.plan import (
     NotOver,
     OverState,
     RefreshPlan,
-    Request,
-    Schema,
     StatePlan,
-    Terms,
 )
+from dbt_arctic.auto.request import Request, Schema, Terms
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo

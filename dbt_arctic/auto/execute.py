@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.auto.execute_table import refresh_auto
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
-from dbt_arctic.auto.requested_states import expected_after_build, record_requests
+from dbt_arctic.auto.requested_states import record_requests
 from dbt_arctic.auto.run_key_checks import with_checked_keys
+from dbt_arctic.auto.stage_results import StageResults
 from dbt_arctic.auto.stage_trace import Trace
-from dbt_arctic.auto.stages import Found, stages_of
+from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import note
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -50,13 +51,13 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, tr
             context,
             name,
             config,
-            stage.sql(Found()),
+            stage.sql(StageResults()),
             plan.consumed,
             owner=target.owner,
             comment=target.comment,
             column_comments=target.column_comments,
             hidden=plan.hidden.names if plan.hidden else (),
-            notes={**note("full", began_ms), **record_requests(expected_after_build(plan.reading, config))},
+            notes={**note("full", began_ms), **record_requests(plan.header.later_requests)},
         )
     trace.found(stage.name, outcome.rows)
     code = plan.reason.code if plan.reason and has_other_columns(plan) else "build"

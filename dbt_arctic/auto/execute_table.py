@@ -17,11 +17,12 @@ from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
 from dbt_arctic.auto.common_values import literal_of, note_values
 from dbt_arctic.auto.fallbacks import after, fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
-from dbt_arctic.auto.requested_states import expected_after_build, record_requests, recorded_by, recorded_in
+from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.run_key_checks import with_checked_keys
 from dbt_arctic.auto.shared_reads import with_shared_rows
+from dbt_arctic.auto.stage_results import Staged, StageResults
 from dbt_arctic.auto.stage_trace import Trace
-from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of
+from dbt_arctic.auto.stages import KEYS, Stage, stages_of
 from dbt_arctic.auto.timings import Strategy, note
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
@@ -31,7 +32,6 @@ from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.table import ACTION, KeyedTable
-from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.planner.delta.bounds import is_ordered_as
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
@@ -164,7 +164,7 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
 
     :param kept: closes caches after the write.
     """
-    context, table, found = target.context, target.table, Found()
+    context, table, found = target.context, target.table, StageResults()
     stages = stages_of(plan)
     choice = Choice("incremental", how="sums") if isinstance(plan, BySums) else Choice("incremental", keys=0)
     computed = _Computed(plan, _nothing(table), choice)
@@ -283,7 +283,7 @@ def _full(target: _Target, plan: Full) -> Outcome:
     images = reason in ("small", "few-rows") and target.keeps_images
     checked = with_checked_keys(target.context, plan, target.trace)
     stage = stages_of(checked)[-1]
-    rows = stage.sql(Found())
+    rows = stage.sql(StageResults())
 
     def difference(attempt: Attempt) -> str:
         return difference_from(
@@ -324,7 +324,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         properties[PROPERTY_IMAGES] = "true"
 
     def statement(attempt: Attempt) -> str:
-        requested = _requests(name, plan, config, attempt.change.history())
+        requested = _requests(name, plan, attempt.change.history())
         batch = write.Batch(
             model=config.model,
             sql=computed.difference(attempt),
@@ -360,12 +360,8 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     return Outcome(f"{choice}{rows_text}", rows, written.sql, choice)
 
 
-def _requests(
-    name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]
-) -> dict[str, str]:
+def _requests(name: Name, plan: RefreshPlan, history: Sequence[Snapshot]) -> dict[str, str]:
     """The property of a commit that records the requested states of upstreams."""
     if isinstance(plan, IncrementalPlan):
         return record_requests(recorded_by(plan.nodes, plan.reading), recorded_in(history, name.catalog))
-    if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:
-        return {}
-    return record_requests(expected_after_build(plan.reading, config))
+    return record_requests(plan.header.later_requests)

@@ -48,14 +48,34 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
     return (failed,)
 
 
-def after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
-    """The plan that follows if a decision has ended an incremental plan.
+@dataclass(frozen=True)
+class Alternative:
+    """Another incremental plan, whose statements are known before the refresh.
 
-    If a guard differs, it may be possible to find the rows that depend on its value.
+    :param when: the condition under which it follows, for display.
     """
-    if isinstance(plan, ByKeys) and reason.code == "guard" and plan.incremental.moved is not None:
-        return replace(plan, incremental=plan.incremental.moved)
-    return plan.full(reason)
+
+    when: str
+    plan: IncrementalPlan
+
+
+def alternatives_of(plan: RefreshPlan) -> tuple[Alternative, ...]:
+    """The incremental plans that follow if a guard differs.
+
+    It may be possible to find the rows that depend on its value. They are found with the old and new value.
+    """
+    if isinstance(plan, OverState):
+        return alternatives_of(plan.first)
+    if not isinstance(plan, ByKeys) or plan.incremental.moved is None:
+        return ()
+    moved = replace(plan, incremental=plan.incremental.moved)
+    return (Alternative(" or ".join(f"{guard.what} has changed" for guard in plan.guards), moved),)
+
+
+def after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
+    """The plan that follows if a decision has ended an incremental plan."""
+    alternatives = alternatives_of(plan) if reason.code == "guard" else ()
+    return alternatives[0].plan if alternatives else plan.full(reason)
 
 
 def fallback_conditions(plan: RefreshPlan) -> list[str]:
@@ -80,7 +100,7 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
     if sums.extremes:
         again = sums.new_extremes is not None and not plan.recompute_reason
         yield Fallback(
-            "a group has lost its least or greatest value",
+            "a group has lost its MIN or MAX",
             lambda error: EXTREME_LOST in str(error),
             lambda error: plan.recomputing(RECOMPUTED) if again else instead(RECOMPUTED),
         )
@@ -93,4 +113,13 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
         )
 
 
-__all__ = ["WITHOUT_HIDDEN", "WITHOUT_STATE", "Fallback", "after", "fallback_conditions", "fallbacks_of"]
+__all__ = [
+    "WITHOUT_HIDDEN",
+    "WITHOUT_STATE",
+    "Alternative",
+    "Fallback",
+    "after",
+    "alternatives_of",
+    "fallback_conditions",
+    "fallbacks_of",
+]

@@ -115,7 +115,7 @@ def read(
             if key in upstreams or key in views:
                 known = (upstreams.get(key) or views[key]).name
                 if known.dotted != name.dotted and _are_two(catalog, known, name):
-                    what = f"{known} and {name}, which the catalog tells apart by their capitals"
+                    what = f"{known} and {name}, which differ only in upper and lower case"
                     raise CannotPlan(
                         "unknown-relation",
                         what,
@@ -126,7 +126,7 @@ def read(
             if name.catalog.lower() != target.catalog.lower():
                 raise CannotPlan(
                     "unknown-relation",
-                    f"{written} is not in the catalog {target.catalog}: nobody can tell what changed there",
+                    f"{written} is not in the catalog {target.catalog}: its changes cannot be tracked",
                     "copy it into a table of this catalog first",
                     line_of(table),
                 )
@@ -228,10 +228,10 @@ def unsupported_setting(settings: str) -> Reason | None:
     """The reason if a setting of the session gives SQL another meaning than the analysis assumes."""
     for name, value in by_name(settings).items():
         if value != _DEFAULTS.get(name, value):
-            what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
+            what = f"{name} is {value}, but queries are analysed for {_DEFAULTS[name]}"
             return Reason("setting", what, "remove it from spark_conf")
         if name.startswith("statement ") and _DEFINES.match(value) and "{" not in value:
-            what = f"its header or a hook defines what nobody can follow: {value}"
+            what = f"its header or a hook defines something that cannot be analysed: {value}"
             return Reason("setting", what, "read a table in its place, or write a value")
     return None
 
@@ -255,7 +255,7 @@ def full_name(written: str, home: Name, line: int = 0) -> Name:
     if not schema:
         raise CannotPlan(
             "unknown-relation",
-            f"{home} names {written}, and the catalog does not tell of which schema",
+            f"{home} names {written}, and the catalog does not record its schema",
             "name the schema in the view, too",
             line,
         )

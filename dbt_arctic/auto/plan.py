@@ -6,14 +6,15 @@ Nothing here reads a catalog or runs a statement, and no field is a function tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from dbt_arctic.auto.inputs import Reading, Until
+from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.request import Request
+from dbt_arctic.auto.requested_states import RecordedRequests
 from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.upstreams import Upstream
-from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans
@@ -22,18 +23,13 @@ from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.common_values import SharedValue
 from dbt_arctic.planner.delta.plan import Guard, Incremental
-from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import total
 
 Action = Literal["build", "full", "incremental", "nothing"]
-Schema = Callable[[str], list[ColumnInfo]]
-"""Returns the columns of a query, by Spark's analysis."""
 
-OTHER_STATE = Reason(
-    "changed-sql", "what is kept below the model is of other columns, or of other types, than before"
-)
+OTHER_STATE = Reason("changed-sql", "the auxiliary view has other columns or types than before")
 OTHER_COLUMNS = Reason(
     "changed-columns", "the model has other columns, or columns of other types, than its table"
 )
@@ -52,6 +48,8 @@ class Header:
     :param expected: the versions that the target's last commit consumed.
     :param consumed: the versions that this refresh consumes.
     :param hidden: the hidden columns of a model that stores auxiliary columns; ``None`` if it has none.
+    :param later_requests: the states of upstreams that later refreshes will request, if the commit records
+        them.
     """
 
     model: str
@@ -61,6 +59,7 @@ class Header:
     expected: Mapping[str, Consumed]
     consumed: Mapping[str, Consumed]
     hidden: HiddenColumns | None = None
+    later_requests: Mapping[Name, RecordedRequests] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -285,26 +284,6 @@ class OverState(RefreshPlan):
 
 
 @dataclass(frozen=True)
-class Terms:
-    """The common parameters of all queries of a model's refresh: see ``plan_refresh``."""
-
-    settings: str = ""
-    until: Until = lambda name: None
-    now: Clock | None = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """The query to refresh: the SQL of a model, or a query over ``states`` of its states."""
-
-    name: Name
-    config: KeyedConfig
-    sql: str
-    terms: Terms
-    states: int = 0
-
-
-@dataclass(frozen=True)
 class StatePlan:
     """A state of a model, which is refreshed before it.
 
@@ -391,10 +370,7 @@ __all__ = [
     "Nothing",
     "OverState",
     "RefreshPlan",
-    "Request",
-    "Schema",
     "StatePlan",
-    "Terms",
     "has_other_columns",
     "rows_of",
 ]

@@ -16,17 +16,10 @@ from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, 
 from dbt_arctic.auto.common_values import known_values
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
-from dbt_arctic.auto.plan import (
-    OTHER_COLUMNS,
-    HiddenColumns,
-    NotOver,
-    RefreshPlan,
-    Request,
-    Schema,
-    StatePlan,
-    Terms,
-)
+from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import History, plan_auto
+from dbt_arctic.auto.request import Request, Schema, Terms
+from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.auto.verification_log import unrepaired
@@ -66,7 +59,7 @@ def plan_refresh(
     table = None if rebuild else find_keyed(catalog, name)
     # Several steps need the columns of the same query, and Spark takes long to analyse a large one.
     analysed = None if schema is None else cache(schema)
-    found = _planned(catalog, request, analysed, rebuild=rebuild)
+    found = with_later_requests(_planned(catalog, request, analysed, rebuild=rebuild), config)
     if found.action == "build" and table is not None:
         return found.because(OTHER_COLUMNS)
     return found
@@ -74,24 +67,27 @@ def plan_refresh(
 
 def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
     """Plan the query over an auxiliary view that has been refreshed, by the view's commit."""
-    return plan_query_over(catalog, state, schema, _PLANNERS)
+    outer = plan_query_over(catalog, state, schema, _PLANNERS)
+    return outer if isinstance(outer, NotOver) else with_later_requests(outer, state.request.config)
 
 
 def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
     """The plan of a model whose state cannot be kept or read: as if it had none."""
     plan = _PLANNERS.without(state.view)
-    return plan(catalog, state.request, schema, rebuild=state.rebuild, of_state=state.place > 1)
+    alone = plan(catalog, state.request, schema, rebuild=state.rebuild, of_state=state.place > 1)
+    return with_later_requests(alone, state.request.config)
 
 
 def plan_with_other_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
     """Plan a model that is built, and whose auxiliary view would have too many rows."""
     alone = _alone(catalog, state.request, schema, rebuild=True)
-    return _with_state(catalog, state.request, schema, alone, inside=False)
+    other = _with_state(catalog, state.request, schema, alone, inside=False)
+    return with_later_requests(other, state.request.config)
 
 
 def plan_without_hidden(catalog: CatalogReader, hidden: HiddenColumns, schema: Schema) -> RefreshPlan:
     """Plan a model whose hidden columns cannot be stored."""
-    return _plan(
+    plan = _plan(
         catalog,
         hidden.without,
         schema,
@@ -99,6 +95,7 @@ def plan_without_hidden(catalog: CatalogReader, hidden: HiddenColumns, schema: S
         made_of=hidden.made_of,
         of_state=hidden.of_state,
     )
+    return with_later_requests(plan, hidden.without.config)
 
 
 def _planned(

@@ -21,17 +21,8 @@ from dbt_arctic.auto.inputs import (
     unsupported_setting,
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
-from dbt_arctic.auto.plan import (
-    Build,
-    ByKeys,
-    BySums,
-    Full,
-    Header,
-    Nothing,
-    RefreshPlan,
-    Request,
-    rows_of,
-)
+from dbt_arctic.auto.plan import Build, ByKeys, BySums, Full, Header, Nothing, RefreshPlan, rows_of
+from dbt_arctic.auto.request import Request
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
@@ -287,7 +278,10 @@ def _few_rows(
     rows = total([plan.stored_rows, stored_rows(catalog, table)])
     if rows is None or rows >= FEW_ROWS:
         return None
-    reason = Reason("few-rows", f"its tables have {rows} rows, and finding what has changed takes longer")
+    reason = Reason(
+        "few-rows",
+        f"its tables have {rows} rows, and finding the changes takes longer than reading all of them",
+    )
     return reason if _statements(plan) > _statements(plan.full(reason)) else None
 
 

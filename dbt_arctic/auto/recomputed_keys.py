@@ -1,7 +1,7 @@
 """Recomputes a sample of keys of an automatic model and compares them with the stored rows.
 
 The sample is computed by the model's own SQL over the versions that its refresh has read, not by a plan. So
-an error in a plan is found, whatever its cause. This module plans nothing and writes nothing.
+an error in a plan is found, whatever its cause. This module makes no plan of a refresh and writes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.inputs import Reading, by_name, pinned_text, read, understood, unsupported_setting
 from dbt_arctic.auto.nested_view import consumed_by
-from dbt_arctic.auto.plan import Terms
+from dbt_arctic.auto.request import Terms
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState

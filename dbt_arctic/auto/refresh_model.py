@@ -33,8 +33,9 @@ from dbt_arctic.auto.plan_model import (
     plan_without_hidden,
     plan_without_state,
 )
+from dbt_arctic.auto.stage_results import StageResults
 from dbt_arctic.auto.stage_trace import Trace
-from dbt_arctic.auto.stages import Found, size_stage
+from dbt_arctic.auto.stages import size_stage
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SchemaChanged, SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.reasons import Reason
@@ -119,7 +120,7 @@ def _has_few_rows(refresh: _Refresh, state: StatePlan) -> bool:
         return True
     trace = refresh.trace.of_table(state.name.identifier)
     with trace.timed(stage.name):
-        ((rows,),) = refresh.context.query(stage.sql(Found()))
+        ((rows,),) = refresh.context.query(stage.sql(StageResults()))
     trace.found(stage.name, rows)
     of_source = state.plan.reading.upstreams[size.source].rows
     return rows is not None and of_source is not None and bool(rows <= size.share * of_source)
@@ -233,7 +234,7 @@ def _require_wanted(config: KeyedConfig, plan: RefreshPlan) -> None:
         raise SchemaChanged(
             plan.reason.what,
             where=config.model,
-            why="on_schema_change is 'fail'; without it, such an automatic model is built anew",
+            why="on_schema_change is 'fail'; without it, the automatic model would be rebuilt",
             fix=f"dbt run --full-refresh --select {config.model}",
         )
     require_incremental(plan, config)

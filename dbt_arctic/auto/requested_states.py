@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from dbt_arctic.auto.inputs import Reading, understood
+from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, Node, scans
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.delta.plan import plan_incremental
-from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.refresh.config import KeyedConfig
 
 PROPERTY_REQUESTED = "arctic.asked"
 """Property of a refresh's commit, JSON: a list of ``table``, ``columns``, and ``met_by``, the key columns
@@ -91,31 +86,6 @@ def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedR
         for source, one in requested.items()
         if one.reads
     }
-
-
-def expected_after_build(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRequests]:
-    """The requests that refreshes of a model will make after its build, if all upstreams change a little.
-
-    Empty if there is no plan for that. The commits of later refreshes record the actual requests.
-    """
-    if reading.tree is None:
-        return {}
-    facts = Facts(
-        {
-            source: UpstreamFacts(True, one.key, one.rows, 0, logged=one.is_keyed, has_weights=True)
-            for source, one in reading.upstreams.items()
-        }
-    )
-    try:
-        # The recorded time does not matter here.
-        query = understood(replace(reading, last=reading.now), None)
-        sums = plan_sums(query, config.unique_key, facts, config.accept)
-        if sums is not None:
-            return recorded_by(sums.nodes, reading)
-        made = plan_incremental(query, config.unique_key, facts, config.accept)
-    except CannotPlan:
-        return {}
-    return recorded_by([node for node in (made.affected, made.rows) if node is not None], reading)
 
 
 def recorded_in(history: Iterable[SnapshotLike], catalog: str) -> dict[Name, RecordedRequests]:

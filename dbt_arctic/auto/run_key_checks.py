@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from dbt_arctic.auto.key_checks import unproved
 from dbt_arctic.auto.plan import PlanT
+from dbt_arctic.auto.stage_results import StageResults
 from dbt_arctic.auto.stage_trace import Trace
-from dbt_arctic.auto.stages import Found, key_checks
+from dbt_arctic.auto.stages import key_checks
 from dbt_arctic.store.context import Context
 
 
@@ -19,7 +20,7 @@ def with_checked_keys(context: Context, plan: PlanT, trace: Trace) -> PlanT:
     holds = True
     for stage in key_checks(plan):
         with trace.timed(stage.name):
-            ((found,),) = context.query(stage.sql(Found()))
+            ((found,),) = context.query(stage.sql(StageResults()))
         holds = holds and not found
     if holds:
         return plan

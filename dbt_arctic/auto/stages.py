@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from dbt_arctic.auto import fast_path
@@ -27,12 +27,12 @@ from dbt_arctic.auto.plan import (
     RefreshPlan,
     StatePlan,
 )
-from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.value_range import Ranges, ValueRange
+from dbt_arctic.auto.stage_results import Staged, StageResults, unknown
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, new_extremes_sql
 from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
 from dbt_arctic.planner.auxiliary.common_values import SharedValue, value_sql
-from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
+from dbt_arctic.planner.delta.bounds import fitting
 from dbt_arctic.planner.delta.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
 from dbt_arctic.planner.delta.stages import affected_values_sql, shared_lookup_sql
 from dbt_arctic.planner.reasons import Reason
@@ -41,14 +41,14 @@ from dbt_arctic.refresh.config import KeyedConfig
 Result = Literal["decision", "keys", "log", "rows", "changes", "extremes", "difference", "value", "table"]
 
 GOES: Mapping[Result, str] = {
-    "decision": "one value, which decides whether this or a later refresh goes on",
-    "keys": "kept in memory while later stages read them",
+    "decision": "one value, which decides whether the refresh continues",
+    "keys": "cached while later stages read them",
     "log": "not computed: later stages read the keys from the change log",
-    "rows": "kept in memory while later stages read them",
+    "rows": "cached while later stages read them",
     "changes": "added to the stored sums; groups that differ are committed",
     "extremes": "in place of the stored extremes of these groups",
     "difference": "compared with the stored rows; what differs is committed",
-    "value": "noted on the commit, for the next refresh",
+    "value": "recorded in the commit, for the next refresh",
     "table": "the rows of the new table",
 }
 """Where the result of a stage goes."""
@@ -56,59 +56,13 @@ GOES: Mapping[Result, str] = {
 FEW_ROWS = 10_000
 """Stored rows of all upstreams up to which a full computation is as fast as one for some keys."""
 
-KEYS, ROWS, CHANGES, LOST_EXTREMES, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
-
-
-@dataclass(frozen=True)
-class Staged:
-    """The keys or other values that a stage has found.
-
-    :param relation: the relation of the values, for a FROM clause.
-    :param count: the number of values; ``None`` if they were not counted.
-    :param ranges: MIN and MAX of the columns without NULLs.
-    """
-
-    relation: str
-    count: int | None = None
-    ranges: Ranges = field(default_factory=dict)
-
-    @property
-    def known_count(self) -> int:
-        """The number of values of a stage that counts."""
-        assert self.count is not None
-        return self.count
-
-    def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
-        """Conditions that hold for all of the keys.
-
-        :param types: the columns that the keys are compared with, by the same names, and their types.
-        """
-        return tuple(
-            values.holds(quote(name))
-            for name, values in self.ranges.items()
-            if is_ordered_as(values, types[name])
-        )
-
-
-@dataclass(frozen=True)
-class Found:
-    """The results of the stages so far, by the names of stages."""
-
-    staged: Mapping[str, Staged] = field(default_factory=dict)
-
-    def also(self, stage: str, found: Staged) -> Found:
-        """The results with those of one more stage."""
-        return Found({**self.staged, stage: found})
-
-    @property
-    def ranges(self) -> dict[str, ValueRange]:
-        """MIN and MAX of all key columns, as literals."""
-        return {column: values for one in self.staged.values() for column, values in one.ranges.items()}
-
-
-def _unknown(name: str, columns: Sequence[str]) -> Staged:
-    ranges = {column: ValueRange(f":least_{column}", f":greatest_{column}") for column in columns}
-    return Staged(f":{name}", ranges=ranges)
+KEYS, ROWS, CHANGES, LOST_EXTREMES, QUERY = (
+    "affected_keys",
+    "rows",
+    "changes",
+    "groups_without_extreme",
+    "query",
+)
 
 
 Decide = Callable[[Staged, Callable[[], int | None]], Reason | None]
@@ -144,7 +98,7 @@ class Stage:
     name: str
     purpose: str
     result: Result
-    sql: Callable[[Found], str]
+    sql: Callable[[StageResults], str]
     columns: tuple[str, ...] = ()
     known: Staged | None = None
     reads: str = ""
@@ -154,7 +108,7 @@ class Stage:
     @property
     def placeholder(self) -> Staged:
         """A placeholder for its result, if that is unknown."""
-        return self.known or _unknown(self.name, self.columns)
+        return self.known or unknown(self.name, self.columns)
 
 
 def stages_of(plan: RefreshPlan) -> list[Stage]:
@@ -184,8 +138,8 @@ def _over_state(plan: OverState) -> Iterator[Stage]:
     if plan.first is plan.state.plan and query is not None:
         yield Stage(
             QUERY,
-            f"the query over the state, whose rows after its refresh are {STATE_RELATION}; or of what has "
-            "changed there",
+            f"the query over the auxiliary view, whose rows after its refresh are {STATE_RELATION}; or over "
+            "its changed rows",
             "table" if plan.action == "build" else "difference",
             lambda found: query,
         )
@@ -193,7 +147,7 @@ def _over_state(plan: OverState) -> Iterator[Stage]:
 
 def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
     """The stages with their queries, as far as they are known from metadata alone."""
-    found = Found()
+    found = StageResults()
     for stage in stages:
         yield stage, stage.sql(found)
         found = found.also(stage.name, stage.placeholder)
@@ -204,7 +158,7 @@ def size_stage(state: StatePlan) -> Stage | None:
     size = state.view.size
     if size is None:
         return None
-    purpose = "how many rows the state would have"
+    purpose = "how many rows the auxiliary view would have"
     return Stage("state_rows", purpose, "decision", lambda found: rows_of_state_sql(size, state.names))
 
 
@@ -230,7 +184,7 @@ def _by_keys(plan: ByKeys) -> list[Stage]:
             )
         )
 
-        def rows(found: Found) -> str:
+        def rows(found: StageResults) -> str:
             keys = found.staged[KEYS]
             ranges = fitting(keys.ranges, [incremental.rows], plan.query.types)  # type: ignore[list-item]
             return rows_sql(incremental, plan.sources, keys.relation, ranges)
@@ -285,10 +239,10 @@ def _by_sums(plan: BySums) -> list[Stage]:
         names |= {one.name: f"shared_lookup_{number}" for number, one in enumerate(staged.shared_lookups, 1)}
         nodes = [changes, *(one.rows for one in staged.shared_lookups)]
 
-        def relations(found: Found) -> dict[str, str]:
+        def relations(found: StageResults) -> dict[str, str]:
             return {one: found.staged[name].relation for one, name in names.items() if name in found.staged}
 
-        def ranges(found: Found) -> dict[str, ValueRange]:
+        def ranges(found: StageResults) -> dict[str, ValueRange]:
             return fitting(found.ranges, nodes, plan.query.types)
 
         for values in staged.affected_values:
@@ -334,7 +288,7 @@ def key_checks(plan: RefreshPlan) -> Iterator[Stage]:
         yield Stage(f"declared_key_{number}", f"whether {what}", "decision", _text(sql), decision=decision)
 
 
-def _text(sql: str) -> Callable[[Found], str]:
+def _text(sql: str) -> Callable[[StageResults], str]:
     return lambda found: sql
 
 
@@ -347,10 +301,10 @@ def _extremes(plan: BySums) -> Stage:
     nodes = [sums.new_extremes] if sums.new_extremes is not None else []
     # It runs while the changes are added, so it is not a separate stage.
     columns = tuple(f"key_{place}" for place in range(len(sums.key)))
-    unknown = _unknown(LOST_EXTREMES, columns)
+    placeholder = unknown(LOST_EXTREMES, columns)
 
-    def sql(found: Found) -> str:
-        left = found.staged.get(LOST_EXTREMES) or unknown
+    def sql(found: StageResults) -> str:
+        left = found.staged.get(LOST_EXTREMES) or placeholder
         ranges = fitting(left.ranges, nodes, plan.query.types)
         return new_extremes_sql(sums, plan.sources, left.relation, ranges)
 
@@ -390,9 +344,7 @@ __all__ = [
     "KEYS",
     "LOST_EXTREMES",
     "Decision",
-    "Found",
     "Stage",
-    "Staged",
     "key_checks",
     "printed",
     "size_stage",

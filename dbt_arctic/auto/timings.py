@@ -123,9 +123,9 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
         return None
     return Reason(
         "found-late",
-        f"the last {len(late)} incremental refreshes found out when they had begun that they had to be full "
-        f"ones ({late[0].reason})",
-        "see what the code in brackets asks for; then, to try again at once: dbt run --full-refresh",
+        f"the last {len(late)} incremental refreshes became full ones after they had started "
+        f"({late[0].reason})",
+        "fix what the code in brackets requires; then, to try again at once: dbt run --full-refresh",
     )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from dbt_arctic.auto.plan import Terms
 from dbt_arctic.auto.recomputed_keys import (
     CannotVerify,
     Committed,
@@ -19,6 +18,7 @@ from dbt_arctic.auto.recomputed_keys import (
     shortened,
     states_read,
 )
+from dbt_arctic.auto.request import Terms
 from dbt_arctic.auto.timings import PROPERTY_REFRESH, Took, timings
 from dbt_arctic.auto.verification_log import Result, Verified, record_sql, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot

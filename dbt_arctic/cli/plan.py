@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.auto.fallbacks import fallback_conditions
+from dbt_arctic.auto.fallbacks import alternatives_of, fallback_conditions
 from dbt_arctic.auto.plan import OverState, RefreshPlan, has_other_columns
 from dbt_arctic.auto.stages import GOES, printed, stages_of
 from dbt_arctic.cli.explain import explained, explanation_as_dict
@@ -26,7 +26,7 @@ WORDS = {
     "nothing": "nothing to do",
 }
 
-_THEN = "then the query over the auxiliary state, whose text is known after the state has been built"
+_THEN = "then the query over the auxiliary view, whose text is known after the view has been built"
 
 
 @click.command()
@@ -65,6 +65,11 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
         for entry in plans:
             for stage, text in printed(stages_of(entry.plan)):
                 click.echo(f"\n-- {entry.model}: {stage.purpose}; {GOES[stage.result]}\n{text}")
+            for one in alternatives_of(entry.plan):
+                for stage, text in printed(stages_of(one.plan)):
+                    click.echo(
+                        f"\n-- {entry.model}, if {one.when}: {stage.purpose}; {GOES[stage.result]}\n{text}"
+                    )
             if isinstance(entry.plan, OverState) and entry.plan.state.query is None:
                 click.echo(f"\n-- {entry.model}: {_THEN}")
 
@@ -97,7 +102,7 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         found.append(f"{upstream.name.identifier}: {rows}")
     lines = _state_lines(entry) if with_more and plan.action != "nothing" else []
     if lines:
-        found += ["through its auxiliary states:", *(f"  {line}" for line in lines)]
+        found += ["through its auxiliary views:", *(f"  {line}" for line in lines)]
     if plan.reading.time_moved and plan.action == "incremental":
         found.append("the query uses the current time, which has moved since the last refresh")
     for advice in entry.advice:
@@ -185,7 +190,19 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         }
         for state in entry.states
     ]
-    found["stages"] = [
+    found["stages"] = _stages(plan)
+    found["alternatives"] = [{"if": one.when, "stages": _stages(one.plan)} for one in alternatives_of(plan)]
+    found["falls_back_if"] = fallback_conditions(plan)
+    found["explanation"] = explanation_as_dict(entry.explanation)
+    if show_sql:
+        found["sql"] = _sql(plan)
+        for shown, one in zip(found["alternatives"], alternatives_of(plan), strict=True):
+            shown["sql"] = _sql(one.plan)
+    return found
+
+
+def _stages(plan: RefreshPlan) -> list[dict[str, Any]]:
+    return [
         {
             "name": stage.name,
             "purpose": stage.purpose,
@@ -194,8 +211,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         }
         for stage in stages_of(plan)
     ]
-    found["falls_back_if"] = fallback_conditions(plan)
-    found["explanation"] = explanation_as_dict(entry.explanation)
-    if show_sql:
-        found["sql"] = {stage.purpose: text for stage, text in printed(stages_of(plan))}
-    return found
+
+
+def _sql(plan: RefreshPlan) -> dict[str, str]:
+    return {stage.purpose: text for stage, text in printed(stages_of(plan))}

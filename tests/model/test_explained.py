@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from dbt_arctic.adapter.planning import ModelPlan
 from dbt_arctic.auto.advice import advise
+from dbt_arctic.auto.fallbacks import alternatives_of
 from dbt_arctic.auto.inputs import read
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import shown_states
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.cli.explain import explained, explanation_as_dict
-from dbt_arctic.cli.plan import WORDS, _state_lines, reasons
+from dbt_arctic.cli.plan import WORDS, _as_json, _state_lines, reasons
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.state import find_keyed, load_change
 from tests.model import duck
+from tests.model.statements import Interpreter
 from tests.model.test_automatic import FIRST
 from tests.model.test_verified import JOINED, SUMS, Shop
 from tests.model.world import MemoryWorld
+from tests.planner.sent import differing, of_plan
 
+DEARER = "SELECT id, amount FROM {0} WHERE amount > (SELECT avg(amount) FROM {0})"
 RANDOM = "SELECT id, amount * rand() AS other FROM {}"
 
 
@@ -82,3 +89,33 @@ def test_an_explanation_fits_each_width_and_has_the_values_of_the_plan(
     nothing = planned(shop)
     assert nothing.explanation.cost is None
     assert nothing.explanation.does == "Does nothing: no upstream has a new commit."
+
+
+def test_the_refresh_after_a_changed_value_is_printed_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    shop = Shop(MemoryWorld(1), DEARER, "id", verify=None)
+    assert _as_json(planned(shop), show_sql=True)["alternatives"] == []
+    shop.refresh()
+    shop.change((4, 2, 400), (2, 3, 7))
+    entry = planned(shop)
+    (other,) = _as_json(entry, show_sql=True)["alternatives"]
+    assert "has changed" in other["if"]
+    (alternative,) = alternatives_of(entry.plan)
+    sent: list[str] = []
+    for function in ("run", "query"):
+        monkeypatch.setattr(Interpreter, function, _recording(getattr(Interpreter, function), sent))
+    shop.refresh()
+    assert shop.is_right
+    assert differing(of_plan(alternative.plan), sent) == []
+    assert [one.text for one in of_plan(alternative.plan)] == [
+        other["sql"][stage["purpose"]] for stage in other["stages"]
+    ]
+    assert differing(of_plan(entry.plan), sent), "the first plan has ended at its guard"
+
+
+def _recording(function: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
+    def run(self: Interpreter, sql: str) -> Any:
+        sent.append(sql)
+        return function(self, sql)
+
+    return run

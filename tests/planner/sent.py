@@ -24,9 +24,9 @@ FRAMES: dict[Result, str] = {
 
 COMMENT = re.compile(r"^/\*.*?\*/\s*", re.DOTALL)
 """What dbt puts before each statement."""
-RANGE = re.compile(r"(?:\nWHERE|\n  AND) [^\n]+ BETWEEN :least_\w+ AND :greatest_\w+")
-PLACEHOLDER = re.compile(r":(?:least|greatest)_\w+")
-RELATION = re.compile(r":((?:affected|shared_lookup|left)_\w+|state\b)")
+RANGE = re.compile(r"(?:\nWHERE|\n  AND) [^\n]+ BETWEEN :min_\w+ AND :max_\w+")
+PLACEHOLDER = re.compile(r":(?:min|max)_\w+")
+RELATION = re.compile(r":((?:affected|shared_lookup|groups_without)_\w+|state\b)")
 
 
 class Shown(NamedTuple):
@@ -52,7 +52,7 @@ def differing(
 ) -> list[str]:
     """What was printed and not sent in this order, and what was computed without having been printed.
 
-    :param bounds: the answers that a run got for ``least_...`` and ``greatest_...``, each of which it has to
+    :param bounds: the answers that a run got for ``min_...`` and ``max_...``, each of which it has to
         use; without them any are taken, and those of keys that are NULL may be missing.
     """
     left = [COMMENT.sub("", sql) for sql in sent]

@@ -29,7 +29,7 @@ OPERATORS = (
 
 _Group = dict[str, object]
 _Key = tuple[object, ...]
-_LEFT = "left_groups"
+_LEFT = "groups_without_extreme"
 
 
 def draw_summed(seed: int) -> Case:

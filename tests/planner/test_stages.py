@@ -73,7 +73,7 @@ class Recorder:
         found: list[Any] = [self.count]
         for column in columns:
             low, high = str(len(self.answers) + 100), str(len(self.answers) + 900)
-            self.answers |= {f"least_{column}": low, f"greatest_{column}": high}
+            self.answers |= {f"min_{column}": low, f"max_{column}": high}
             found += [low, high, self.count, "int"]
         return [tuple(found)]
 
@@ -179,7 +179,7 @@ def test_what_is_printed_is_what_is_sent_by_keys(
     assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
     assert {one.rows for one in outcome.stages if one.stage == "affected_keys"} <= {recorder.count}
     assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
-    assert "least_key_0" in recorder.answers or plan.incremental.affected is None
+    assert "min_key_0" in recorder.answers or plan.incremental.affected is None
 
 
 @pytest.mark.parametrize("name", CHANGING)
@@ -237,10 +237,10 @@ def test_another_text_than_the_printed_one_is_found(
 def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConnection) -> None:
     """Where execution adds conditions, the printed query has them, too."""
     text = {stage.name: text for stage, text in printed(stages_of(by_keys("q03", data)))}["rows"]
-    assert "BETWEEN :least_key_0 AND :greatest_key_0" in text
+    assert "BETWEEN :min_key_0 AND :max_key_0" in text
     assert "FROM :affected_keys AS" in text
     looked_up = {stage.name: text for stage, text in printed(stages_of(by_sums("q04", data)))}
-    assert "BETWEEN :least_key_0_0 AND :greatest_key_0_0" in looked_up["shared_lookup_1"]
+    assert "BETWEEN :min_key_0_0 AND :max_key_0_0" in looked_up["shared_lookup_1"]
     assert "FROM :affected_values_1 AS" in looked_up["shared_lookup_1"]
 
 
@@ -341,7 +341,7 @@ def test_the_delta_is_looked_up_between_the_bounds_of_affected_values(
     plan = replace(plan, sums=plan.sums.with_cached_lookups(tpch_data.CHANGED))
     shown = sent.of_plan(plan)
     assert [one.name for one in shown] == ["affected_values_1", "changes"]
-    bounds = {f"{end}_{column}" for end in ("least", "greatest") for column in stages_of(plan)[0].columns}
+    bounds = {f"{end}_{column}" for end in ("min", "max") for column in stages_of(plan)[0].columns}
     assert bounds <= {name[1:] for name in sent.PLACEHOLDER.findall(shown[-1].text)}
     refreshed(recorder, plan)
     assert recorder.answers.keys() == bounds

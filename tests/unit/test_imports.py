@@ -156,9 +156,24 @@ def test_a_module_imports_only_what_its_layer_may_know(path: Path) -> None:
 
 
 PLANNING = {
-    f"dbt_arctic.auto.{name}" for name in ("plan_table", "plan_model", "auxiliary_view", "hidden_columns")
+    f"dbt_arctic.auto.{name}"
+    for name in (
+        "plan_table",
+        "plan_model",
+        "auxiliary_view",
+        "hidden_columns",
+        "requests_after_build",
+        "ties_by_key",
+        "advice",
+    )
 }
 """Modules that make the plan of an automatic model."""
+
+
+def names_imported_by(module: str) -> set[str]:
+    """The full names of what a module of ours imports itself."""
+    path = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    return {name for _, name in imports(path)} if path.exists() else set()
 
 
 def reached(module: str) -> set[str]:
@@ -167,13 +182,19 @@ def reached(module: str) -> set[str]:
     while waiting:
         one = waiting.pop()
         found.add(one)
-        path = PACKAGE.parent / f"{one.replace('.', '/')}.py"
-        names = {name for _, name in imports(path)} if path.exists() else set()
-        waiting |= {name for whole in names for name in (whole, whole.rpartition(".")[0])} - found
+        waiting |= {
+            name for whole in names_imported_by(one) for name in (whole, whole.rpartition(".")[0])
+        } - found
     return found
 
 
 EXECUTING = ("plan", "stages", "fallbacks", "execute_table", "execute")
+
+MAKE_A_PLAN = {
+    f"dbt_arctic.planner.{name}"
+    for name in ("delta.plan.plan_incremental", "auxiliary.aggregate_maintenance.plan_sums")
+}
+"""Functions that make a refresh plan out of a query."""
 
 
 @pytest.mark.parametrize("module", EXECUTING)
@@ -181,6 +202,8 @@ def test_what_executes_a_plan_does_not_plan(module: str) -> None:
     found = reached(f"dbt_arctic.auto.{module}")
     assert "dbt_arctic.auto.plan" in found
     assert found & PLANNING == set()
+    used = {name for one in found if one.startswith("dbt_arctic.auto.") for name in names_imported_by(one)}
+    assert used & MAKE_A_PLAN == set()
 
 
 def test_what_plans_does_not_execute() -> None:

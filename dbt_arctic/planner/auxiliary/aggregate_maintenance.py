@@ -283,7 +283,7 @@ def _new_extremes(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Exp
     found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
     groups = Aggregate(aggregate.child, aggregate.groups, found)
     names = tuple(f"key_{place}" for place in range(len(keys)))
-    left = Scan(LOST_EXTREMES, "left_groups", tuple((name, name) for name in names))
+    left = Scan(LOST_EXTREMES, "groups_without_extreme", tuple((name, name) for name in names))
     rows = restricted(groups, tuple(zip(keys.values(), names, strict=True)), left)
     shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
     return trimmed(Project(rows, (*keys.items(), *shown)))

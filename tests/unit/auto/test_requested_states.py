@@ -13,10 +13,10 @@ from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.requested_states import (
     PROPERTY_REQUESTED,
     RecordedRequests,
-    expected_after_build,
     record_requests,
     recorded_in,
 )
+from dbt_arctic.auto.requests_after_build import later_requests
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
@@ -79,13 +79,13 @@ def test_what_a_model_will_ask_for_is_known_when_it_is_built() -> None:
     upstreams = {"orders": ORDERS_NOW, "lines": LINES_NOW}
     reading = Reading(upstreams, tree=named(parse(sql), lambda written: written))
     config = parse_config("m", {"unique_key": "customer", "incremental_strategy": "auto"})
-    told = expected_after_build(reading, config)
+    told = later_requests(reading, config)
     assert set(told) == {ORDERS, LINES}
     assert told[LINES].lookup_keys == ((ORDERS, "id"),)
     assert {"order_id", "amount"} <= set(told[LINES].columns)
     assert "kind" not in told[LINES].columns
     unread = Reading(upstreams, reason=Reason("not-parsed", "a construct that is not known"))
-    assert expected_after_build(unread, config) == {}, "it is built all the same"
+    assert later_requests(unread, config) == {}, "it is built all the same"
 
 
 LAST = Consumed("t", "1")

@@ -22,7 +22,7 @@ def test_states_are_a_tree_with_what_each_reads_below_it() -> None:
     days = ShownState(DAYS, ("day",), (SALES.dotted,), "incremental")
     weeks = ShownState(WEEKS, ("week",), (DAYS.dotted, SALES.dotted), None)
     assert reasons(of(days, weeks))[1:] == [
-        "through its auxiliary states:",
+        "through its auxiliary views:",
         "  state top__state_2: follows; reads top__state, sales",
         "    state top__state: incremental; reads sales",
     ]

@@ -1,0 +1,38 @@
+"""The query to refresh, and the parameters that all queries of a model's refresh share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dbt_arctic.auto.inputs import Until
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.planner.frontend.point_in_time import Clock
+from dbt_arctic.refresh.config import KeyedConfig
+
+Schema = Callable[[str], list[ColumnInfo]]
+"""Returns the columns of a query, by Spark's analysis."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The common parameters of all queries of a model's refresh: see ``plan_refresh``."""
+
+    settings: str = ""
+    until: Until = lambda name: None
+    now: Clock | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """The query to refresh: the SQL of a model, or a query over ``states`` of its states."""
+
+    name: Name
+    config: KeyedConfig
+    sql: str
+    terms: Terms
+    states: int = 0
+
+
+__all__ = ["Request", "Schema", "Terms"]
