@@ -79,7 +79,7 @@ def names_in_double_quotes(sql: str, columns: Collection[str]) -> list[str]:
             clauses[-1] = _CLAUSES[token.word]
         elif token.name and _is_meant(before, token, after, clauses[-1], opened[-1], columns):
             has_alias = clauses[-1] == "items" and after.word.isidentifier()
-            if not (has_alias and _is_read_beside(tokens, at)):
+            if not (has_alias and _is_read_next_to(tokens, at)):
                 found[token.name] = None
     return list(found)
 
@@ -100,7 +100,7 @@ def _is_meant(
     return is_item or is_compared or is_argument
 
 
-def _is_read_beside(tokens: Sequence[_Token], at: int) -> bool:
+def _is_read_next_to(tokens: Sequence[_Token], at: int) -> bool:
     """Whether the same select list also contains the name of a string without quotes or in backticks.
 
     Then the string is the text itself, as in ``select "price" as measure, price as value``.

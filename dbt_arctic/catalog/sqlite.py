@@ -120,9 +120,9 @@ class SqliteRows:
             return CatalogUnavailable(
                 f"The catalog `{self._name}` cannot be read at the moment.",
                 where=str(self._path),
-                why=f"a commit was cut off, and what it began cannot be taken back: {text}",
+                why=f"a commit was interrupted and cannot be rolled back: {text}",
                 fix="Make room on the disk, or give this user the right to write to the file and its folder. "
-                "Keep the `-journal` beside the file: it is what takes the commit back.",
+                "Keep the `-journal` file next to it: it is needed to roll the commit back.",
             )
         if isinstance(error, sqlite3.OperationalError):
             return CatalogUnavailable(

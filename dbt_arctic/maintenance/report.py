@@ -230,8 +230,8 @@ def _every_ms(length_ms: int) -> int:
 def _plain(kind: str) -> str:
     """The kind of a commit, without details that differ from commit to commit.
 
-    >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("by hand")
-    ('compaction', 'rollback', 'by hand')
+    >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("manual")
+    ('compaction', 'rollback', 'manual')
     """
     return kind.split(" of ")[0].split(" to ")[0]
 

@@ -89,7 +89,7 @@ def timeline(
             base_at = commit.snapshot_id
         version = None if base_at is None else Version(table.generation.number, at, base_at)
         kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
-        if side == "base" and commit.timestamp_ms < adopted_ms and kind == "by hand":
+        if side == "base" and commit.timestamp_ms < adopted_ms and kind == "manual":
             kind = "before adoption"
         if kind == "build" and adopted_ms:
             kind = "adoption"  # its only row is a marker
@@ -130,7 +130,7 @@ def kind_of_change(commit: Snapshot) -> str:
         return "carried on"  # copied from an expired commit
     if commit.operation == "delete":
         return "trim"
-    return "rewrite" if commit.operation == "replace" else "by hand"
+    return "rewrite" if commit.operation == "replace" else "manual"
 
 
 def kind_of_base(commit: Snapshot) -> str:
@@ -142,7 +142,7 @@ def kind_of_base(commit: Snapshot) -> str:
     merged = merged_by(commit)
     if merged:
         return f"compaction of {len(merged)}"
-    return "rewrite" if commit.operation == "replace" else "by hand"
+    return "rewrite" if commit.operation == "replace" else "manual"
 
 
 def added(commit: Snapshot) -> int:

@@ -55,7 +55,7 @@ def check_columns(table: KeyedTable, base: TableState, change: TableState) -> It
             table.name.dotted,
             f"{table.change} does not have the columns {missing}",
             table.change.dotted,
-            "it was altered by hand",
+            "it was altered manually",
             rebuild_command(table.name),
         )
     required = [column.name for column in stored if not column.nullable]

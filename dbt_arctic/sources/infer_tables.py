@@ -191,7 +191,7 @@ def _pattern(group: Sequence[ListedFile], files: Sequence[ListedFile], folder: s
         } == wanted:
             return pattern
     raise ConfigError(
-        f"the files of one table cannot be told from the others by their names: {group[0].path}",
+        f"the files of one table cannot be distinguished from the others by their names: {group[0].path}",
         where=folder,
         fix="move the files of each table to a folder of its own",
     )

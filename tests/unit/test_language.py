@@ -1,4 +1,4 @@
-"""Documentation, docstrings and comments use plain words; links lead to headings that exist.
+"""Documentation, docstrings, comments and messages use plain words; links lead to headings that exist.
 
 This includes the comments of tests, benchmarks, the example project and the build files.
 
@@ -40,6 +40,7 @@ INSTEAD = {
     r"at work|hands? (?:it |them |deletes )?on": "running, in progress; passes downstream",
     r"by hand": "yourself, manually",
     r"of a view that": "if a view",
+    r"beside": "concurrently with, in addition to, next to",
     r"otherwise than|besides": "differently from; in addition",
     r"not as good as|let alone|in vain|as ever": "a plain statement",
 }
@@ -52,7 +53,6 @@ INSTEAD_IN_CODE = {
     r"who(?:m|se turn)?": "name who does it: a run, a reader, the caller",
     r"be it|what becomes of|is there(?= that)": "a plain statement",
     r"told of|begun anew": "recorded, repeated",
-    r"beside": "concurrently, in addition to, next to",
 }
 """Words that docstrings and comments avoid. They may name what they describe: a view that, such a table."""
 LONGEST = 45
@@ -83,6 +83,18 @@ def texts_of(source: str) -> Iterator[str]:
             yield " ".join(_CODE.sub("CODE", re.sub(r":param \w+:", "", text.replace("``", "`"))).split())
     comments = re.sub(r"\n *# *", " ", "\n".join(_comments(source)))
     yield from (_CODE.sub("CODE", comment).strip(" #") for comment in comments.splitlines())
+
+
+def messages_of(source: str) -> Iterator[str]:
+    """The strings of a module that have several words and are no docstrings: messages, labels and SQL."""
+    tree = ast.parse(source)
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation
+        )
+        if is_text and len(node.value.split()) > 2:
+            yield " ".join(_CODE.sub("CODE", node.value).split())
 
 
 def _comments(source: str) -> Iterator[str]:
@@ -187,6 +199,11 @@ def test_docstrings_and_comments_avoid_the_words_of_the_list(module: Path) -> No
     assert found_in("\n".join(texts_of(module.read_text(encoding="utf-8")))) == []
 
 
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_messages_avoid_the_words_of_the_list(module: Path) -> None:
+    assert found_in("\n".join(messages_of(module.read_text(encoding="utf-8")))) == []
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.name)
 def test_comments_of_build_files_avoid_the_words_of_the_list(settings: Path) -> None:
     comments = re.findall(r"(?:^|\s)#+ (.*)$", settings.read_text(encoding="utf-8"), re.MULTILINE)
@@ -224,6 +241,11 @@ told = "told"
 x = 1  # besides
 '''
     assert list(texts_of(source)) == ["Nobody is CODE of it. a value.", "Whoever reads this CODE", "besides"]
+
+
+def test_the_words_are_found_in_messages() -> None:
+    source = '"""Nobody reads it."""\nraise Error(f"{name}: nobody can tell", "told")\n'
+    assert list(messages_of(source)) == [": nobody can tell"]
 
 
 def test_a_definition_without_a_summary_is_found() -> None:

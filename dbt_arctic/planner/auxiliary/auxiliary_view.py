@@ -352,7 +352,7 @@ def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
     precision, scale = digits
     # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
     if precision == 38 or scale + 4 > 38:
-        raise NoState(f"the type of {total} does not tell that of the average")
+        raise NoState(f"the type of {total} does not determine that of the average")
     # The quotient has a scale of s + 21. Spark reduces it to what 38 digits leave, but to no less than 6.
     kept = min(max(38 - (precision - scale), 6), scale + 21)
     if kept - (scale + 4) < _ROWS_OF_AN_AVERAGE:

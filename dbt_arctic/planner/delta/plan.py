@@ -208,7 +208,7 @@ def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: fr
     if sum(1 for _ in walk(affected)) > LARGEST:
         raise CannotPlan(
             "too-large",
-            "aggregates of aggregates of aggregates: their changed values would take too large a statement",
+            "three nested aggregates: the statement for their changed values would be too large",
             "make the inner ones models of their own",
             _line_of_innermost(query.node),
         )
@@ -265,7 +265,7 @@ def _negated_flags(subquery: Subquery) -> Node:
     if subquery.correlation:
         raise CannotPlan(
             "not-in",
-            "a correlated IN whose unknown result is not as good as false",
+            "a correlated IN in which unknown and false are not interchangeable",
             "use EXISTS",
             first_line(subquery.operand, subquery.value),
         )

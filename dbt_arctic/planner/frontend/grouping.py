@@ -44,7 +44,7 @@ def grouped(
     constants = [part for part in written if isinstance(unwrapped(part), _CONSTANTS)]
     if constants and sets is not None:
         raise refused(
-            "a constant as a group beside ROLLUP, CUBE or GROUPING SETS", "leave it out", *constants
+            "a constant as a group combined with ROLLUP, CUBE or GROUPING SETS", "leave it out", *constants
         )
     # A constant is not replaced: the same number elsewhere is another literal, with its own precision.
     by_text = {

@@ -106,7 +106,7 @@ def with_values(
     lateral = join.this
     tree = lateral_query(lateral)
     if tree.args.get("limit"):
-        raise _correlated("LIMIT beside an aggregate in a LATERAL subquery", tree)
+        raise _correlated("LIMIT combined with an aggregate in a LATERAL subquery", tree)
     subqueries: list[Subquery] = []
     made: list[tuple[str, exp.Expression]] = []
     names: dict[str, str] = {}
@@ -179,7 +179,7 @@ def with_plain_join(join: exp.Join) -> tuple[exp.Join, list[tuple[str, exp.Expre
         _group(group, compared)
     if distinct is not None:
         if tree.args.get("limit"):
-            raise _correlated("LIMIT beside DISTINCT in a LATERAL subquery", tree)
+            raise _correlated("LIMIT combined with DISTINCT in a LATERAL subquery", tree)
         _all(compared, tree)
     if group is not None or distinct is not None or tree.args.get("limit"):
         for link in links:

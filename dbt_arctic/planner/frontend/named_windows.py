@@ -63,7 +63,7 @@ def _defined(windows: list[exp.Window]) -> Mapping[Name, exp.Window]:
         _refuse_refined(window)
         meant = by_name.get(other) if other is not None else window
         if meant is None or (meant is not window and _name(meant) is not None):
-            raise refused(f"{name[0]}, a window that no written window is named for", "write it out", window)
+            raise refused(f"{name[0]}, which is not a defined window", "write the window out", window)
         made[name] = meant
     return made
 

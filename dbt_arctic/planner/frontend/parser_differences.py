@@ -186,10 +186,10 @@ def _operators(tree: exp.Query) -> None:
         if isinstance(compared.expression, _PREDICATES):
             # Spark evaluates the comparison before the predicate.
             raise refused(
-                "a comparison beside IN, BETWEEN, LIKE or IS", "put parentheses around it", compared
+                "a comparison next to IN, BETWEEN, LIKE or IS", "put parentheses around it", compared
             )
         if BOUND_OTHERWISE in getattr(compared.expression, "meta", {}):
-            raise refused("a comparison beside another one", "put parentheses around it", compared)
+            raise refused("a comparison next to another one", "put parentheses around it", compared)
     for brackets in tree.find_all(exp.Paren):
         if isinstance(brackets.this, exp.Alias):
             raise refused("a path into a variant, or an interval, in parentheses", "leave them out", brackets)
@@ -202,15 +202,15 @@ def _operators(tree: exp.Query) -> None:
         if isinstance(found, exp.Array | exp.List):
             raise refused("array(...)[i]", "write element_at, or parentheses around the array", found)
         if isinstance(found, exp.DPipe) and isinstance(found.this, _SHIFTS):
-            raise refused("a shift beside ||", "put parentheses around it", found)
+            raise refused("a shift next to ||", "put parentheses around it", found)
         if isinstance(found, exp.DPipe) and isinstance(found.expression, exp.Add | exp.Sub):
-            raise refused("+ or - behind ||", "put parentheses around it", found)
+            raise refused("+ or - after ||", "put parentheses around it", found)
         if isinstance(found, _SHIFTS) and isinstance(found.this, _BITS):
-            raise refused("a shift beside & | ^", "put parentheses around it", found)
+            raise refused("a shift next to & | ^", "put parentheses around it", found)
 
 
 def _collated(found: exp.Expr) -> CannotPlan:
-    what = "a collation: which of several equal texts stands for a group depends on their order"
+    what = "a collation: which of several equal strings represents a group depends on their order"
     return refused(what, "compare by lower() or upper()", found)
 
 

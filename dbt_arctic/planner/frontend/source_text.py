@@ -39,8 +39,8 @@ def with_relations(
         for part in ("version", "when", "sample"):
             if table.args.get(part):
                 raise refused(
-                    f"{dotted(table)} is not read as it is now and as a whole",
-                    "read the whole table as it is, and choose rows in WHERE",
+                    f"{dotted(table)} is read only in part or at an older version",
+                    "read the whole current table, and select rows in WHERE",
                     table,
                 )
         first, last = table.parts[0].meta, table.parts[-1].meta

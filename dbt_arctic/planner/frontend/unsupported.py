@@ -55,7 +55,7 @@ def refuse_generators(values: list[exp.Expression]) -> None:
     for value in values:
         name = function_name(value.this if isinstance(value, exp.Aliases) else value)
         if name in GENERATORS:
-            fix = "name what it makes with AS; beside a window function or a group, use LATERAL VIEW"
+            fix = "name its columns with AS; next to a window function or a group, use LATERAL VIEW"
             raise refused(f"{name}() in a select list", fix, value)
 
 

@@ -33,7 +33,7 @@ from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
 
 _CAUSES = {
     "random": ("random", "{} gives another value in each run", "compute it outside the model"),
-    "session": ("session", "{} depends on who runs the model and where", "pass it as a variable"),
+    "session": ("session", "{} depends on the user and the place of the run", "pass it as a variable"),
     "time": ("time", "{} depends on when the model runs", "pass a date as a variable"),
     "unknown": ("unknown-function", "{} is not a function that Spark brings", "use built-in functions"),
     "approximate": ("approximate", "{} promises no exact result", "use an exact aggregate"),

@@ -166,7 +166,7 @@ def verbatim() -> VerbatimSpark:
         dialect.generator()
     except TypeError as error:
         raise PackageUnfit(
-            "sqlglot is there in its compiled form, to which no dialect can be added",
+            "sqlglot is installed in its compiled form, which does not allow another dialect",
             where="the Python package sqlglotc, which sqlglot[c] installs",
             why=str(error),
             fix="pip uninstall sqlglotc; sqlglot itself stays, and is read as Python",

@@ -133,9 +133,9 @@ def test_commits_are_classified_by_what_they_did(orders: Orders) -> None:
     entries = timeline(orders.table, base, change, {(1, 2): ["good"]})
     assert [(entry.time_ms, entry.kind) for entry in entries] == [
         (7000, "rollback to 1.2.1"),
-        (6000, "by hand"),
+        (6000, "manual"),
         (5000, "rewrite"),
-        (4000, "by hand"),
+        (4000, "manual"),
         (4000, "trim"),
         (3000, "rewrite"),
         (3000, "upsert"),
