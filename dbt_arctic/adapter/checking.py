@@ -248,7 +248,7 @@ def _dropped_at_the_end(operator: Operator, name: Name, keep: bool) -> Iterator[
         yield
     finally:
         if not keep:
-            for existing in operator.catalog.list_schemas():
+            for existing in operator.reader.list_schemas():
                 if is_schema_of(existing, name.schema):
                     _drop(operator, Name(name.catalog, existing, ""))
 
@@ -259,7 +259,9 @@ def _create(operator: Operator, schema: Name) -> None:
 
 
 def _drop(operator: Operator, schema: Name) -> None:
-    entries = sorted(operator.catalog.list_names(schema.schema), key=lambda entry: entry.kind != "view")
+    entries = sorted(
+        operator.catalog.of(schema).list_names(schema.schema), key=lambda entry: entry.kind != "view"
+    )
     for entry in entries:
         kind, purge = ("VIEW", "") if entry.kind == "view" else ("TABLE", " PURGE")
         operator.context.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")

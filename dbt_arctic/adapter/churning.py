@@ -174,10 +174,10 @@ def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
 
 def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
     """The columns of a table."""
-    table = operator.catalog.load_table(name.schema, name.identifier)
+    table = operator.catalog.of(name).load_table(name.schema, name.identifier)
     if table is not None:
         return table.columns
-    view = operator.catalog.load_view(name.schema, name.identifier)
+    view = operator.catalog.of(name).load_view(name.schema, name.identifier)
     if view is None:
         raise ConfigError(
             f"{name} does not exist",

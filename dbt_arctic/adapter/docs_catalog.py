@@ -47,12 +47,14 @@ CATALOG_COLUMNS = (
 
 def catalog_rows(catalog: CatalogReader, database: str, entry: RelationEntry) -> Iterator[dict[str, Any]]:
     """The columns of a relation, each with what is known of the relation."""
-    table = catalog.load_table(entry.schema, entry.name) if entry.kind == "table" else None
-    state = table or catalog.load_view(entry.schema, entry.name)
+    name = Name(database, entry.schema, entry.name)
+    reader = catalog.of(name)
+    table = reader.load_table(entry.schema, entry.name) if entry.kind == "table" else None
+    state = table or reader.load_view(entry.schema, entry.name)
     if state is None:  # dropped since it was listed
         return
     comment = table.properties.get("comment", "") if table else getattr(state, "comment", "")
-    statistics = as_columns(_status(catalog, Name(database, entry.schema, entry.name), state))
+    statistics = as_columns(_status(catalog, name, state))
     for index, column in enumerate(state.columns, start=1):
         yield {
             "table_database": database,

@@ -38,10 +38,10 @@ from dbt_arctic.adapter.read_api import ReadApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.catalog.api import RelationEntry
+from dbt_arctic.catalog.api import CatalogReader, RelationEntry
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import partition_field
-from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, given
@@ -221,10 +221,14 @@ class ArcticAdapter(
 
     # Listing and columns, from metadata
 
+    def _reader(self, database: str | None) -> CatalogReader:
+        """The reader of dbt's database."""
+        return self.catalog.of(Name(database or self.config.credentials.database, "", ""))
+
     def list_schemas(self, database: str) -> list[str]:
         """The names of all schemas."""
         with as_dbt_errors():
-            return self.catalog.list_schemas()
+            return self._reader(database).list_schemas()
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
@@ -246,7 +250,7 @@ class ArcticAdapter(
         if not is_of(schema_relation.database, self.config.credentials.database):
             return []
         with as_dbt_errors():
-            entries = self.catalog.list_relations(schema_relation.schema or "")
+            entries = self._reader(schema_relation.database).list_relations(schema_relation.schema or "")
         return [
             self.Relation.create(
                 database=schema_relation.database,
@@ -263,7 +267,7 @@ class ArcticAdapter(
     def list_everything(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
         """All stored relations of a schema, including side tables; views first."""
         with as_dbt_errors():
-            entries = self.catalog.list_relations(schema_relation.schema or "")
+            entries = self._reader(schema_relation.database).list_relations(schema_relation.schema or "")
         return [
             self.Relation.create(
                 database=schema_relation.database,
@@ -283,7 +287,8 @@ class ArcticAdapter(
         with as_dbt_errors():
             if ours and relation.schema and relation.include_policy.schema:
                 name = (relation.schema, relation.identifier or "")
-                state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
+                reader = self._reader(relation.database)
+                state = reader.load_table(*name) or reader.load_view(*name)
                 return [ArcticColumn(column.name, column.type) for column in state.columns] if state else []
             everything = f"SELECT * FROM {relation.render()}"
             columns: list[ArcticColumn] = self.get_column_schema_from_query(everything)
@@ -309,10 +314,11 @@ class ArcticAdapter(
         database = information_schema.database or ours
         with as_dbt_errors():
             # dbt requests them in lower case.
-            listed = self.catalog.list_schemas() if is_of(database, ours) else []
+            reader = self._reader(database)
+            listed = reader.list_schemas() if is_of(database, ours) else []
             wanted = {schema.lower() for schema in schemas}
             for schema in sorted(one for one in listed if one.lower() in wanted):
-                for entry in visible(self.catalog.list_relations(schema)):
+                for entry in visible(reader.list_relations(schema)):
                     rows.extend(catalog_rows(self.catalog, database, entry))
         table = table_from_data_flat(rows, CATALOG_COLUMNS)
         return self._catalog_filter_table(table, used_schemas)
@@ -322,7 +328,8 @@ class ArcticAdapter(
         """The catalog's metadata of one relation; ``None`` if it does not exist."""
         with as_dbt_errors():
             ours = is_of(relation.database, self.config.credentials.database)
-            listed = visible(self.catalog.list_relations(relation.schema or "")) if ours else []
+            reader = self._reader(relation.database)
+            listed = visible(reader.list_relations(relation.schema or "")) if ours else []
             entry = next((entry for entry in listed if entry.name == relation.identifier), None)
             rows = [] if entry is None else list(catalog_rows(self.catalog, relation.database or "", entry))
         if not rows:

@@ -33,6 +33,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.lexer import split_header, split_statements, without_end
 from dbt_arctic.errors import ConfigError, NameInDoubleQuotes, StatementError
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
@@ -188,7 +189,8 @@ class ModelApi(KeyedApi):
                 waiting += node.depends_on.nodes
             elif node.schema and is_of(node.database, self.config.credentials.database):
                 name = node.schema, node.identifier
-                state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
+                reader = self.catalog.of(Name(node.database, *name))
+                state = reader.load_table(*name) or reader.load_view(*name)
                 found |= {column.name.lower() for column in state.columns} if state else set()
         return found
 
@@ -257,11 +259,12 @@ class ModelApi(KeyedApi):
             return DocsChange()
         name = (relation.schema or "", relation.identifier or "")
         with as_dbt_errors():
-            table = self.catalog.load_table(*name)
+            reader = self.catalog.of(relation.name_parts)
+            table = reader.load_table(*name)
             if table is not None:
                 comment = table.properties.get("comment", "")
                 return changed_docs(model, comment, table.columns, for_relation, for_columns)
-            view = self.catalog.load_view(*name)
+            view = reader.load_view(*name)
             if view is None:
                 return DocsChange()
             return changed_docs(model, view.comment, view.columns, for_relation, for_columns)
@@ -272,7 +275,8 @@ class ModelApi(KeyedApi):
     ) -> bool:
         """Write the changed comments of a keyed table; ``False`` for any other relation."""
         with as_dbt_errors():
-            view = self.catalog.load_view(relation.schema or "", relation.identifier or "")
+            name = relation.name_parts
+            view = self.catalog.of(name).load_view(name.schema, name.identifier)
             if view is None or not is_keyed(view.properties):
                 return False
             names = [column.name for column in view.columns]

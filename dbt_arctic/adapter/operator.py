@@ -60,6 +60,11 @@ class Operator:
         """Whether a connection was opened."""
         return self._connection is not None
 
+    @property
+    def reader(self) -> CatalogReader:
+        """The reader of the target's catalog."""
+        return self.catalog.of(self.name("any"))
+
     def name(self, text: str) -> Name:
         """Parse a table name: ``orders``, ``schema.orders`` or ``catalog.schema.orders``."""
         credentials = self._target.credentials
@@ -83,7 +88,7 @@ class Operator:
 
         :raises UnknownRelation: a schema does not exist.
         """
-        existing = self.catalog.list_schemas()
+        existing = self.reader.list_schemas()
         missing = [schema for schema in chosen if schema not in existing]
         if missing:
             raise UnknownRelation(
@@ -107,7 +112,7 @@ class Operator:
         by_default = {model.schema for model, config in self.models.items() if not config.get("schema")}
         if by_default and not any(is_schema_of(schema, own) for schema in by_default):
             return []  # the last dbt command used another target
-        return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
+        return [schema for schema in self.reader.list_schemas() if schema in named and schema not in chosen]
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""

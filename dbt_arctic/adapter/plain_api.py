@@ -63,7 +63,8 @@ class PlainApi(KeyedApi):
         """Return a warning if ``partition_by`` differs from the table, or raise an error if rows would be
         lost."""
         with as_dbt_errors():
-            state = self.catalog.load_table(target.schema or "", target.identifier or "")
+            name = target.name_parts
+            state = self.catalog.of(name).load_table(name.schema, name.identifier)
             return check_partitions(config, None if state is None else state.partitioning)
 
     @available.parse(lambda *a, **k: None)
@@ -78,7 +79,7 @@ class PlainApi(KeyedApi):
         """
         with as_dbt_errors():
             target = this.name_parts
-            state = self.catalog.load_table(target.schema, target.identifier)
+            state = self.catalog.of(target).load_table(target.schema, target.identifier)
             stored = {} if state is None else {column.name.lower(): column.type for column in state.columns}
             schema = [ColumnInfo(column.name, column.dtype) for column in columns]
             staging = self._stage(target, batch, schema, stored)

@@ -37,7 +37,7 @@ class Rejections(KeyedApi):
         with as_dbt_errors():
             name = relation.name_parts
             rejected = rejected_name(name)
-            state = self.catalog.load_table(rejected.schema, rejected.identifier)
+            state = self.catalog.of(rejected).load_table(rejected.schema, rejected.identifier)
             if state is not None and model_of(state) == name.dotted:
                 self._run("drop_rejected", drop_table(rejected))
 

@@ -47,8 +47,8 @@ def is_free(catalog: CatalogReader, name: Name, place: int = 1) -> bool:
     if find_state(catalog, name, place) is not None:
         return True
     return (
-        catalog.load_table(state.schema, state.identifier) is None
-        and catalog.load_view(state.schema, state.identifier) is None
+        catalog.of(state).load_table(state.schema, state.identifier) is None
+        and catalog.of(state).load_view(state.schema, state.identifier) is None
     )
 
 

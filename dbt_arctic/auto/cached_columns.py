@@ -22,7 +22,9 @@ def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableSt
     newest = next((one for one in change.history() if PROPERTY_CONSUMED in one.summary), None)
     if newest is None or newest.summary.get(_WRITTEN_BY) != _spark():
         return False
-    then = catalog.columns_at(table.change.schema, table.change.identifier, newest.snapshot_id)
+    then = catalog.of(table.change).columns_at(
+        table.change.schema, table.change.identifier, newest.snapshot_id
+    )
     return {name: one.type for name, one in then.items()} == {one.name: one.type for one in change.columns}
 
 

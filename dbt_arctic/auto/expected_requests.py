@@ -92,7 +92,11 @@ def _recorded_by(
 ) -> tuple[Mapping[str, Consumed], Mapping[Name, RecordedRequests]]:
     table = find_keyed(catalog, name)
     # It may be dropped at this moment. Its own refresh reports any error.
-    change = None if table is None else catalog.load_table(table.change.schema, table.change.identifier)
+    change = (
+        None
+        if table is None
+        else catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
+    )
     if change is None:
         return {}, {}
     history = change.history()

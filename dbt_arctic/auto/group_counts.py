@@ -56,7 +56,7 @@ def _values(catalog: CatalogReader, upstream: Upstream, column: str) -> int:
     where = _stored_at(catalog, upstream.name)
     if where is None:
         return 1
-    files = catalog.data_files(where[0].schema, where[0].identifier, where[1], column)
+    files = catalog.of(where[0]).data_files(where[0].schema, where[0].identifier, where[1], column)
     lower = min((math.inf if one.lower is None else one.lower for one in files), default=math.inf)
     upper = max((-math.inf if one.upper is None else one.upper for one in files), default=-math.inf)
     return int(upper - lower) + 1 if lower <= upper else 1
@@ -69,7 +69,7 @@ def _stored_at(catalog: CatalogReader, name: Name) -> tuple[Name, int] | None:
         base, _ = consistent_pair(catalog, keyed)
         at = base.current_snapshot_id
         return None if at is None else (keyed.base, at)
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     at = None if state is None else state.current_snapshot_id
     return None if at is None else (name, at)
 

@@ -143,10 +143,10 @@ def look_at(
     table = find_keyed(catalog, name)
     if table is not None:
         return _keyed(catalog, table, last, until)
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None:
         return _plain(catalog, name, state, last, until, declared)
-    view = catalog.load_view(name.schema, name.identifier)
+    view = catalog.of(name).load_view(name.schema, name.identifier)
     if view is None:
         return None
     columns = tuple((column.name, column.type) for column in to_columns(view.columns))
@@ -307,7 +307,7 @@ def _plain(
             if now is None or has_read_further(state.history(), before, now):
                 now = before or None
     consumed = Consumed(table_id, str(now or 0))
-    there = {} if now is None else catalog.columns_at(name.schema, name.identifier, now)
+    there = {} if now is None else catalog.of(name).columns_at(name.schema, name.identifier, now)
     new = plain_at(name, today, there, now)
     states: dict[State, str] = {"new": new}
 
@@ -341,7 +341,7 @@ def _plain(
         return made(True)
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
-    present = catalog.columns_at(name.schema, name.identifier, before)
+    present = catalog.of(name).columns_at(name.schema, name.identifier, before)
     old = plain_at(name, today, present, before)
     if now is not None and types.keys() <= present.keys() and shows_added_rows(state, before, now):
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number

@@ -155,8 +155,19 @@ class ListedFile(NamedTuple):
     size_bytes: int
 
 
+class InCatalog(Protocol):
+    """Anything in a catalog, such as the name of a table."""
+
+    @property
+    def catalog(self) -> str:
+        """Spark's name of the catalog."""
+
+
 class TableReader(Protocol):
     """The part of a catalog's interface that reads tables."""
+
+    def of(self, name: InCatalog) -> TableReader:
+        """The reader of the catalog that a name is in."""
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         """Load a table; ``None`` if there is no table of that name."""
@@ -165,6 +176,16 @@ class TableReader(Protocol):
 class CatalogReader(Protocol):
     """Reads metadata and never writes. Every method returns the current state of the catalog, without a
     cache."""
+
+    def of(self, name: InCatalog) -> CatalogReader:
+        """The reader of the catalog that a name is in; ``name`` may be anything with a ``catalog``.
+
+        The methods below take a name without its catalog. So they are called on the result of ``of``, which
+        no reader forgets: called on the profile's catalogs as a whole, they read the first of these.
+
+        :raises ConfigError: the profile has several catalogs, and not this one.
+        """
+        ...
 
     @property
     def needs_spark(self) -> bool:

@@ -32,6 +32,7 @@ from dbt_arctic.catalog.ddl import (
     view_text,
 )
 from dbt_arctic.catalog.files import local_path
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
 from dbt_arctic.errors import CatalogUnavailable, StatementError
@@ -56,7 +57,7 @@ class _Described(NamedTuple):
     comment: str
 
 
-class SqlCatalog:
+class SqlCatalog(OneCatalog):
     """Reads the catalog ``catalog_name`` through Spark. A ``CatalogReader``.
 
     :param run: executes one statement and returns its rows. Its errors are passed on.

@@ -26,6 +26,7 @@ from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
     snapshot_columns,
@@ -41,7 +42,7 @@ CATALOG_FILE = "catalog.db"
 T = TypeVar("T")
 
 
-class EmbeddedCatalog:
+class EmbeddedCatalog(OneCatalog):
     """Reads ``<warehouse>/catalog.db`` and the metadata files that it refers to. A ``CatalogReader``.
 
     :param name: Spark's name of the catalog: the file may hold several.

@@ -13,6 +13,7 @@ from dbt_arctic.catalog.api import (
     CatalogColumn,
     CatalogReader,
     DataFile,
+    InCatalog,
     ListedFile,
     PlacedFile,
     RelationEntry,
@@ -27,11 +28,19 @@ class Once:
 
     def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
+        self._others: dict[int, Once] = {}
         self._schemas: list[str] | None = None
         self._names: dict[str, list[RelationEntry]] = {}
         self._relations: dict[str, list[RelationEntry]] = {}
         self._tables: dict[tuple[str, str], TableState | None] = {}
         self._views: dict[tuple[str, str], ViewState | None] = {}
+
+    def of(self, name: InCatalog) -> Once:
+        catalog = self._catalog.of(name)
+        if catalog is self._catalog:
+            return self
+        # By the reader and not by the name, which may be written with other capitals.
+        return self._others.setdefault(id(catalog), Once(catalog))
 
     @property
     def needs_spark(self) -> bool:

@@ -29,6 +29,7 @@ from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
     snapshot_columns,
@@ -49,7 +50,7 @@ class _BeyondPyiceberg(Exception):
     """Raised for metadata of a table that pyiceberg cannot parse."""
 
 
-class RemoteCatalog:
+class RemoteCatalog(OneCatalog):
     """Reads a catalog through pyiceberg. A ``CatalogReader``.
 
     :param name: Spark's name of the catalog.

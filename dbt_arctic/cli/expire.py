@@ -113,7 +113,8 @@ def _chosen(
     if tables:
         names = [operator.name(text) for text in tables]
         for name in names:
-            known = (operator.catalog.load_view, operator.catalog.load_table)
+            reader = operator.catalog.of(name)
+            known = (reader.load_view, reader.load_table)
             if all(load(name.schema, name.identifier) is None for load in known):
                 raise UnknownRelation(
                     f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"

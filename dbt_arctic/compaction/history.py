@@ -18,9 +18,9 @@ def read_operations(catalog: CatalogReader, schema: Name, table: str = "") -> li
     :param table: a dotted name; empty for all.
     """
     name = schema.sibling(OPERATIONS)
-    if catalog.load_table(name.schema, name.identifier) is None:
+    if catalog.of(name).load_table(name.schema, name.identifier) is None:
         return []
-    rows = catalog.read_rows(name.schema, name.identifier, list(COLUMNS))
+    rows = catalog.of(name).read_rows(name.schema, name.identifier, list(COLUMNS))
     found = [_record(row) for row in rows]
     return sorted(
         (one for one in found if table in ("", one.table_name)), key=lambda one: one.at_ms, reverse=True

@@ -85,7 +85,7 @@ class Upstreams:
         table = find_keyed(self.catalog, name)
         if table is not None:
             return table.generation.change_id, load_change(self.catalog, table).history(), True
-        state = self.catalog.load_table(name.schema, name.identifier)
+        state = self.catalog.of(name).load_table(name.schema, name.identifier)
         if state is None:
             return "", [], False
         return plain_id(state), state.history(), False

@@ -210,7 +210,9 @@ def pending_transactions(context: Context, table: KeyedTable, change_snapshot: i
     A new data file holds one transaction. The rows themselves are read only if a rewrite has merged files of
     several transactions.
     """
-    files = context.catalog.data_files(table.change.schema, table.change.identifier, change_snapshot, TXN)
+    files = context.catalog.of(table.change).data_files(
+        table.change.schema, table.change.identifier, change_snapshot, TXN
+    )
     found = {file.lower for file in files if file.lower is not None and file.lower == file.upper}
     if any(file.lower is None or file.lower != file.upper for file in files):
         found.update(int(row[0]) for row in context.query(compact.list_transactions(table, change_snapshot)))

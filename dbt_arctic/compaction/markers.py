@@ -48,7 +48,7 @@ def are_lost(catalog: CatalogReader, table: KeyedTable, change: TableState) -> b
     """Whether the change table has lost its markers. Manifests are read only if the log allows for it."""
     if change.current_snapshot_id is None or not may_be_lost(table, change):
         return False
-    files = catalog.placed_files(change.schema, change.name, change.current_snapshot_id, TXN)
+    files = catalog.of(table.change).placed_files(change.schema, change.name, change.current_snapshot_id, TXN)
     return not any(map(_may_hold_a_marker, files))
 
 

@@ -59,7 +59,7 @@ def compact_minor(context: Context, name: Name, target_bytes: int = TARGET_FILE_
 
 def has_old_files(context: Context, side: Name, state: TableState) -> bool:
     """Whether a file still has the previous number of buckets. Joins then need a shuffle."""
-    files = context.catalog.placed_files(side.schema, side.identifier, head(state))
+    files = context.catalog.of(side).placed_files(side.schema, side.identifier, head(state))
     now = current_spec(files, state.spec_id)
     return any(file.is_data and file.spec_id != now for file in files)
 
@@ -101,7 +101,7 @@ def _places_to_rewrite(
     layout = table.layout
     if not layout.partition_by or not compact.can_be_named(table):
         return None
-    files = context.catalog.placed_files(table.base.schema, table.base.identifier, head(base))
+    files = context.catalog.of(table.base).placed_files(table.base.schema, table.base.identifier, head(base))
     found: dict[tuple[str, ...], set[int]] = {}
     for one in bucket_metrics(files, (), frozenset(), target_bytes, (base.spec_id, None)):
         *values, number = one.partition if layout.buckets else (*one.partition, "0")
@@ -131,7 +131,7 @@ def merge_small_files(context: Context, name: Name, target_bytes: int = TARGET_F
 
     :raises UnknownRelation: no table has this name.
     """
-    before = context.catalog.load_table(name.schema, name.identifier)
+    before = context.catalog.of(name).load_table(name.schema, name.identifier)
     if before is None:
         raise UnknownRelation(
             f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
@@ -158,7 +158,7 @@ def rewrite_files(
         if _FILES_ARE_GONE not in str(error):
             raise
         return RewriteResult(of.dotted, OVERTAKEN)
-    state = context.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.of(target).load_table(target.schema, target.identifier)
     commit = None if state is None else _since(state, before)
     if commit is None:
         return RewriteResult(of.dotted, NOTHING)

@@ -147,7 +147,7 @@ def _measure(context: Context, name: Name) -> TableStatus | None:
     if table is not None:
         base, change = load_base(context.catalog, table), load_change(context.catalog, table)
         return measure_keyed(context.catalog, table, base, change, context.now_ms())
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     return None if state is None else measure_plain(context.catalog, name, state, context.now_ms())
 
 
@@ -160,7 +160,7 @@ def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
     if not tried:
         return
     name = schema.sibling(sql.OPERATIONS)
-    if context.catalog.load_table(name.schema, name.identifier) is None:
+    if context.catalog.of(name).load_table(name.schema, name.identifier) is None:
         context.run("create_operations", sql.create_table(name))
     context.run("record_operations", sql.insert(name, [_record(context, one) for one in tried]))
 

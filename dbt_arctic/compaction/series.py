@@ -122,6 +122,9 @@ class _LogsOnly:
     def __init__(self) -> None:
         self.requested: list[str] = []
 
+    def of(self, name: Name) -> _LogsOnly:
+        return self
+
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
         self.requested.append(column)
         return []

@@ -136,10 +136,10 @@ def measure_keyed(
     :param unmarked: whether the bucket markers are assumed to be lost; ``None`` to check.
     """
     table, of_changes = laid_out(table, base), laid_out(table, change)
-    of_base = side_metrics(base) or sum_files(_placed(catalog, base))
+    of_base = side_metrics(base) or sum_files(_placed(catalog, table.name, base))
     unmarked = are_lost(catalog, of_changes, change) if unmarked is None else unmarked
     markers, marker_bytes = (0, 0) if unmarked else count_markers(of_changes, change)
-    whole = side_metrics(change) or sum_files(_placed(catalog, change))
+    whole = side_metrics(change) or sum_files(_placed(catalog, table.name, change))
     of_change = SideMetrics(
         files=max(0, whole.files - markers),
         size_bytes=max(0, whole.size_bytes - marker_bytes),
@@ -168,7 +168,7 @@ def measure_plain(
     catalog: CatalogReader, name: Name, state: TableState, now_ms: int, target_bytes: int = TARGET_FILE_BYTES
 ) -> TableStatus:
     """Measure a table without a key."""
-    side = side_metrics(state) or sum_files(_placed(catalog, state))
+    side = side_metrics(state) or sum_files(_placed(catalog, name, state))
     partitions = 1 if state.partitioning == () else side.files
     ideal = _ideal(side, partitions, target_bytes)
     return TableStatus(name, None, side, SideMetrics(), Pending(), ideal, _written_ms(state), now_ms)
@@ -182,9 +182,9 @@ def measure_buckets(
     target_bytes: int,
 ) -> list[BucketMetrics]:
     """Measure a table by partition and bucket, from the manifests."""
-    changes = [] if change is None else _placed(catalog, change, TXN)
+    changes = [] if change is None else _placed(catalog, status.name, change, TXN)
     return bucket_metrics(
-        _placed(catalog, base, _sorted_by(status.table)),
+        _placed(catalog, status.name, base, _sorted_by(status.table)),
         changes,
         merged_transactions(base.history()),
         target_bytes,
@@ -198,10 +198,10 @@ def _sorted_by(table: KeyedTable | None) -> str:
     return first if table is not None and table.types.get(first) in ("int", "bigint") else ""
 
 
-def _placed(catalog: CatalogReader, state: TableState, column: str = "") -> Sequence[PlacedFile]:
+def _placed(catalog: CatalogReader, name: Name, state: TableState, column: str = "") -> Sequence[PlacedFile]:
     if state.current_snapshot_id is None:
         return []
-    return catalog.placed_files(state.schema, state.name, state.current_snapshot_id, column)
+    return catalog.of(name).placed_files(state.schema, state.name, state.current_snapshot_id, column)
 
 
 def _written_ms(state: TableState) -> int | None:
@@ -242,7 +242,7 @@ def _pending(
             if PROPERTY_TXN in commit.summary
         }
     else:
-        counts = _counted(_placed(catalog, change, TXN))
+        counts = _counted(_placed(catalog, table.name, change, TXN))
     unmerged = {txn: count for txn, count in counts.items() if count and txn not in merged}
     pending_rows = min(sum(unmerged.values()), rows.live_rows)
     waiting = rows.live_rows - pending_rows

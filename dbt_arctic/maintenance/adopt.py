@@ -163,7 +163,7 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
         return None
     for number in generation_numbers(catalog, name):
         base = side_name(name, "base", number)
-        state = catalog.load_table(base.schema, base.identifier)
+        state = catalog.of(base).load_table(base.schema, base.identifier)
         if state is not None and sql.PROPERTY_MOVING in state.properties:
             return load_generation(catalog, name, name.identifier, number)
     return None
@@ -196,7 +196,7 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
 
 
 def _plain_table(catalog: CatalogReader, name: Name) -> TableState:
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None:
         return state
     kind = _kind(catalog, name)
@@ -217,9 +217,9 @@ def _plain_table(catalog: CatalogReader, name: Name) -> TableState:
 
 
 def _kind(catalog: CatalogReader, name: Name) -> str | None:
-    if catalog.load_table(name.schema, name.identifier) is not None:
+    if catalog.of(name).load_table(name.schema, name.identifier) is not None:
         return "table"
-    if catalog.load_view(name.schema, name.identifier) is None:
+    if catalog.of(name).load_view(name.schema, name.identifier) is None:
         return None
     return "keyed table" if find_keyed(catalog, name) is not None else "view"
 
@@ -298,9 +298,9 @@ def _drop_unfinished(context: Context, name: Name) -> None:
 def side_tables_of(catalog: CatalogReader, made_as: Name) -> dict[Name, int]:
     """All side tables created for a name, with their generations."""
     found: dict[Name, int] = {}
-    for entry in catalog.list_names(made_as.schema):
+    for entry in catalog.of(made_as).list_names(made_as.schema):
         number = side_generation(made_as, entry.name) if entry.kind == "table" else None
-        state = None if number is None else catalog.load_table(made_as.schema, entry.name)
+        state = None if number is None else catalog.of(made_as).load_table(made_as.schema, entry.name)
         if number is not None and state is not None and state.properties.get(PROPERTY_OF) == made_as.dotted:
             found[made_as.sibling(entry.name)] = number
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
@@ -44,7 +45,7 @@ class Claims:
 def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
     """Collect the claims of all schemas. The previous generation counts too, because it may be restored."""
     found = Claims()
-    for schema in catalog.list_schemas():
+    for schema in catalog.of(Name(catalog_name, "", "")).list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
         for claim in _in_schema(inventory):
             found.by_id.setdefault(claim.consumed.table_id, []).append(claim)

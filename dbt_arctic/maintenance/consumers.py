@@ -34,7 +34,7 @@ def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
     """The consumers in all schemas of the catalog, by name, including those that read it by another name."""
     found = {
         consumer.name: consumer
-        for schema in catalog.list_schemas()
+        for schema in catalog.of(of.name).list_schemas()
         for consumer in _in_schema(catalog, of, schema)
         if consumer.name != of.name.dotted
     }

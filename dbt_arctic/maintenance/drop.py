@@ -15,7 +15,7 @@ def drop_side(context: Context, catalog_name: str, target: Name, table: KeyedTab
     The intention is recorded before the views are read. A view that uses the table by then is seen here. A
     run that starts to use it later sees the intention and withdraws it.
     """
-    if context.catalog.load_table(target.schema, target.identifier) is None:
+    if context.catalog.of(target).load_table(target.schema, target.identifier) is None:
         return False
     context.run("announce_drop", create.announce_drop(target, context.run_id), table)
     now = take_inventory(context.catalog, catalog_name, target.schema)

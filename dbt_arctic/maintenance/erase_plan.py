@@ -151,7 +151,7 @@ def _plan(context: Context, table: KeyedTable, condition: str, keys: int) -> Era
     generations = _generations(context, table)
     for generation in generations:
         for side in (generation.base, generation.change):
-            state = context.catalog.load_table(side.schema, side.identifier)
+            state = context.catalog.of(side).load_table(side.schema, side.identifier)
             if state is not None:
                 is_change = side == generation.change
                 rows = context.query(erase.count_rows(side, condition, is_change))[0][0] if keys else 0
@@ -243,7 +243,7 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
 def _versions_with_all_rows(context: Context, table: KeyedTable) -> Iterator[str]:
     """Queries over snapshots that together return every row of every snapshot."""
     for side in (table.base, table.change):
-        state = context.catalog.load_table(side.schema, side.identifier)
+        state = context.catalog.of(side).load_table(side.schema, side.identifier)
         if state is None:
             continue
         known = {snapshot.snapshot_id for snapshot in state.snapshots}

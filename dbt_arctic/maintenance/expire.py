@@ -52,7 +52,7 @@ def plan_expiry(
     table = find_keyed(context.catalog, name)
     if table is not None:
         return plan_keyed(context, table, claims, before_ms, released)
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None or state.current_snapshot_id is None:
         return None
     return plan_plain(name, state, claims, before_ms, released)
@@ -63,7 +63,7 @@ def find_holds(context: Context, name: Name, claims: Claims, before_ms: int) -> 
     table = find_keyed(context.catalog, name)
     if table is not None:
         return holds_of_keyed(context, table, claims, before_ms)
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     return () if state is None else plan_plain(name, state, claims, before_ms).holds
 
 
@@ -92,7 +92,7 @@ def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
         _carry_properties(context, table, side.carry)
         there += 1
     context.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
-    state = context.catalog.load_table(side.name.schema, side.name.identifier)
+    state = context.catalog.of(side.name).load_table(side.name.schema, side.name.identifier)
     return there - (0 if state is None else len(state.snapshots))
 
 

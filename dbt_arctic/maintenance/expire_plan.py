@@ -196,7 +196,7 @@ def _untouchable(context: Context, table: KeyedTable, change: TableState, claims
         return Hold(
             build.lease.description, "is building the next generation and needs all concurrent commits"
         )
-    view = context.catalog.load_view(table.name.schema, table.name.identifier)
+    view = context.catalog.of(table.name).load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
     if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbt_arctic.catalog.api import CatalogReader, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogReader, InCatalog, TableState, ViewState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable, is_keyed, side_root
@@ -39,6 +39,10 @@ class Inventory:
         """Whether a view cannot be read; it is then unknown which side tables the views refer to."""
         return bool(self.damaged_views or self.strange)
 
+    def of(self, name: InCatalog) -> Inventory:
+        """Itself. A name of another catalog is not in it."""
+        return self
+
     def load_table(self, schema: str, name: str) -> TableState | None:
         """As the catalog's method of this name, for this schema."""
         return self.tables.get(name) if schema == self.schema else None
@@ -60,14 +64,15 @@ def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> In
     views: dict[str, ViewState] = {}
     damaged_tables: dict[str, CatalogUnavailable] = {}
     damaged_views: dict[str, CatalogUnavailable] = {}
-    for entry in catalog.list_names(schema):
+    reader = catalog.of(Name(catalog_name, schema, ""))
+    for entry in reader.list_names(schema):
         try:
             if entry.kind == "table":
-                table = catalog.load_table(schema, entry.name)
+                table = reader.load_table(schema, entry.name)
                 if table is not None:
                     tables[entry.name] = table
             else:
-                view = catalog.load_view(schema, entry.name)
+                view = reader.load_view(schema, entry.name)
                 if view is not None:
                     views[entry.name] = view
         except CatalogUnavailable as error:

@@ -73,7 +73,7 @@ class _Folder:
 def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | None]:
     """The folder of every table and view; ``None`` if it is unknown."""
     found: dict[Name, _Folder | None] = {}
-    for schema in catalog.list_schemas():
+    for schema in catalog.of(Name(catalog_name, "", "")).list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
         damaged: list[str] = [*inventory.damaged_tables, *inventory.damaged_views]
         found |= dict.fromkeys((inventory.name(name) for name in damaged), None)

@@ -32,7 +32,7 @@ def release(context: Context, name: Name) -> None:
     table = find_keyed(context.catalog, name)
     if table is not None:
         _unname(context, table)
-    plain = context.catalog.load_table(name.schema, name.identifier)
+    plain = context.catalog.of(name).load_table(name.schema, name.identifier)
     if plain is None or plain.properties.get(PROPERTY_OF) != name.dotted:
         raise UnknownRelation(
             f"{name} is not a keyed table", where=name.dotted, fix="there is nothing to undo"

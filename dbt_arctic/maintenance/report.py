@@ -163,7 +163,7 @@ def _sides(catalog: CatalogReader, seen: Seen) -> tuple[TableState, TableState |
     table = seen.status.table
     if table is not None:
         return load_base(catalog, table), load_change(catalog, table)
-    state = catalog.load_table(seen.name.schema, seen.name.identifier)
+    state = catalog.of(seen.name).load_table(seen.name.schema, seen.name.identifier)
     return None if state is None else (state, None)
 
 

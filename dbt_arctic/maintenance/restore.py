@@ -130,8 +130,8 @@ def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
     :raises ConfigError: the name belongs to a relation that is not a keyed table.
     """
     try:
-        in_the_way = "table" if catalog.load_table(name.schema, name.identifier) is not None else ""
-        view = catalog.load_view(name.schema, name.identifier)
+        in_the_way = "table" if catalog.of(name).load_table(name.schema, name.identifier) is not None else ""
+        view = catalog.of(name).load_view(name.schema, name.identifier)
     except CatalogUnavailable:
         return None, ""  # an unreadable view refers to nothing: see _make_way
     if view is not None and not is_keyed(view.properties):
@@ -192,7 +192,7 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
         return None
     for role, side_id in (("base", wanted.base_id), ("change", wanted.change_id)):
         side = side_name(table.made_as, role, wanted.number)
-        state = catalog.load_table(side.schema, side.identifier)
+        state = catalog.of(side).load_table(side.schema, side.identifier)
         if state is None or state.properties.get(PROPERTY_ID) != side_id:
             return None
     return wanted
@@ -205,7 +205,7 @@ def _make_way(context: Context, name: Name) -> None:
     :raises CatalogUnavailable: the user must move the damaged file away first.
     """
     try:
-        context.catalog.load_view(name.schema, name.identifier)
+        context.catalog.of(name).load_view(name.schema, name.identifier)
     except CatalogUnavailable as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise CatalogUnavailable(

@@ -16,5 +16,5 @@ def restored_of(view: ViewState) -> int | None:
 
 def restored_ms(catalog: CatalogReader, table: KeyedTable) -> int | None:
     """When the current generation of a table was restored; ``None`` if it was not."""
-    view = catalog.load_view(table.name.schema, table.name.identifier)
+    view = catalog.of(table.name).load_view(table.name.schema, table.name.identifier)
     return None if view is None else restored_of(view)

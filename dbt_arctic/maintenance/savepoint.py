@@ -48,7 +48,7 @@ def make_savepoint(context: Context, name: Name, savepoint: str, text: str = "cu
         (generation.base, version.base_snapshot),
         (generation.change, version.change_snapshot),
     ):
-        state = context.catalog.load_table(side.schema, side.identifier)
+        state = context.catalog.of(side).load_table(side.schema, side.identifier)
         if state is not None and tag in state.tags:
             context.run("drop_tag", drop_tag(side, savepoint), generation)
         context.run("create_tag", create_tag(side, savepoint, snapshot), generation)
@@ -94,7 +94,7 @@ def drop_savepoint(context: Context, name: Name, savepoint: str) -> None:
 
 def _forget_consumed(context: Context, table: KeyedTable, change: Name, snapshot_id: int) -> None:
     """Drop the note, unless another savepoint has the same snapshot."""
-    state = context.catalog.load_table(change.schema, change.identifier)
+    state = context.catalog.of(change).load_table(change.schema, change.identifier)
     if state is None or snapshot_id in savepoints(state.tags).values():
         return
     if consumed_at(state.properties, snapshot_id):

@@ -69,7 +69,7 @@ def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) 
     :raises ArcticError: another process was faster, or the catalog is unreachable. The table is unchanged.
     """
     name = schema.sibling(sql.OPERATIONS)
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None or newest(state) is None:
         return False
     side = side_metrics(state)

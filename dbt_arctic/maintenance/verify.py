@@ -93,7 +93,7 @@ def verify_table(
             yield finding
     if any(column.name == TXN for column in change.columns):
         try:
-            files = catalog.data_files(change.schema, change.name, head(change), TXN)
+            files = catalog.of(table.change).data_files(change.schema, change.name, head(change), TXN)
         except CatalogUnavailable:
             return  # reported with its files
         if not unfinished:  # rows hidden by an erasure are neither pending nor merged
@@ -112,7 +112,7 @@ def _files(
     catalog: CatalogReader, table: KeyedTable, state: TableState, size_of: SizeOf
 ) -> Iterator[Finding]:
     try:
-        files = catalog.stored_files(state.schema, state.name, head(state))
+        files = catalog.of(table.name).stored_files(state.schema, state.name, head(state))
     except CatalogUnavailable as error:
         fix = f"{error.fix} Without a backup: {rebuild_command(table.name)}"
         yield from_error("metadata", table.name, error, fix)

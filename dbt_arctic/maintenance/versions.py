@@ -71,7 +71,7 @@ def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapp
     found: list[Mapping[str, int]] = []
     for role in ("base", "change"):
         side = side_name(table.made_as, role, number)
-        state = catalog.load_table(side.schema, side.identifier)
+        state = catalog.of(side).load_table(side.schema, side.identifier)
         ours = state is not None and state.properties.get(PROPERTY_OF) == table.made_as.dotted
         found.append(state.tags if state is not None and ours else {})
     return found

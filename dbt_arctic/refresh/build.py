@@ -180,7 +180,7 @@ def _plan_layout(
     """
     buckets = config.buckets
     if buckets is None and old is not None:
-        base = context.catalog.load_table(old.base.schema, old.base.identifier)
+        base = context.catalog.of(old.base).load_table(old.base.schema, old.base.identifier)
         buckets = None if base is None else laid_out(old, base).layout.buckets or None
     if buckets is None and config.few_rows:
         buckets = 1
@@ -271,7 +271,9 @@ def _publish(
     of the next run restores it.
     """
     require_unmoved(context, table, before, config.model)
-    in_the_way = context.catalog.load_table(table.name.schema, table.name.identifier) is not None
+    in_the_way = (
+        context.catalog.of(table.name).load_table(table.name.schema, table.name.identifier) is not None
+    )
     aside = table.name.sibling(f"{table.name.identifier}__arctic_old_{context.new_txn()}")
     if in_the_way:
         context.run("set_aside", create.rename_table(table.name, aside), table)
@@ -297,7 +299,7 @@ def drop_side_tables(context: Context, table: KeyedTable) -> None:
 def _side_tables(context: Context, name: Name) -> dict[Name, int]:
     """The existing side tables of a keyed table with that name, with their generation."""
     found: dict[Name, int] = {}
-    for entry in context.catalog.list_relations(name.schema):
+    for entry in context.catalog.of(name).list_relations(name.schema):
         number = side_generation(name, entry.name) if entry.kind == "table" else None
         if number is not None:
             found[name.sibling(entry.name)] = number
@@ -309,7 +311,7 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
     try:
         named = {
             side
-            for entry in context.catalog.list_relations(table.name.schema)
+            for entry in context.catalog.of(table.name).list_relations(table.name.schema)
             if entry.kind == "view" and is_keyed(entry.properties)
             for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
         }
@@ -322,7 +324,7 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
         side: state
         for side in found
         if side not in named
-        and (state := context.catalog.load_table(side.schema, side.identifier)) is not None
+        and (state := context.catalog.of(side).load_table(side.schema, side.identifier)) is not None
         and state.properties.get(PROPERTY_OF) == table.made_as.dotted
     }
     for side, state in states.items():

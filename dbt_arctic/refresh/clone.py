@@ -56,8 +56,8 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
 
     :raises UnknownRelation: the source does not exist.
     """
-    view = catalog.load_view(source.schema, source.identifier)
-    if view is None and catalog.load_table(source.schema, source.identifier) is None:
+    view = catalog.of(source).load_view(source.schema, source.identifier)
+    if view is None and catalog.of(source).load_table(source.schema, source.identifier) is None:
         raise UnknownRelation(
             f"{source} does not exist, so it cannot be cloned",
             where=model,
@@ -84,7 +84,7 @@ def cloned_from(
     """
     if not expected or upstream.dotted in expected:
         return None
-    view = catalog.load_view(upstream.schema, upstream.identifier)
+    view = catalog.of(upstream).load_view(upstream.schema, upstream.identifier)
     source = began_as(view.properties) if view is not None else None
     return None if source is None or source.dotted not in expected else (source, expected[source.dotted])
 
@@ -98,7 +98,7 @@ def origin(catalog: CatalogReader, name: Name) -> Name:
     """The relation that holds the rows of a name: the source of a clone, otherwise the relation itself."""
     seen = [name]
     while True:
-        view = catalog.load_view(seen[-1].schema, seen[-1].identifier)
+        view = catalog.of(seen[-1]).load_view(seen[-1].schema, seen[-1].identifier)
         source = began_as(view.properties) if view is not None and is_clone(view.properties) else None
         if source is None:
             return seen[-1]
@@ -130,7 +130,7 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         known = columns_of(catalog, table, version)
         deletes = remembered_deletes(table, version, known)
         return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes))
-    state = catalog.load_table(source.schema, source.identifier)
+    state = catalog.of(source).load_table(source.schema, source.identifier)
     if state is None:
         raise UnknownRelation(
             f"{source}, the source of the clone {clone}, no longer exists",

@@ -38,7 +38,7 @@ def _describe(context: Context, name: Name, comment: str | None, columns: Mappin
         context.run("comment_columns", create.comment_columns(table.base, stale), table)
     if comment is not None and base.properties.get("comment", "") != comment:
         context.run("comment_table", create.comment_table(table.base, comment), table)
-    view = context.catalog.load_view(name.schema, name.identifier)
+    view = context.catalog.of(name).load_view(name.schema, name.identifier)
     shown = view.comment if view else ""
     wanted = shown if comment is None else comment
     described = replace(

@@ -19,7 +19,7 @@ def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     table = find_keyed(catalog, target)
     if table is not None:
         return last_consumed(load_change(catalog, table).history(), name.identifier)
-    state = catalog.load_table(target.schema, target.identifier)
+    state = catalog.of(target).load_table(target.schema, target.identifier)
     return {} if state is None else last_consumed(state.history(), name.identifier)
 
 

@@ -140,7 +140,7 @@ def _as_stored(context: Context, table: KeyedTable, modification: Modification, 
 
 def _load(context: Context, name: Name) -> KeyedTable:
     table = find_keyed(context.catalog, name)
-    if table is None and context.catalog.load_table(name.schema, name.identifier) is not None:
+    if table is None and context.catalog.of(name).load_table(name.schema, name.identifier) is not None:
         raise UnknownRelation(
             f"{name} is a plain table",
             where=name.dotted,

@@ -25,7 +25,7 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     :raises UnknownRelation: no table has this name.
     """
     name = origin(catalog, name)
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None:
         history = state.history()
         changed_ms = next((entry.timestamp_ms for entry in history if _changed_rows(entry)), None)
@@ -33,7 +33,7 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     keyed = find_keyed(catalog, name)
     if keyed is not None:
         return _of_change_table(load_change(catalog, keyed))
-    if catalog.load_view(name.schema, name.identifier) is not None:
+    if catalog.of(name).load_view(name.schema, name.identifier) is not None:
         raise UnknownRelation(
             f"{name} is a view, which has no commit time",
             where=name.dotted,

@@ -98,7 +98,7 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
         rows = [context.run("write", statement) for statement in statements]
         return Outcome("OK", _total(rows), text)
     for _ in range(ATTEMPTS):
-        state = context.catalog.load_table(write.target.schema, write.target.identifier)
+        state = context.catalog.of(write.target).load_table(write.target.schema, write.target.identifier)
         if state is None:
             raise UnknownRelation(
                 f"{write.target} is gone",

@@ -78,9 +78,9 @@ def plan_pull(
     table = find_keyed(catalog, upstream)
     if table is not None:
         return _pull_keyed(catalog, table, last, model, images, pin)
-    state = catalog.load_table(upstream.schema, upstream.identifier)
+    state = catalog.of(upstream).load_table(upstream.schema, upstream.identifier)
     if state is None:
-        exists = catalog.load_view(upstream.schema, upstream.identifier) is not None
+        exists = catalog.of(upstream).load_view(upstream.schema, upstream.identifier) is not None
         raise UnknownRelation(
             f"cannot pull from {upstream}",
             where=model,
@@ -263,7 +263,7 @@ def _before_adoption(
 def _as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
     """An older generation with the current columns and its own key."""
     found = replace(table, generation=generation, previous=None)
-    base = catalog.load_table(found.base.schema, found.base.identifier)
+    base = catalog.of(found.base).load_table(found.base.schema, found.base.identifier)
     key = stored_key(base.properties) if base is not None else None
     return found if key is None else replace(found, key=key)
 
@@ -292,7 +292,7 @@ def _pull_plain(
         return Pull(upstream, sql, last, False)
     now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
-    there = catalog.columns_at(upstream.schema, upstream.identifier, now)
+    there = catalog.of(upstream).columns_at(upstream.schema, upstream.identifier, now)
     state_now = plain_at(upstream, today, there, now)
     if last is None or last.version == "0":
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
@@ -313,7 +313,7 @@ def _pull_plain(
             why="it has expired since this model last read the table",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    present = catalog.columns_at(upstream.schema, upstream.identifier, before)
+    present = catalog.of(upstream).columns_at(upstream.schema, upstream.identifier, before)
     state_before = plain_at(upstream, today, present, before)
     if appended:
         sql = read.everything(f"{state_now}\nEXCEPT ALL\n{state_before}", columns)

@@ -21,9 +21,9 @@ def kind_of(catalog: CatalogReader, name: Name) -> Kind | None:
 
     :raises NewerProtocol: a newer dbt-arctic wrote it.
     """
-    if catalog.load_table(name.schema, name.identifier) is not None:
+    if catalog.of(name).load_table(name.schema, name.identifier) is not None:
         return "table"
-    view = catalog.load_view(name.schema, name.identifier)
+    view = catalog.of(name).load_view(name.schema, name.identifier)
     if view is None:
         return None
     if keyed_from_view(name, view) is not None:
@@ -36,7 +36,7 @@ def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
     prefix = f"{name.identifier}__arctic_"
     left = [
         entry
-        for entry in catalog.list_relations(name.schema)
+        for entry in catalog.of(name).list_relations(name.schema)
         if entry.name.startswith((prefix + "old_", prefix + "new_"))
     ]
     return sorted(left, key=lambda entry: entry.name)

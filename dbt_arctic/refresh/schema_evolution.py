@@ -203,7 +203,7 @@ def require_same_fields(
     :param written: the columns of the change table before the write.
     :raises ConcurrentRun: the values written to these columns are lost.
     """
-    state = context.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     there = {} if state is None else {column.name: column for column in state.columns}
     if not all(_has_fields_of(there.get(column.name), column) for column in written):
         raise ConcurrentRun(

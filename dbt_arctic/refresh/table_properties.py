@@ -72,7 +72,7 @@ def apply_properties(
     context: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
     """Apply the properties of a model to its table. Most runs only read metadata and run no statement."""
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None:
         return
     changes = property_changes(state.properties, wanted, defaults)

@@ -71,7 +71,7 @@ def last_list(
         if is_topic(consumed):
             continue
         other = Name(*dotted.split(".", 2))
-        state = catalog.load_table(other.schema, other.identifier)
+        state = catalog.of(other).load_table(other.schema, other.identifier)
         if state is None or state.properties.get(PROPERTY_SOURCE) != source:
             continue
         if plain_id(state) == consumed.table_id:
@@ -83,7 +83,7 @@ def load_files(catalog: CatalogReader, name: Name, snapshot_id: int | None) -> f
     """The files of a list at a snapshot; none without a snapshot."""
     if snapshot_id is None:
         return frozenset()
-    rows = catalog.read_rows(name.schema, name.identifier, COLUMNS, snapshot_id)
+    rows = catalog.of(name).read_rows(name.schema, name.identifier, COLUMNS, snapshot_id)
     return frozenset(map(ListedFile._make, rows))
 
 
@@ -103,7 +103,7 @@ def consumed_files(
     if last is None:
         return None
     name, consumed = last
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     at = int(consumed.version)
     if state is None or consumed.table_id != plain_id(state):
         why = f"{name} was dropped, so it is unknown which files the model has read"

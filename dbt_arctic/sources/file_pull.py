@@ -141,7 +141,7 @@ def _described(source: FileSource, files: Collection[ListedFile]) -> str:
 
 
 def _load(context: Context, name: Name, source: FileSource) -> TableState | None:
-    state = context.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None and state.properties.get(PROPERTY_SOURCE) != source.name:
         raise ConfigError(
             f"the table {name} is not the file list of the source {source.name}",

@@ -60,7 +60,7 @@ def preview_read(
         read = consumed_files(catalog, last, model)
     except VersionUnavailable as error:
         problem = error.what
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
     paths = {file.path for file in read or ()}
     changed = sum(file.path in paths for file in present - (read or frozenset()))

@@ -33,7 +33,7 @@ def take_again(context: Context, source: FileSource, version: Version) -> Taken 
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
         str(path)
-        for name, path, position in context.catalog.read_rows(
+        for name, path, position in context.catalog.of(version.name).read_rows(
             version.name.schema,
             version.name.identifier,
             ("source", "location", "position"),

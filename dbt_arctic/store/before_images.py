@@ -21,16 +21,16 @@ def count_images(
     wanted = {int(commit.summary[PROPERTY_TXN]) for commit in commits if commit.summary.get(PROPERTY_IMAGES)}
     if not wanted:
         return 0
-    if catalog.needs_spark:
+    if catalog.of(table.change).needs_spark:
         return None
     side = table.change
-    dated = catalog.data_files(side.schema, side.identifier, snapshot_id, TXN)
+    dated = catalog.of(side).data_files(side.schema, side.identifier, snapshot_id, TXN)
     for file in dated:
         if file.lower is None or file.upper is None:
             return None
         if file.lower < file.upper and any(file.lower <= txn <= file.upper for txn in wanted):
             return None
     paths = {file.path for file in dated if file.lower == file.upper and file.lower in wanted}
-    places = catalog.data_files(side.schema, side.identifier, snapshot_id, OFFSET)
+    places = catalog.of(side).data_files(side.schema, side.identifier, snapshot_id, OFFSET)
     counts = [file.nulls for file in places if file.path in paths]
     return None if None in counts else sum(count for count in counts if count is not None)

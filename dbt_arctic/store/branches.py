@@ -57,7 +57,7 @@ def publish(
     :param columns: the columns with which its rows were written, if the write requires that they are
         unchanged.
     """
-    state = context.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.of(target).load_table(target.schema, target.identifier)
     is_as_made = state is not None and _begins_at(state, branch, since) and _has(state, columns)
     if not (is_as_made or context.prints_only):
         return False
@@ -105,7 +105,7 @@ def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
 
 def _landed(context: Context, target: Name, branch: str) -> bool:
     """Whether main contains the head of a branch, possibly below later commits of others."""
-    state = context.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.of(target).load_table(target.schema, target.identifier)
     at = None if state is None else state.branches.get(branch)
     if state is None or at is None:
         return False

@@ -16,9 +16,13 @@ def logged_at(catalog: CatalogReader, table: KeyedTable, change: TableState, sna
     """What the change table holds at a snapshot, by the bounds of ``_txn``. ``several`` if only Spark could
     answer.
     """
-    if catalog.needs_spark or not any(one.snapshot_id == snapshot_id for one in change.snapshots):
+    if catalog.of(table.change).needs_spark or not any(
+        one.snapshot_id == snapshot_id for one in change.snapshots
+    ):
         return "several"
-    files = catalog.data_files(table.change.schema, table.change.identifier, snapshot_id, TXN)
+    files = catalog.of(table.change).data_files(
+        table.change.schema, table.change.identifier, snapshot_id, TXN
+    )
     files = [file for file in files if file.upper is None or file.upper > MARKER_TXN]
     if not files:
         return "nothing"

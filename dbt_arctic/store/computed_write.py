@@ -188,7 +188,7 @@ def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int
 
 def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
     """The snapshot that holds the rows of an unpublished branch of the change table."""
-    state = context.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
         raise DamagedKeyedTable(

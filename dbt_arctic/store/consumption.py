@@ -52,7 +52,7 @@ def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Con
     if table is not None:
         ids = {made.change_id for made in (table.generation, table.previous) if made is not None}
     else:
-        state = catalog.load_table(upstream.schema, upstream.identifier)
+        state = catalog.of(upstream).load_table(upstream.schema, upstream.identifier)
         ids = set() if state is None else {plain_id(state)}
     return next((one for one in expected.values() if one.table_id in ids), None)
 

@@ -21,7 +21,7 @@ def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
     """The numbers of the generations that have a side table, newest first."""
     numbers = {
         number
-        for entry in catalog.list_names(made_as.schema)
+        for entry in catalog.of(made_as).list_names(made_as.schema)
         if entry.kind == "table" and (number := side_generation(made_as, entry.name)) is not None
     }
     return sorted(numbers, reverse=True)
@@ -52,7 +52,7 @@ def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) 
 
 def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: Name) -> TableState:
     side = side_name(made_as, role, number)
-    state = catalog.load_table(side.schema, side.identifier)
+    state = catalog.of(side).load_table(side.schema, side.identifier)
     if state is None:
         raise gone(name, number, f"{side} does not exist; a full refresh keeps only the previous generation")
     if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:

@@ -26,14 +26,14 @@ def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> dict
     transactions = set(log.transactions)
     change = table.change
     for snapshot in log.readable_at if wanted else ():
-        dated = catalog.data_files(change.schema, change.identifier, snapshot, TXN)
+        dated = catalog.of(change).data_files(change.schema, change.identifier, snapshot, TXN)
         paths = {
             file.path
             for file in dated
             if file.lower is None or file.lower != file.upper or file.lower in transactions
         }
         for name in list(found):
-            for file in catalog.data_files(change.schema, change.identifier, snapshot, name):
+            for file in catalog.of(change).data_files(change.schema, change.identifier, snapshot, name):
                 if file.path not in paths or name not in found:
                     continue
                 if file.lower is None or file.upper is None:

@@ -109,7 +109,7 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build 
     above = newest_named(shown) if shown is not None and shown.made_as == name else 0
     numbers = {
         number
-        for entry in context.catalog.list_names(name.schema)
+        for entry in context.catalog.of(name).list_names(name.schema)
         if entry.kind == "table"
         and (number := side_generation(name, entry.name)) is not None
         and number > above
@@ -150,7 +150,7 @@ def newest_named(table: KeyedTable) -> int:
 
 def _side(context: Context, name: Name, role: str, number: int) -> TableState | None:
     side = side_name(name, role, number)
-    state = context.catalog.load_table(side.schema, side.identifier)
+    state = context.catalog.of(side).load_table(side.schema, side.identifier)
     return state if state is not None and state.properties.get(PROPERTY_OF) == name.dotted else None
 
 

@@ -63,7 +63,7 @@ def load_rejected(catalog: CatalogReader, name: Name) -> TableState | None:
 
     :raises ConfigError: another table has the name.
     """
-    state = catalog.load_table(name.schema, name.identifier)
+    state = catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None and model_of(state) is None:
         raise ConfigError(
             f"the table {name} is not a table of rejected rows",
@@ -94,7 +94,7 @@ def last_rejected(catalog: CatalogReader, name: Name, expected: Mapping[str, Con
         if not (dotted == name.dotted or dotted.endswith(SUFFIX)) or is_topic(entries[dotted]):
             continue
         consumed, other = entries[dotted], Name(*dotted.split(".", 2))
-        state = catalog.load_table(other.schema, other.identifier)
+        state = catalog.of(other).load_table(other.schema, other.identifier)
         if state is None or model_of(state) is None or plain_id(state) != consumed.table_id:
             continue
         if int(consumed.version) not in {snapshot.snapshot_id for snapshot in state.snapshots}:
@@ -137,7 +137,7 @@ def counts(catalog: CatalogReader, version: Version) -> dict[str, tuple[int, int
     """How many rows of each source are in a version: with their text, and dropped ones."""
     found: dict[str, tuple[int, int]] = {}
     name = version.name
-    rows = catalog.read_rows(
+    rows = catalog.of(name).read_rows(
         name.schema, name.identifier, ("source", "position", "row_count"), int(version.consumed.version)
     )
     for source, position, number in rows:

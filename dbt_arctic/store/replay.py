@@ -85,7 +85,7 @@ def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Reti
 def as_generation(catalog: TableReader, table: KeyedTable, generation: Generation) -> KeyedTable:
     """Another generation of a table, with its own key and the columns of the table."""
     found = replace(table, generation=generation, previous=None)
-    base = catalog.load_table(found.base.schema, found.base.identifier)
+    base = catalog.of(found.base).load_table(found.base.schema, found.base.identifier)
     key = stored_key(base.properties) if base is not None else None
     return found if key is None else replace(found, key=key)
 
@@ -158,7 +158,7 @@ def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
     """
     if table.previous is None:
         return {}
-    view = context.catalog.load_view(table.name.schema, table.name.identifier)
+    view = context.catalog.of(table.name).load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     if view is None or not switch:
         return {}
@@ -214,7 +214,7 @@ def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
     :raises ConcurrentRun: the rows cannot be carried over.
     """
     for _ in range(ATTEMPTS):
-        view = context.catalog.load_view(table.name.schema, table.name.identifier)
+        view = context.catalog.of(table.name).load_view(table.name.schema, table.name.identifier)
         shown = None if view is None else keyed_from_view(table.name, view)
         if view is None or shown is None:
             raise _gone(table, where)
@@ -317,7 +317,7 @@ def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
 
 def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
     """The change table of a generation; ``None`` if it was dropped or another table has its name."""
-    state = catalog.load_table(table.change.schema, table.change.identifier)
+    state = catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     if state is None or state.current_snapshot_id is None:
         return None
     return state if state.properties.get(PROPERTY_ID) == table.generation.change_id else None

@@ -20,9 +20,9 @@ def rows_written(
     :param reported: what the statement returned; ``None`` if unknown.
     :param txn: the transaction of the commit, if other writers may have committed since.
     """
-    if reported is not None or context.catalog.needs_spark:
+    if reported is not None or context.catalog.of(target).needs_spark:
         return reported
-    state = context.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.of(target).load_table(target.schema, target.identifier)
     if state is None or branch not in state.branches:
         return reported
     history = state.history(state.branches[branch])
@@ -32,7 +32,7 @@ def rows_written(
 
 def changes_among(context: Context, table: KeyedTable, rows: int | None, txn: int) -> int | None:
     """The number of changes in the commit just made, without before-images; ``None`` if unknown."""
-    state = context.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     commit = None if state is None else find_transaction(state.history(), txn)
     if commit is None or rows is None:
         return None

@@ -96,7 +96,7 @@ class Sides:
             raise changed_by_another(self.model, self.table) from error
 
     def _state(self, side: Name) -> tuple[CatalogColumn, ...]:
-        state = self.context.catalog.load_table(side.schema, side.identifier)
+        state = self.context.catalog.of(side).load_table(side.schema, side.identifier)
         return () if state is None else state.columns
 
 

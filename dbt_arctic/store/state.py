@@ -31,7 +31,7 @@ def keyed_from_view(name: Name, view: ViewState) -> KeyedTable | None:
 
 def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:
     """The current keyed table of that name; ``None`` if there is none."""
-    view = catalog.load_view(name.schema, name.identifier)
+    view = catalog.of(name).load_view(name.schema, name.identifier)
     return None if view is None else keyed_from_view(name, view)
 
 
@@ -57,7 +57,7 @@ def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id
 
     :raises DamagedKeyedTable: the table does not exist, or another table has its name.
     """
-    state = catalog.load_table(side.schema, side.identifier)
+    state = catalog.of(side).load_table(side.schema, side.identifier)
     if state is None or state.current_snapshot_id is None:
         problem = "does not exist" if state is None else "has lost its snapshots"
         raise DamagedKeyedTable(
@@ -212,11 +212,12 @@ def total(counts: Iterable[int | None]) -> int | None:
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
     """The columns that a table had at some snapshots, with their types at that time and today."""
     found = {
-        snapshot: catalog.columns_at(side.schema, side.identifier, snapshot) for snapshot in set(snapshots)
+        snapshot: catalog.of(side).columns_at(side.schema, side.identifier, snapshot)
+        for snapshot in set(snapshots)
     }
     today: dict[str, CatalogColumn] = {}
     if any(then.nested for columns in found.values() for then in columns.values()):
-        state = catalog.load_table(side.schema, side.identifier)
+        state = catalog.of(side).load_table(side.schema, side.identifier)
         today = {} if state is None else {column.name: column for column in state.columns}
     return {
         snapshot: {name: _then(column, today.get(name)) for name, column in columns.items()}

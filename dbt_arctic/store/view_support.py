@@ -19,7 +19,7 @@ def require_views(context: Context, name: Name, where: str, what: str = "a keyed
     :param what: ``a keyed table``, ``a clone`` or ``a view``.
     :raises ConfigError: the catalog has no views.
     """
-    if context.catalog.has_views():
+    if context.catalog.of(name).has_views():
         return
     raise ConfigError(
         f"{name} cannot be {what}, because the catalog `{name.catalog}` has no views",

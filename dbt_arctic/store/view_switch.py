@@ -72,7 +72,7 @@ class Seen:
 
 def look(context: Context, name: Name) -> Seen:
     """Read the current state of a view."""
-    return _seen(context.catalog.load_view(name.schema, name.identifier))
+    return _seen(context.catalog.of(name).load_view(name.schema, name.identifier))
 
 
 def show(
@@ -163,7 +163,7 @@ def show_again(
         raise _altered(table, where) from error
     if table.previous is not None:
         found = as_generation(context.catalog, table, table.previous)
-        if context.catalog.load_table(found.base.schema, found.base.identifier) is None:
+        if context.catalog.of(found.base).load_table(found.base.schema, found.base.identifier) is None:
             forget_previous(context, table)
     after = look(context, table.name)
     others = {
@@ -224,12 +224,12 @@ def require_unmoved(context: Context, table: KeyedTable, before: Seen, where: st
 def _publish(
     context: Context, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str
 ) -> None:
-    if context.catalog.load_view(table.name.schema, table.name.identifier) is None:
+    if context.catalog.of(table.name).load_view(table.name.schema, table.name.identifier) is None:
         properties = {**properties, **_folder(context, table)}
     try:
         context.run("publish_view", create.publish_view(table, comment, properties), table)
     except CommitStateUnknown:
-        view = context.catalog.load_view(table.name.schema, table.name.identifier)
+        view = context.catalog.of(table.name).load_view(table.name.schema, table.name.identifier)
         if not unique or view is None or unique not in view.properties:
             raise
 
@@ -238,7 +238,7 @@ def _folder(context: Context, table: KeyedTable) -> dict[str, str]:
     """The location of the view's metadata, if the files of an adopted table occupy its default location."""
     for number in generation_numbers(context.catalog, table.made_as):
         base = side_name(table.made_as, "base", number)
-        state = context.catalog.load_table(base.schema, base.identifier)
+        state = context.catalog.of(base).load_table(base.schema, base.identifier)
         if state is not None and is_adopted(state.properties):
             return view_properties(state.location)
     return {}

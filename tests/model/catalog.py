@@ -15,11 +15,12 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
 from tests.model.lake import FILE_BYTES, Commit, Field, Lake, Table, View
 
 
-class MemoryCatalog:
+class MemoryCatalog(OneCatalog):
     """:param before: called before each load of a table or view: what others do in between."""
 
     needs_spark: ClassVar[bool] = False

@@ -29,7 +29,7 @@ def test_what_dbt_makes_of_a_schema(schema: str, of_it: bool) -> None:
 def operator(*existing: str, own: str = "shop", **models: str | None) -> Any:
     """:param models: schema to the ``schema`` config of a model that the manifest has there."""
     return SimpleNamespace(
-        catalog=SimpleNamespace(list_schemas=lambda: list(existing)),
+        reader=SimpleNamespace(list_schemas=lambda: list(existing)),
         models={Name("lake", schema, "m"): {"schema": config} for schema, config in models.items()},
         _target=SimpleNamespace(credentials=SimpleNamespace(schema=own, database="lake")),
     )

@@ -22,7 +22,9 @@ MODEL, TABLE, VIEW = (Name("lake", "shop", name) for name in ("m", "t", "v"))
 CONFIG = parse_config("m", {"unique_key": "city", "incremental_strategy": "auto"})
 SQL = """SELECT "city" AS city, count(*) AS n, max(at) AS at
 FROM v WHERE at < now() GROUP BY 1 HAVING count(*) > 1"""
-NO_CATALOG = SimpleNamespace(load_view=lambda *name: None, load_table=lambda *name: None)
+NO_CATALOG = SimpleNamespace(
+    of=lambda name: NO_CATALOG, load_view=lambda *name: None, load_table=lambda *name: None
+)
 OTHER_MEANING = [
     "spark.sql.ansi.doubleQuotedIdentifiers=true",
     "spark.sql.timestampType=TIMESTAMP_NTZ",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dbt_arctic.catalog.api import PlacedFile, Snapshot, TableState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.compaction.status import TableStatus, measure_keyed
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
@@ -71,7 +72,7 @@ class Log:
         return TableState("shop", self.name, "/", self.properties, (), log, at, {"main": at})
 
 
-class Files:
+class Files(OneCatalog):
     """The used part of the catalog: the files of a side."""
 
     def __init__(self, **files: list[PlacedFile]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
@@ -15,7 +16,7 @@ from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
 ORDERS, EVENTS = "lake.shop.orders", "lake.shop.events"
 
 
-class Catalog:
+class Catalog(OneCatalog):
     """The keyed table ``orders``, and the plain one ``events`` where there is one."""
 
     def __init__(self, orders: Orders, events: TableState | None = None) -> None:

@@ -28,7 +28,9 @@ class Context:
         self.texts: list[str] = []
         log = Log("events")
         log.commit(60, rows=10, files=3)
-        self.catalog = SimpleNamespace(load_table=lambda schema, name: log.state)
+        self.catalog = SimpleNamespace(
+            of=lambda name: self.catalog, load_table=lambda schema, name: log.state
+        )
 
     def run(self, step: str, sql: str, table: Any = None) -> int | None:
         self.ran.append(step)

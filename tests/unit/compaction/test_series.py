@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dbt_arctic.catalog.api import TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.compaction.lag import Upstreams
 from dbt_arctic.compaction.series import LagPoint, Point, lag_series, state_at, table_series
 from dbt_arctic.compaction.status import measure_keyed
@@ -101,7 +102,7 @@ def test_a_state_of_then_ends_with_the_commit_of_then(orders: Orders) -> None:
     assert state_at(state, NOW - 99999 * MINUTE) is None
 
 
-class Catalog:
+class Catalog(OneCatalog):
     def __init__(self, orders: Orders) -> None:
         self.change = replace(orders.change.state, properties={"arctic.id": "change-1"})
         self.view = ViewState("shop", "orders", orders.table.to_properties(), (), "")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.cli.options import duration_ms
 from dbt_arctic.cli.output import shown_time
 from dbt_arctic.errors import ArcticError, ConfigError, DamagedKeyedTable, VersionUnavailable
@@ -23,7 +24,7 @@ from dbt_arctic.store.context import Context
 from tests.unit.maintenance.conftest import Orders
 
 
-class Catalog:
+class Catalog(OneCatalog):
     """Answers from values. The first listing of a schema may be overtaken: names without a relation."""
 
     def __init__(

@@ -176,7 +176,7 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     removals = find_leftovers(before, NOW, retention).removals
     assert len(removals) == 3
     ran, told = Ran(), []
-    there = SimpleNamespace(load_table=lambda schema, name: state(name))
+    there = SimpleNamespace(of=lambda name: there, load_table=lambda schema, name: state(name))
     context = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # read through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))

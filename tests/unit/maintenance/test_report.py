@@ -11,6 +11,7 @@ import pytest
 
 from dbt_arctic.auto.timings import note
 from dbt_arctic.catalog.api import RelationEntry, TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name
@@ -22,7 +23,7 @@ from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
 ORDERS, EVENTS = Name("lake", "shop", "orders"), Name("lake", "shop", "events")
 
 
-class Catalog:
+class Catalog(OneCatalog):
     """``orders``, the plain ``events``, and a table of operations. No question reads a manifest."""
 
     def __init__(self, orders: Orders, records: Sequence[Record] = (), damaged: bool = False) -> None:

@@ -14,6 +14,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import clone, replacement
@@ -22,7 +23,7 @@ CONSUMED = '{"lake.prod.orders": ["an-id", "7"]}'
 
 
 @dataclass
-class Catalog:
+class Catalog(OneCatalog):
     """Names and what they are: a table's snapshot, or a view's properties."""
 
     tables: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
@@ -28,7 +29,7 @@ def commit(number: int, at: int, operation: str = "append", txn: str = "", **sum
 
 
 @dataclass
-class Catalog:
+class Catalog(OneCatalog):
     """A keyed table with this log of its change table, and an ordinary view."""
 
     log: tuple[Snapshot, ...]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.branches import ATTEMPTS, publish
@@ -22,7 +23,7 @@ PARENTS: dict[int, int | None] = {1: None, 2: 1, 3: 2, 4: 1, 5: 4}
 
 
 @dataclass
-class Catalog:
+class Catalog(OneCatalog):
     """One table, whose main and whose branch ``b`` are at these snapshots when it is looked at again.
 
     :param branch: ``None``: there is none.

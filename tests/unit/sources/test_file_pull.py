@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.catalog.api import ListedFile, Snapshot, TableState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
@@ -24,7 +25,7 @@ PROD, DEV = Name("lake", "prod", "clicks"), Name("lake", "dev", "clicks")
 
 
 @dataclass
-class Lake:
+class Lake(OneCatalog):
     """A folder, and tables of file lists with all of their snapshots. A catalog and a connection."""
 
     folder: dict[str, ListedFile] = field(default_factory=dict)

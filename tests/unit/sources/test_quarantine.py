@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
@@ -27,7 +28,7 @@ Row = tuple[str, int]
 
 
 @dataclass
-class Lake:
+class Lake(OneCatalog):
     """Rejected tables with all their snapshots. A catalog, and the statements that write to them."""
 
     tables: dict[tuple[str, str], list[tuple[int | None, frozenset[Row]]]] = field(default_factory=dict)

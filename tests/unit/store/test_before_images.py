@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.catalog.api import DataFile, Snapshot
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.store.before_images import count_images
 from tests.unit.store.test_change_log import TABLE
 
 
-class Files:
+class Files(OneCatalog):
     """Each file: the transaction of its rows (or the first and the last), and how many of them are images."""
 
     def __init__(self, *files: tuple[int | tuple[int, int], int | None], needs_spark: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
@@ -27,7 +28,7 @@ TABLE = KeyedTable(
 AT = Version(1, 2, 5)
 
 
-class Files:
+class Files(OneCatalog):
     def __init__(self, *files: DataFile, needs_spark: bool = False) -> None:
         self.files, self.needs_spark = files, needs_spark
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import DataFile
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name
@@ -18,7 +19,7 @@ from dbt_arctic.store.key_ranges import between, key_ranges
 LOG = LogRange((7, 8), (100,))
 
 
-class Files:
+class Files(OneCatalog):
     """A catalog that knows files only: per file the bounds of each column."""
 
     def __init__(self, *files: dict[str, tuple[int, int] | None]) -> None:

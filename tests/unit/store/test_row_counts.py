@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from dbt_arctic.store.context import Context
@@ -16,7 +17,7 @@ from dbt_arctic.store.row_counts import rows_written
 ORDERS = Name("lake", "shop", "orders")
 
 
-class Catalog:
+class Catalog(OneCatalog):
     """A catalog with one table, whose newest commit added three rows."""
 
     needs_spark = False
