@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from typing import Any
 
-from dbt_arctic.adapter.dbt_invocation import invoke, require_success
+from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.replay_mode import replaying
+from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
@@ -51,33 +49,14 @@ def replay(target: Target, models: Sequence[str]) -> bool:
 
 def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, dict[str, Any]]]:
     """The selected models with the sources outside of the catalog that each depends on."""
-    manifest = _succeeded(target, "parse", invoke(target, None, "parse", "--no-write-json")).result
-    chosen = set(manifest.nodes)
-    if select:
-        arguments = ["--resource-type", "model", "--output", "json", "--output-keys", "unique_id"]
-        with redirect_stdout(io.StringIO()):
-            outcome = invoke(target, manifest, "ls", *arguments, "--no-write-json", "--select", *select)
-        chosen = {json.loads(line)["unique_id"] for line in _succeeded(target, "ls", outcome).result or ()}
-        if not chosen:
-            raise ConfigError(
-                f"{' '.join(select)} selects no model of the project",
-                where=str(target.project_root),
-                fix="dbt ls --resource-type model lists all models; --select is as in dbt",
-            )
-    for unique_id in sorted(chosen):
-        node = manifest.nodes[unique_id]
-        if node.resource_type != "model":
-            continue
+    manifest = parse_project(target)
+    for node in select_models(target, manifest, select):
         name = Name(target.credentials.database, node.schema, node.alias)
         for upstream in node.depends_on.nodes:
             source = manifest.sources.get(upstream)
             declared = None if source is None else declared_source(source)
             if declared is not None:
                 yield node, name, dict(declared)
-
-
-def _succeeded(target: Target, command: str, outcome: Any) -> Any:
-    return require_success(target, outcome, f"dbt {command} failed", f"dbt {command}")
 
 
 __all__ = ["preview_sources", "replay"]

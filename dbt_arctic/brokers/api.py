@@ -18,6 +18,13 @@ class TopicOffsets(NamedTuple):
     ends: tuple[int, ...]
 
 
+class FirstMessage(NamedTuple):
+    """The first message of a partition at or after a point in time: its offset and its time stamp."""
+
+    offset: int
+    at_ms: int
+
+
 class Broker(Protocol):
     """A cluster of message brokers."""
 
@@ -38,5 +45,13 @@ class Broker(Protocol):
         """
         ...
 
+    def first_since(self, topic: str, at_ms: int) -> tuple[FirstMessage | None, ...]:
+        """By partition, the first message that is not older than a point in time; ``None`` for none.
 
-__all__ = ["Broker", "TopicOffsets"]
+        :raises UnknownRelation: there is no such topic.
+        :raises ServerUnreachable: the broker does not answer, or refuses.
+        """
+        ...
+
+
+__all__ = ["Broker", "FirstMessage", "TopicOffsets"]

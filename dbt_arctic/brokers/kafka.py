@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbt_arctic.brokers.api import TopicOffsets
+from dbt_arctic.brokers.api import FirstMessage, TopicOffsets
 from dbt_arctic.brokers.kafka_properties import client_settings
 from dbt_arctic.errors import ArcticError, PackageMissing, ServerUnreachable, UnknownRelation
 
@@ -57,6 +57,16 @@ class KafkaBroker:
             _, partitions = self._describe(admin, topic)
             newest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.MAX_TIMESTAMP))
         return max((one.timestamp for one in newest.values() if one.timestamp >= 0), default=None)
+
+    def first_since(self, topic: str, at_ms: int) -> tuple[FirstMessage | None, ...]:
+        """By partition, the first message that is not older than a point in time; ``None`` for none."""
+        with self._admin() as admin:
+            _, partitions = self._describe(admin, topic)
+            found = admin.list_partition_offsets(dict.fromkeys(partitions, at_ms))
+        return tuple(
+            FirstMessage(int(one.offset), int(one.timestamp)) if one.offset >= 0 else None
+            for one in (found[partition] for partition in partitions)
+        )
 
     def _describe(self, admin: Any, topic: str) -> tuple[str, list[Any]]:
         """The id of a topic, and its partitions in their order."""

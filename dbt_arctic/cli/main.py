@@ -28,6 +28,7 @@ COMMANDS = {
     "expire": "expire",
     "history": "history",
     "ingest": "ingest",
+    "lag": "lag",
     "plan": "plan",
     "report": "report",
     "restore": "rollback",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION = re.compile(r"(\d+)\s*([smhdw])")
+_DURATION = re.compile(r"(\d+)\s*(?:([smhdw])|(second|minute|hour|day|week)s?)")
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,11 +105,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def duration_ms(context: click.Context, param: click.Parameter, value: str) -> int:
-    """A callback that converts ``90s``, ``30m``, ``24h`` or ``7d`` to milliseconds."""
+    """A callback that converts ``90s``, ``30m``, ``24h``, ``7d`` or ``10 minutes`` to milliseconds."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         raise click.BadParameter(f"{value!r} is not a duration; examples: 30m, 24h, 7d")
-    return int(match.group(1)) * _UNITS[match.group(2)] * 1000
+    return int(match.group(1)) * _UNITS[match.group(2) or match.group(3)[0]] * 1000
 
 
 def optional_duration_ms(context: click.Context, param: click.Parameter, value: str | None) -> int | None:

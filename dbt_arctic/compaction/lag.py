@@ -25,11 +25,16 @@ class Lag:
     :param since_ms: the time of the oldest commit that was not consumed; ``None`` if there is none.
     :param lost: the reason if the lag is unknown: the next run starts from all rows, or asks for a full
         refresh.
+    :param commits: the number of commits with rows that were not consumed.
+    :param rows: the rows that these commits have added to the log of a keyed table, or to a plain table;
+        ``None`` if one of them has expired.
     """
 
     upstream: str
     since_ms: int | None = None
     lost: str = ""
+    commits: int = 0
+    rows: int | None = 0
 
 
 @dataclass
@@ -64,20 +69,20 @@ class Upstreams:
         if is_keyed != is_token(last.version):
             return Lag(upstream, lost="it has become a keyed table" if is_keyed else "it is no longer keyed")
         wanted = Version.parse(last.version).change_snapshot if is_keyed else int(last.version)
-        oldest: int | None = None
+        found = Lag(upstream)
         for commit in commits:
             if commit.snapshot_id == wanted:
-                return Lag(upstream, oldest)
+                return found
             is_news = is_change(commit) if is_keyed else commit.operation != "replace"
             if is_news and (until_ms is None or commit.timestamp_ms <= until_ms):
-                oldest = commit.timestamp_ms
+                found = _and(found, commit.timestamp_ms, int(commit.summary.get("added-records", "0")))
         for snapshot_id, txn in carried_log(commits) if is_keyed else ():
             if snapshot_id == wanted:
-                return Lag(upstream, oldest)
+                return found
             if txn and (until_ms is None or txn_ms(txn) <= until_ms):
-                oldest = txn_ms(txn)
+                found = _and(found, txn_ms(txn), None)
         if not wanted:  # read when it had no rows
-            return Lag(upstream, oldest)
+            return found
         return Lag(upstream, lost="the version that was read last has expired")
 
     def _look(self, upstream: str) -> tuple[str, list[Snapshot], bool]:
@@ -89,3 +94,9 @@ class Upstreams:
         if state is None:
             return "", [], False
         return plain_id(state), state.history(), False
+
+
+def _and(lag: Lag, at_ms: int, rows: int | None) -> Lag:
+    """The lag with one more commit, which is older than the others."""
+    both = None if lag.rows is None or rows is None else lag.rows + rows
+    return Lag(lag.upstream, at_ms, commits=lag.commits + 1, rows=both)

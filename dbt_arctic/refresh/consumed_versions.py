@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh import clone, replacement
@@ -10,17 +10,24 @@ from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.state import find_keyed, load_change
 
 
+def consuming_state(catalog: CatalogReader, name: Name) -> TableState | None:
+    """The table whose commits record what a model has consumed: of a keyed table, its change table; ``None``
+    if the model has no table yet.
+    """
+    target = clone.origin(catalog, replacement.standing(catalog, name))
+    table = find_keyed(catalog, target)
+    if table is not None:
+        return load_change(catalog, table)
+    return catalog.of(target).load_table(target.schema, target.identifier)
+
+
 def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     """The upstream versions from which the next run of a model continues, by dotted name.
 
     :raises VersionUnavailable: as of ``last_consumed``.
     """
-    target = clone.origin(catalog, replacement.standing(catalog, name))
-    table = find_keyed(catalog, target)
-    if table is not None:
-        return last_consumed(load_change(catalog, table).history(), name.identifier)
-    state = catalog.of(target).load_table(target.schema, target.identifier)
+    state = consuming_state(catalog, name)
     return {} if state is None else last_consumed(state.history(), name.identifier)
 
 
-__all__ = ["consumed_by"]
+__all__ = ["consumed_by", "consuming_state"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.errors import SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
 from dbt_arctic.sources.file_settings import FileSource
-from dbt_arctic.sources.new_files import new_files
+from dbt_arctic.sources.unread import find_unread_files
 from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
 
 
@@ -50,37 +48,19 @@ def preview_read(
     :param target: the table of the model.
     :param consumed: what it has consumed, by dotted name.
     """
-    present = {file for file in catalog.list_files(source.path) if source.accepts(file.path)}
-    name = file_list_name(target, source.name)
+    unread = find_unread_files(catalog, source, model, target, consumed)
     rejected = last_rejected(catalog, rejected_name(target), consumed)
     kept, dropped = (0, 0) if rejected is None else counts(catalog, rejected).get(source.name, (0, 0))
-    last = last_list(catalog, name, source.name, consumed)
-    read, problem = None, ""
-    try:
-        read = consumed_files(catalog, last, model)
-    except VersionUnavailable as error:
-        problem = error.what
-    state = catalog.of(name).load_table(name.schema, name.identifier)
-    listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
-    paths = {file.path for file in read or ()}
-    changed = sum(file.path in paths for file in present - (read or frozenset()))
-    try:
-        files = new_files(source, present, listed, read, model)
-    except SourceFileChanged as error:
-        problem = problem or error.what
-        files = new_files(replace(source, changed_files="ignore"), present, (), read, model)
-    if problem and read is None:
-        files = []
     return ReadPreview(
         model,
         source.name,
-        last is None,
-        len(files),
-        sum(file.size_bytes for file in files),
-        changed,
+        unread.reads_all,
+        len(unread.files),
+        sum(file.size_bytes for file in unread.files),
+        unread.changed,
         kept,
         dropped,
-        problem,
+        unread.problem,
     )
 
 

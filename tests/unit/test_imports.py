@@ -31,7 +31,7 @@ PLANNER = (
 """The parts of the planner: each may import those before it."""
 
 _CORE = {"keyed", "errors", *CONTRACTS}
-_ALL = {"maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
+_ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
 _ALL |= {"keyed", "brokers", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "refresh": {"store", *_CORE},
     "sources": {"refresh", "store", *_CORE},
     "compaction": {"store", *_CORE},
+    "scheduling": {"compaction", "sources", "refresh", "store", *_CORE},
     "auto": {"refresh", "store", *PLANNER, *_CORE},
     "maintenance": {"compaction", "auto", "refresh", "store", *_CORE},
     "adapter": _ALL,
@@ -79,6 +80,7 @@ MAY_REACH: dict[str, set[str]] = {
     "sources": set(),
     "auto": set(),
     "compaction": set(),
+    "scheduling": set(),
     "maintenance": set(),
     "brokers": {"kafka"},
     "engine": {"pyspark", "py4j"},

@@ -14,6 +14,7 @@ from dbt_arctic.engine.session import SessionConnection
 
 from .conftest import Shop
 from .kafka_topics import LOGIN, PASSWORD, Broker, Message, Topic, add_reader, broker
+from .test_operator_commands import Terminal
 
 COLUMNS = {"order_id": "bigint", "status": "string", "amount": "decimal(10,2)"}
 BY_KEY = """{{ config(materialized='incremental', unique_key='order_id', deduplicate_by='_source_offset') }}
@@ -95,7 +96,12 @@ def test_each_message_is_read_once(shop: Shop, running: Broker) -> None:
     assert [shop.log("by_key")[0].snapshot_id, shop.catalog.load_table(shop.schema, "appended")] == heads
 
     # A deleted key, a transaction that was aborted, one that is open, and a new partition.
+    assert not any(one["lag_s"] for one in Terminal(shop).json("lag"))
     topic.send(0, None, 0)
+    for late in Terminal(shop).json("lag", "--max", "1h"):
+        (unread,) = late["upstreams"]
+        assert (unread["upstream"], unread["messages"]) == ("shop.orders", 1)
+        assert 0 < late["lag_s"] == unread["lag_s"] < 600
     with topic.transaction() as aborted:
         topic.send(7, order(7, "aborted"), 0, aborted, is_seen=False)
         aborted.abort_transaction()

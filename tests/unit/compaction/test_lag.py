@@ -41,17 +41,17 @@ def lags(catalog: Catalog, **consumed: Consumed) -> list[Lag]:
 
 
 def test_the_oldest_unconsumed_commit_determines_the_age(orders: Orders) -> None:
-    orders.upsert(50)
-    orders.upsert(30)
+    orders.upsert(50, rows=5)
+    orders.upsert(30, rows=5)
     orders.upsert(25, rows=0)
     orders.trim(20, rows=10)
     orders.change.commit(10, "replace")
     catalog = Catalog(orders)
     built, first, second = 1, 2, 3
-    for read, behind in ((built, 50), (first, 30), (second, None), (4, None)):
+    for read, behind in ((built, [50, 30]), (first, [30]), (second, []), (4, [])):
         (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
-        since = None if behind is None else NOW - behind * MINUTE
-        assert lag == Lag(ORDERS, since), read
+        since = NOW - behind[0] * MINUTE if behind else None
+        assert lag == Lag(ORDERS, since, commits=len(behind), rows=5 * len(behind)), read
 
 
 def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: Orders) -> None:
@@ -67,7 +67,9 @@ def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: 
         for name, state in catalog.tables.items()
     }
     assert [behind(read) for read in (7, 6, 5, 4, 3)] == [
-        Lag(ORDERS, since) for since in (None, None, None, NOW - 30 * MINUTE, NOW - 50 * MINUTE)
+        *[Lag(ORDERS)] * 3,
+        Lag(ORDERS, NOW - 30 * MINUTE, commits=1, rows=None),
+        Lag(ORDERS, NOW - 50 * MINUTE, commits=2, rows=None),
     ]
     assert behind(2).lost == "the version that was read last has expired"
 
@@ -87,16 +89,17 @@ def test_lost_rows_are_reported(orders: Orders, table_id: str, version: str, los
 def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) -> None:
     log = Log("events")
     log.commit(60, rows=1)
-    log.commit(40, rows=1)
-    log.commit(20, "replace")
+    log.commit(40, rows=3)
+    log.commit(20, "replace", rows=4)
     catalog = Catalog(orders, log.state)
 
     def behind(version: str, table_id: str = "/") -> Any:
         return lags(catalog, lake__shop__events=Consumed(table_id, version))[0]
 
-    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE)
-    assert behind("2") == Lag(EVENTS, None)
-    assert behind("0") == Lag(EVENTS, NOW - 60 * MINUTE), "it was read when it had no rows"
+    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE, commits=1, rows=3)
+    assert behind("2") == Lag(EVENTS)
+    found = behind("0")
+    assert found == Lag(EVENTS, NOW - 60 * MINUTE, commits=2, rows=4), "it was read when it had no rows"
     assert lags(Catalog(orders), lake__shop__events=Consumed("/", "1"))[0].lost == "it no longer exists"
 
 

@@ -1,0 +1,178 @@
+"""How late the models of a project are, from metadata, listings of folders and offsets of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Any
+
+from dbt_arctic.adapter.external_sources import declared_source, kind_of
+from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.compaction.lag import Upstreams
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.consumed_versions import consuming_state
+from dbt_arctic.scheduling.model_lag import (
+    NO_VERSIONS,
+    NOT_BUILT,
+    ModelLag,
+    consumed_at_ms,
+    waiting_for,
+    waiting_outside,
+)
+from dbt_arctic.sources.file_list import PROPERTY_SOURCE
+from dbt_arctic.sources.kafka_pull import PLACE
+from dbt_arctic.sources.unread import Unread, unread_files, unread_messages
+from dbt_arctic.store.consumption import last_consumed
+from dbt_arctic.store.rejected_table import SUFFIX
+
+_WITHOUT_ROWS = ("view", "ephemeral")
+"""Materializations that a query reads through."""
+
+
+@dataclass(frozen=True)
+class ModelGraph:
+    """The incremental models of a project.
+
+    :param nodes: dbt's nodes by unique id, a model after those that it reads.
+    :param reads: the other models of these that each one reads, directly or through views.
+    """
+
+    nodes: Mapping[str, Any]
+    reads: Mapping[str, tuple[str, ...]]
+
+    @property
+    def reads_by_name(self) -> dict[str, list[str]]:
+        """``reads``, with the names of models in place of their ids."""
+        names = {key: shown_name(node) for key, node in self.nodes.items()}
+        return {names[key]: [names[one] for one in reads] for key, reads in self.reads.items()}
+
+    def with_upstreams(self, chosen: Collection[str]) -> set[str]:
+        """Models, and all models that they read, directly and indirectly."""
+        found: set[str] = set()
+        waiting = [one for one in chosen if one in self.nodes]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting += self.reads[one]
+        return found
+
+
+def graph_of(manifest: Any, kinds: Collection[str] = ("incremental",)) -> ModelGraph:
+    """The models of a project with the given materializations."""
+    models = {key: node for key, node in manifest.nodes.items() if node.resource_type == "model"}
+    parents = {key: [one for one in node.depends_on.nodes if one in models] for key, node in models.items()}
+    order = TopologicalSorter(parents).static_order()
+    nodes = {key: models[key] for key in order if models[key].config.materialized in kinds}
+
+    def read_by(key: str) -> Iterable[str]:
+        for parent in parents[key]:
+            if parent in nodes:
+                yield parent
+            elif models[parent].config.materialized in _WITHOUT_ROWS:
+                yield from read_by(parent)
+
+    return ModelGraph(nodes, {key: tuple(dict.fromkeys(read_by(key))) for key in nodes})
+
+
+class LagReader:
+    """Reads what models have not consumed. Each upstream is read once, so a reader serves one look only.
+
+    :param catalog: which may cache.
+    """
+
+    def __init__(self, catalog: CatalogReader, target: Target, manifest: Any) -> None:
+        self._catalog = catalog
+        self._target = target
+        self._upstreams = Upstreams(catalog)
+        self._sources = manifest.sources
+        self._shown = _shown_names(target, manifest)
+
+    def lag_of(self, node: Any) -> ModelLag:
+        """What a model has not consumed of each upstream.
+
+        :raises ArcticError: the catalog cannot be read.
+        """
+        name = name_of(self._target, node)
+        state = consuming_state(self._catalog, name)
+        if state is None or state.current_snapshot_id is None:
+            return ModelLag(shown_name(node), problem=NOT_BUILT)
+        outside = [
+            waiting_outside(look(node.name, name, state))
+            for upstream in node.depends_on.nodes
+            if (look := self._outside(upstream)) is not None
+        ]
+        inside = [
+            waiting_for(lag, self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2])
+            for lag in self._upstreams.lags(state)
+            if not self._belongs_to_source(lag.upstream)
+        ]
+        records_any = any("arctic.consumed" in one.summary for one in state.history())
+        return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
+
+    def _outside(self, unique_id: str) -> Callable[[str, Name, TableState], Unread] | None:
+        """What looks up the unread rows of a source outside the catalog; ``None`` for any other node."""
+        declared = declared_source(self._sources.get(unique_id))
+        if declared is None:
+            return None
+
+        def look(model: str, name: Name, state: TableState) -> Unread:
+            try:
+                consumed = last_consumed(state.history(), model)
+                if kind_of(declared) == "files":
+                    files = file_source(declared, str(self._target.project_root))
+                    return unread_files(self._catalog, files, model, name, consumed)
+                topic = kafka_source(declared, self._target.credentials.kafka_properties)
+                key = f"{PLACE}.{topic.name}"
+                read_ms = consumed_at_ms(state.history(), key)
+                broker = broker_of(topic, declared["where"])
+                return unread_messages(topic, broker, model, consumed.get(key), read_ms)
+            except ArcticError as error:
+                return Unread(declared["name"], "file", problem=error.what)
+
+        return look
+
+    def _belongs_to_source(self, upstream: str) -> bool:
+        """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""
+        if upstream.endswith(SUFFIX):
+            return True
+        name = Name(*upstream.split(".", 2))
+        state = self._catalog.of(name).load_table(name.schema, name.identifier)
+        return state is not None and PROPERTY_SOURCE in state.properties
+
+
+def shown_name(node: Any) -> str:
+    """The name of a model in dbt's selections. Versions of a model have one name in dbt."""
+    version = getattr(node, "version", None)
+    return str(node.name) if version is None else f"{node.name}.v{version}"
+
+
+def name_of(target: Target, node: Any) -> Name:
+    """The table of a model."""
+    return Name(target.credentials.database, node.schema, node.alias)
+
+
+def _shown_names(target: Target, manifest: Any) -> dict[str, str]:
+    """What users call the tables of a project, by dotted name in lower case."""
+    found: dict[str, str] = {}
+    for node in manifest.sources.values():
+        name = Name(node.database or target.credentials.database, node.schema, node.identifier)
+        found[name.dotted.lower()] = f"{node.source_name}.{node.name}"
+    for node in manifest.nodes.values():
+        if node.resource_type in ("model", "seed", "snapshot"):
+            found[name_of(target, node).dotted.lower()] = shown_name(node)
+    return found
+
+
+def lags_of(reader: LagReader, graph: ModelGraph, chosen: Sequence[str]) -> list[ModelLag]:
+    """The lags of models and of all models that they read, in the order of the graph."""
+    wanted = graph.with_upstreams(chosen)
+    return [reader.lag_of(graph.nodes[key]) for key in graph.nodes if key in wanted]
+
+
+__all__ = ["LagReader", "ModelGraph", "graph_of", "lags_of", "name_of", "shown_name"]

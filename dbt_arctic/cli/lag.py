@@ -1,0 +1,137 @@
+"""``dbt-arctic lag``: shows how late each model is, and which upstream makes it late. Starts no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbt_arctic.catalog.once import Once
+from dbt_arctic.cli.options import json_option, optional_duration_ms, project_options
+from dbt_arctic.cli.output import counted, print_json, print_table, shown_bytes, shown_time
+from dbt_arctic.compaction.plan import shown_seconds
+from dbt_arctic.scheduling.model_lag import Late, ModelLag, Waiting, late_models, problems_of
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("select", nargs=-1)
+@click.option(
+    "--max",
+    "max_ms",
+    callback=optional_duration_ms,
+    help="Exit with 1 if a model is later than this, or its lag is unknown: 30s, '10 minutes'.",
+)
+@json_option
+@project_options
+@click.pass_context
+def lag(
+    context: click.Context, target: Target, select: tuple[str, ...], max_ms: int | None, as_json: bool
+) -> None:
+    """Show how late each incremental model is, and which upstream makes it late (all, or those SELECT
+    matches).
+
+    SELECT has dbt's syntax: a model, a path, tag:..., +model+.
+    """
+    from dbt_arctic.adapter.model_lags import LagReader, graph_of, lags_of, shown_name
+    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.selection import parse_project, select_models
+
+    manifest = parse_project(target)
+    graph = graph_of(manifest)
+    chosen = [node.unique_id for node in select_models(target, manifest, select)]
+    with operating(target, "lag") as operator:
+        reader = LagReader(Once(operator.catalog), target, manifest)
+        found = lags_of(reader, graph, chosen)
+        now_ms = operator.context.now_ms()
+    late = late_models(found, graph.reads_by_name)
+    wanted = {shown_name(graph.nodes[key]) for key in chosen if key in graph.nodes}
+    shown = [one for one in found if one.model in wanted]
+    if as_json:
+        print_json([_as_dict(one, late.get(one.model), now_ms) for one in shown])
+    elif not shown:
+        click.echo("No selected model is incremental.")
+    else:
+        _show(shown, late, now_ms)
+    if max_ms is not None and any(is_too_late(one, late.get(one.model), now_ms, max_ms) for one in shown):
+        context.exit(1)
+
+
+def is_too_late(lag: ModelLag, late: Late | None, now_ms: int, max_ms: int) -> bool:
+    """Whether a model is later than a limit, or its lag is unknown."""
+    return bool(problems_of(lag)) or (late is not None and now_ms - late.since_ms > max_ms)
+
+
+def _show(lags: Sequence[ModelLag], late: Mapping[str, Late], now_ms: int) -> None:
+    has_problems = any(problems_of(one) for one in lags)
+    print_table(
+        {
+            "model": "name",
+            "lag": "number",
+            "because of": "name",
+            "waiting": "text",
+            "through": "text",
+            **({"problem": "text"} if has_problems else {}),
+        },
+        (
+            [
+                *_row(one.model, late.get(one.model), now_ms),
+                *(["\n".join(problems_of(one))] if has_problems else []),
+            ]
+            for one in lags
+        ),
+    )
+
+
+def _row(model: str, late: Late | None, now_ms: int) -> list[str]:
+    if late is None:
+        return [model, "", "", "", ""]
+    return [
+        model,
+        shown_seconds((now_ms - late.since_ms) / 1000),
+        late.because_of.upstream,
+        shown_waiting(late.because_of),
+        ", ".join(late.through),
+    ]
+
+
+def shown_waiting(waiting: Waiting) -> str:
+    """What waits in an upstream, for display.
+
+    >>> shown_waiting(Waiting("orders", "commit", 2, 0, 1500)), shown_waiting(Waiting("x", "message", 1))
+    ('2 commits, 1,500 rows', '1 message')
+    """
+    text = counted(waiting.count, waiting.unit)
+    if waiting.unit == "commit" and waiting.rows is not None:
+        return f"{text}, {counted(waiting.rows, 'row')}"
+    return text if waiting.size_bytes is None else f"{text}, {shown_bytes(waiting.size_bytes)}"
+
+
+def _as_dict(lag: ModelLag, late: Late | None, now_ms: int) -> dict[str, Any]:
+    """One model as JSON. Times in seconds."""
+    return {
+        "model": lag.model,
+        "lag_s": None if late is None else _since(late.since_ms, now_ms),
+        "because_of": None if late is None else late.because_of.upstream,
+        "through": [] if late is None else list(late.through),
+        "problem": lag.problem or None,
+        "upstreams": [
+            {
+                "upstream": one.upstream,
+                "lag_s": None if one.since_ms is None else _since(one.since_ms, now_ms),
+                "since": None if one.since_ms is None else shown_time(one.since_ms),
+                f"{one.unit}s": one.count,
+                "rows": one.rows,
+                "size_bytes": one.size_bytes,
+                "problem": one.problem or None,
+            }
+            for one in lag.waiting
+        ],
+    }
+
+
+def _since(time_ms: int, now_ms: int) -> float:
+    return round(max(now_ms - time_ms, 0) / 1000, 1)

@@ -1,0 +1,1 @@
+"""How late models are, and which one to refresh next."""

@@ -1,0 +1,147 @@
+"""What a model has not read of a source outside the catalog: how much, and since when. Starts no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dbt_arctic.brokers.api import Broker, FirstMessage
+from dbt_arctic.catalog.api import CatalogReader, ListedFile
+from dbt_arctic.errors import ArcticError, SourceFileChanged, VersionUnavailable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
+from dbt_arctic.sources.file_settings import FileSource
+from dbt_arctic.sources.kafka_offsets import Range, plan_offsets
+from dbt_arctic.sources.kafka_settings import KafkaSource
+from dbt_arctic.sources.new_files import new_files
+
+
+@dataclass(frozen=True)
+class UnreadFiles:
+    """The files of a source that the next run of a model would read.
+
+    :param reads_all: whether the model has read nothing of the source yet.
+    :param changed: how many files have changed since the model read them.
+    :param read_ms: the time of the file list that the model has consumed; 0 if it has consumed none.
+    :param problem: why the run would fail; empty if nothing prevents it.
+    """
+
+    files: tuple[ListedFile, ...]
+    reads_all: bool
+    changed: int
+    read_ms: int
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What a model has not read of a source.
+
+    :param since_ms: since when the oldest part has been waiting; ``None`` if nothing has.
+    :param problem: why it is unknown, or why the next run would fail; else empty.
+    """
+
+    source: str
+    unit: Literal["file", "message"]
+    count: int = 0
+    since_ms: int | None = None
+    size_bytes: int | None = None
+    problem: str = ""
+
+
+def find_unread_files(
+    catalog: CatalogReader,
+    source: FileSource,
+    model: str,
+    target: Name,
+    consumed: Mapping[str, Consumed],
+) -> UnreadFiles:
+    """Compare the folder of a source with what a model has consumed.
+
+    :param target: the table of the model.
+    :param consumed: what it has consumed, by dotted name.
+    """
+    present = {file for file in catalog.list_files(source.path) if source.accepts(file.path)}
+    name = file_list_name(target, source.name)
+    last = last_list(catalog, name, source.name, consumed)
+    read, problem = None, ""
+    try:
+        read = consumed_files(catalog, last, model)
+    except VersionUnavailable as error:
+        problem = error.what
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
+    paths = {file.path for file in read or ()}
+    changed = sum(file.path in paths for file in present - (read or frozenset()))
+    try:
+        files = new_files(source, present, listed, read, model)
+    except SourceFileChanged as error:
+        problem = problem or error.what
+        files = new_files(replace(source, changed_files="ignore"), present, (), read, model)
+    if problem and read is None:
+        files = []
+    return UnreadFiles(tuple(files), last is None, changed, _read_ms(catalog, last), problem)
+
+
+def unread_files(
+    catalog: CatalogReader,
+    source: FileSource,
+    model: str,
+    target: Name,
+    consumed: Mapping[str, Consumed],
+) -> Unread:
+    """What a model has not read of a source of files.
+
+    A file has been waiting since its modification. It was not in the folder when the model read the folder
+    last, so it has not been waiting for longer than that, even if a copy has kept an older time.
+    """
+    try:
+        found = find_unread_files(catalog, source, model, target, consumed)
+    except ArcticError as error:
+        return Unread(source.name, "file", problem=error.what)
+    since = min((max(file.modified_ms, found.read_ms) for file in found.files), default=None)
+    size = sum(file.size_bytes for file in found.files)
+    return Unread(source.name, "file", len(found.files), since, size, found.problem)
+
+
+def unread_messages(
+    source: KafkaSource, broker: Broker, model: str, last: Consumed | None, read_ms: int
+) -> Unread:
+    """What a model has not read of a topic. Offsets without a message (markers of transactions) count too.
+
+    :param last: what the model has consumed; ``None`` for nothing.
+    :param read_ms: the time of the commit that consumed it; 0 for nothing. A message that arrived while that
+        run was active counts from this time.
+    """
+    try:
+        topic = broker.offsets(source.topic, source.isolation == "read_committed")
+        ranges = plan_offsets(source, topic, last, model).ranges
+        first = broker.first_since(source.topic, read_ms) if ranges else ()
+    except ArcticError as error:
+        return Unread(source.name, "message", problem=error.what)
+    since = min((_waiting_since(one, first[one.partition], read_ms) for one in ranges), default=None)
+    return Unread(source.name, "message", sum(one.end - one.start for one in ranges), since)
+
+
+def _waiting_since(unread: Range, first: FirstMessage | None, read_ms: int) -> int:
+    """Since when the oldest unread message of a partition has been waiting.
+
+    :param first: the first message of the partition that is not older than ``read_ms``.
+    """
+    is_oldest = first is not None and (first.offset == unread.start or not read_ms)
+    return first.at_ms if first is not None and is_oldest else read_ms
+
+
+def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int:
+    """The time of the snapshot of a file list that a model has consumed."""
+    if last is None:
+        return 0
+    name, consumed = last
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    snapshots = () if state is None else state.snapshots
+    return next((one.timestamp_ms for one in snapshots if str(one.snapshot_id) == consumed.version), 0)
+
+
+__all__ = ["Unread", "UnreadFiles", "find_unread_files", "unread_files", "unread_messages"]

@@ -1,0 +1,74 @@
+"""``dbt-arctic lag``: how late models are, through files, tables and views, without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from dbt_arctic.engine import jvm
+
+from .conftest import Shop
+from .test_file_sources import clicks, declare, land, row
+from .test_operator_commands import Terminal
+
+LOADED = """{{ config(materialized='incremental', unique_key='id') }}
+select id, city, amount from {{ incremental_pull(source('landing', 'clicks')) }}"""
+AUTO = "{{ config(materialized='incremental', incremental_strategy='auto', unique_key='city') }}\n"
+
+
+def lags(type_in: Terminal, *arguments: str, code: int = 0) -> dict[str, Any]:
+    return {one["model"]: one for one in type_in.json("lag", *arguments, code=code)}
+
+
+def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, monkeypatch: Any) -> None:
+    type_in = Terminal(shop)
+    declare(shop, clicks=clicks(shop))
+    shop.model("loaded", LOADED)
+    shop.model("recent", "{{ config(materialized='view') }}\nselect * from {{ ref('loaded') }} where id > 0")
+    shop.model("by_city", AUTO + "select city, count(*) as n from {{ ref('recent') }} group by city")
+    shop.model("blind", "{{ config(materialized='incremental') }}\nselect 1 as id")
+    started = []
+    monkeypatch.setattr(jvm, "running", lambda settings: started.append(settings))
+    first = lags(type_in, "loaded", "by_city", "--max", "1h", code=1)
+    assert [one["problem"] for one in first.values()] == ["it is not built yet"] * 2
+    monkeypatch.undo()
+    assert started == []
+
+    land(shop, "clicks/1.json", [row(1), row(2)])
+    shop.dbt("run")
+    built = lags(type_in)
+    assert {name: (one["lag_s"], one["problem"]) for name, one in built.items()} == {
+        "blind": (None, "it records no versions of what it reads"),
+        "by_city": (None, None),
+        "loaded": (None, None),
+    }
+    lags(type_in, "+by_city", "--max", "0s")
+
+    file = land(shop, "clicks/2.json", [row(3, "Rome")])
+    os.utime(file, (time.time() - 7200,) * 2)  # a copy that has kept an old time
+    late = lags(type_in, "+by_city", "--max", "10 minutes")
+    assert (late["by_city"]["because_of"], late["by_city"]["through"]) == ("landing.clicks", ["loaded"])
+    assert late["by_city"]["lag_s"] == late["loaded"]["lag_s"] < 600, "it is new since the last run"
+    assert late["by_city"]["upstreams"][0]["commits"] == 0
+    (files,) = late["loaded"]["upstreams"]
+    assert (files["files"], files["size_bytes"]) == (1, file.stat().st_size)
+    lags(type_in, "by_city", "--max", "0s", code=1)
+
+    shop.dbt("run", "--select", "loaded")
+    land(shop, "clicks/3.json", [row(4, "Rome")])
+    shop.dbt("run", "--select", "loaded")
+    late = lags(type_in)
+    (waiting,) = late["by_city"]["upstreams"]
+    assert (waiting["upstream"], waiting["commits"], waiting["rows"]) == ("loaded", 2, 2)
+    assert (late["by_city"]["because_of"], late["by_city"]["through"]) == ("loaded", [])
+    assert late["loaded"]["lag_s"] is None
+    shown = type_in("lag", "by_city").splitlines()[1].split("\t")
+    assert [shown[0], *shown[2:]] == ["by_city", "loaded", "2 commits, 2 rows", ""]
+
+    # A change without an effect on the result is consumed, too.
+    shop.dbt("run", "--select", "by_city")
+    land(shop, "clicks/4.json", [row(4, "Rome", 9)])
+    shop.dbt("run")
+    assert {one["lag_s"] for one in lags(type_in).values()} == {None}
+    assert "No selected model is incremental." in type_in("lag", "recent")
