@@ -17,6 +17,10 @@ SHRINK_BY = 8
 """Minimum factor by which the number of buckets is reduced, so that it is stable for a table of similar
 size.
 """
+SMALL_BYTES = 16 * MIB
+"""A table below this size has one bucket, because each bucket costs a read a task, and a write a file. It has
+several again at a far greater size.
+"""
 
 
 def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
@@ -37,7 +41,7 @@ def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
     wanted = min(MAX_BUCKETS, max(by_size, by_tasks))
     if wanted >= GROW_BY * layout.buckets:
         return wanted
-    wanted = max(wanted, DEFAULT_BUCKETS)
+    wanted = 1 if size < SMALL_BYTES else max(wanted, DEFAULT_BUCKETS)
     return wanted if wanted * SHRINK_BY <= layout.buckets else layout.buckets
 
 

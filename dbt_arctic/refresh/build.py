@@ -32,6 +32,7 @@ from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.partial_upsert import require_known_columns
+from dbt_arctic.refresh.query_size import estimate_bytes
 from dbt_arctic.refresh.table_properties import given
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.lease import (
@@ -53,6 +54,10 @@ from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
 """Rows per bucket above which a single task does not compare the keys of a bucket."""
+
+_ONE_BUCKET_BYTES = 64 * 1024 * 1024
+"""The estimated size of a result, uncompressed, up to which a new table has one bucket. Its files have about
+half of that size or less."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,9 @@ def build_generation(
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = like.types if like else {column.name: column.type for column in schema}
     comments = column_comments or {}
-    layout = _layout_like(context, like) if like else _plan_layout(context, config, batch.key, types, old)
+    layout = (
+        _layout_like(context, like) if like else _plan_layout(context, config, sql, batch.key, types, old)
+    )
     table = KeyedTable(
         name=name,
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
@@ -170,19 +177,20 @@ def _layout_like(context: Context, table: KeyedTable) -> Layout:
 def _plan_layout(
     context: Context,
     config: KeyedConfig,
+    sql: str,
     key: tuple[str, ...],
     types: Mapping[str, str],
     old: KeyedTable | None,
 ) -> Layout:
     """The layout as configured. If the number of buckets is not configured, that of the previous
-    generation is kept. If its base table is gone, the build continues without it. A table of few rows has
-    one bucket, because each bucket costs a write a file, and a read a task.
+    generation is kept. If its base table is gone, the build continues without it. A small table has one
+    bucket, because each bucket costs a write a file, and a read a task.
     """
     buckets = config.buckets
     if buckets is None and old is not None:
         base = context.catalog.of(old.base).load_table(old.base.schema, old.base.identifier)
         buckets = None if base is None else laid_out(old, base).layout.buckets or None
-    if buckets is None and config.few_rows:
+    if buckets is None and (config.few_rows or _is_small(context, config, sql)):
         buckets = 1
     return plan_layout(
         where=config.model,
@@ -193,6 +201,16 @@ def _plan_layout(
         partition_by=config.partition_by,
         sort_by=match_columns(config.sort_by, list(types)),
     )
+
+
+def _is_small(context: Context, config: KeyedConfig, sql: str) -> bool:
+    """Whether a new table begins with few bytes. The number of buckets of a table with partitions does not
+    change later, so it does not depend on the first rows.
+    """
+    if config.partition_by:
+        return False
+    size = estimate_bytes(context, sql)
+    return size is not None and size <= _ONE_BUCKET_BYTES
 
 
 def _create_base(

@@ -46,7 +46,7 @@ class Cursor:
         self.rowcount = -1
 
     def execute(self, sql: str) -> None:
-        if sql.lstrip().startswith(("SELECT", "WITH", "(")):
+        if sql.lstrip().startswith(("SELECT", "WITH", "(", "EXPLAIN")):
             self._rows = told(lambda: self._session.query(sql), sql)
         else:
             rows = told(lambda: self._session.run(sql), sql)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import DuplicateKey, NullKey, SchemaChanged
+from dbt_arctic.keyed import layout
 from dbt_arctic.refresh import build
 from tests.extent import first
 
@@ -135,3 +136,26 @@ def test_a_key_that_is_null_in_rows_that_a_query_leaves_out_is_no_error(shop: An
     sales.upsert([{"id": 3, "customer": None}])
     with pytest.raises(NullKey):
         counted.build_sql(f"SELECT customer, count(*) AS sales FROM {sales.name.sql} GROUP BY customer")
+
+
+@pytest.mark.parametrize(
+    ("size", "config", "buckets"),
+    [
+        (100, {}, 1),
+        (9_000_000, {}, 2),
+        (100, {"partition_by": "amount"}, 2),
+        (100, {"buckets": 4}, 4),
+    ],
+)
+def test_a_new_table_begins_with_the_buckets_that_its_size_needs(
+    shop: Any, size: int, config: dict[str, Any], buckets: int
+) -> None:
+    assert layout.DEFAULT_BUCKETS == 2, "of these tests"
+    orders = shop.table("orders", **{"buckets": "auto", **config})
+    # Without statistics of columns, Spark expects that a filter keeps all rows.
+    sql = "SELECT id, CAST(id AS INT) AS amount FROM range({}) WHERE id % 2500000 = 0"
+    orders.build_sql(sql.format(size))
+    assert orders.table.layout.buckets == buckets
+    assert orders.rows() == [{"id": id_, "amount": id_} for id_ in range(0, size, 2_500_000)]
+    orders.build_sql(sql.format(9_000_100 - size))
+    assert orders.table.layout.buckets == buckets, "a full refresh keeps the number"
