@@ -21,11 +21,6 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
 
 
-def is_automatic(config: Mapping[str, Any]) -> bool:
-    """Whether the config declares a model as automatic. The config is validated when it is read."""
-    return config.get("materialized") == "incremental" and config.get("incremental_strategy") == "auto"
-
-
 def advice_for(
     catalog: CatalogReader,
     name: Name,

@@ -12,7 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.advice import advice_for, advice_text, is_automatic
+from dbt_arctic.adapter.advice import advice_for, advice_text
 from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.model_api import ModelApi
@@ -34,6 +34,7 @@ from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.store.context import Alongside, Outcome, StageRun
 from dbt_arctic.store.state import find_keyed
 

@@ -12,8 +12,8 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
 
-AUTOMATIC = "config.incremental_strategy:auto"
-"""dbt's selector for automatic models."""
+AUTOMATIC = ("config.incremental_strategy:auto", "config.materialized:materialized_view")
+"""dbt's selectors for automatic models."""
 
 
 class CheckInvocations:
@@ -75,7 +75,7 @@ class CheckInvocations:
 
 def selection_of(select: Sequence[str], switch: Sequence[str]) -> list[str]:
     """The selection to build: the models to compare, and their upstreams."""
-    chosen = select or (AUTOMATIC, *switch)
+    chosen = select or (*AUTOMATIC, *switch)
     return ["--select", *(f"+{part}" for part in chosen)]
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
 from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.churning import Churned, change, copied, loaded, pulled, referring_to
@@ -26,6 +25,7 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.churn import gone, waiting
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.materializations import is_automatic
 
 WRITTEN_KEYS = (
     *("unique_id", "database", "schema", "alias"),
@@ -191,7 +191,7 @@ def _refuse_nothing_to_compare(
         + cannot,
         fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, let "
         "--automatic MODEL treat models as such for the check, or see which ones are: "
-        f"dbt ls --select {AUTOMATIC}",
+        f"dbt ls --select {' '.join(AUTOMATIC)}",
     )
 
 

@@ -15,6 +15,7 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.store.state import consistent_pair, keyed_from_view
 
 
@@ -73,6 +74,8 @@ def catalog_rows(catalog: CatalogReader, database: str, entry: RelationEntry) ->
 
 def table_type(entry: RelationEntry) -> str:
     """The kind of a relation in the documentation."""
+    if is_materialized_view(entry.properties):
+        return "materialized view"
     if is_keyed(entry.properties):
         return "keyed table"
     return "clone" if is_clone(entry.properties) else entry.kind

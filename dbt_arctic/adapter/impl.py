@@ -28,6 +28,7 @@ from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
+from dbt_arctic.adapter.materialized_api import MaterializedApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.modify_api import ModifyApi
@@ -44,6 +45,7 @@ from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, given
 from dbt_arctic.refresh.unused_settings import STRATEGIES
 
@@ -88,6 +90,7 @@ class ArcticAdapter(
     AutoApi,
     CompactionApi,
     ModifyApi,
+    MaterializedApi,
     ModelApi,
     CloneApi,
     ConsistentReads,
@@ -369,7 +372,9 @@ def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
 
 def relation_type(entry: RelationEntry) -> RelationType:
     """The type of a relation in dbt. Keyed tables and clones of tables are tables, regardless of their
-    storage."""
+    storage; a materialized view has dbt's own type."""
+    if is_materialized_view(entry.properties):
+        return RelationType.MaterializedView
     if entry.kind == "table" or is_keyed(entry.properties) or is_clone(entry.properties):
         return RelationType.Table
     return RelationType.View

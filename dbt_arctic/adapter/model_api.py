@@ -37,6 +37,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
+from dbt_arctic.refresh.materializations import is_incremental
+from dbt_arctic.refresh.schema_policy import check_full_refresh
 from dbt_arctic.refresh.unused_settings import (
     reject_materialization,
     reject_misspelled,
@@ -126,6 +128,9 @@ class ModelApi(KeyedApi):
             settings = list(model["config"])
             reject_misspelled(model["name"], settings, sorted(known))
             reject_without_effect(model["name"], model["config"], self._has_macro)
+            if is_incremental(model["config"]):
+                strategy = choose_strategy(model["name"], model["config"])
+                check_full_refresh(model["name"], model["config"], strategy, model["language"])
             parse_settings(model["name"], model["config"].get("compaction"))
             refuse_grants(model)
             refuse_model(model, self.config.credentials.database)
@@ -344,5 +349,5 @@ _HEADERS: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 def _is_keyed_model(model: Mapping[str, Any]) -> bool:
     config = model["config"]
-    strategy = choose_strategy(model["name"], config) if config.get("materialized") == "incremental" else ""
+    strategy = choose_strategy(model["name"], config) if is_incremental(config) else ""
     return strategy in KEYED_STRATEGIES and bool(config.get("unique_key"))

@@ -13,7 +13,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_arctic.adapter.advice import advice_for, is_automatic
+from dbt_arctic.adapter.advice import advice_for
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.operator import Operator
@@ -32,6 +32,7 @@ from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.store.state import find_keyed, load_change
 
 

@@ -25,6 +25,7 @@ from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.build import Beginning, begin
 from dbt_arctic.refresh.config import choose_strategy, writes_keyed
+from dbt_arctic.refresh.materializations import is_incremental
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
@@ -101,7 +102,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
     def _note_beginning(self, model: Mapping[str, Any]) -> None:
         """Record the start of the computation: rows that land in a keyed table from now on are newer."""
         name = Name(model["database"], model["schema"], model["alias"])
-        writes = model["config"].get("materialized") == "incremental"
+        writes = is_incremental(model["config"])
         keyed = writes and writes_keyed(model["name"], model["config"])
         self._thread_views.beginning = (
             (model["unique_id"], begin(self.context(), name)) if keyed else ("", None)
@@ -146,7 +147,7 @@ def check_config(model: str, config: Mapping[str, Any]) -> None:
             why="a Python model runs in dbt's own process, on the Spark session of the profile",
             fix=f"remove the setting, or set it to {SUBMISSION_METHOD!r}",
         )
-    if config.get("materialized") == "incremental" and choose_strategy(model, config) == "microbatch":
+    if is_incremental(config) and choose_strategy(model, config) == "microbatch":
         raise ConfigError(
             "a Python model cannot have the strategy 'microbatch'",
             where=model,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.materializations import is_automatic
 
 _LOOKED_THROUGH = ("view", "ephemeral")
 

@@ -14,6 +14,8 @@ from dbt_arctic.adapter.external_sources import declared_source, remember
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
+_STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})
+
 
 @dataclass
 class ArcticQuotePolicy(Policy):
@@ -38,7 +40,7 @@ class ArcticRelation(BaseRelation):
     """A table, a view, or a keyed table.
 
     ``is_keyed``: stored as a view over base and change table. In dbt, a keyed table is a table, because
-    ``is_incremental()`` and others depend on it.
+    ``is_incremental()`` and others depend on it. Only a materialized view has a type of its own.
     ``is_clone``: a view over another table, which becomes a separate table with its first write. In dbt, it
     is a table for the same reason.
     ``read_as``: its text in queries, if an invocation reads everything at one version.
@@ -56,10 +58,14 @@ class ArcticRelation(BaseRelation):
     external: Mapping[str, Any] | None = None
     require_alias: bool = False
     renameable_relations: Any = field(
-        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+        default_factory=lambda: frozenset(
+            {RelationType.Table, RelationType.View, RelationType.MaterializedView}
+        )
     )
     replaceable_relations: Any = field(
-        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+        default_factory=lambda: frozenset(
+            {RelationType.Table, RelationType.View, RelationType.MaterializedView}
+        )
     )
 
     def quoted(self, identifier: str) -> str:

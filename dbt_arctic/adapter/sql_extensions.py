@@ -13,11 +13,11 @@ from typing import Any
 from dbt.adapters.factory import get_adapter
 from dbt.compilation import Compiler
 
-from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.adapter.credentials import ADAPTER
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.spark.qualify import without_qualify
+from dbt_arctic.refresh.materializations import is_automatic
 
 SETTING = "sql_extensions"
 EXTENSIONS: Mapping[str, Callable[[str], str]] = {"qualify": without_qualify}

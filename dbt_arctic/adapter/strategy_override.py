@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.refresh.config import NOT_AUTOMATIC, PLAIN_SETTINGS
+from dbt_arctic.refresh.materializations import is_automatic
 
 _OF_OTHER_STRATEGIES = (
     *NOT_AUTOMATIC,

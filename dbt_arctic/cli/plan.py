@@ -49,7 +49,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
         print_json([_as_json(entry, show_sql) for entry in plans])
         return
     if not plans:
-        click.echo("No selected model has incremental_strategy='auto'.")
+        click.echo("No selected model is automatic.")
         return
     if explains:
         for place, entry in enumerate(plans):

@@ -11,9 +11,10 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
+from dbt_arctic.refresh.materializations import configured_strategy
 from dbt_arctic.store.duration import parse_duration
 
-OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
+OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns", "full_refresh"]
 
 DEFAULT_LEASE_TIMEOUT_S = 600
 
@@ -127,7 +128,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
 
     :raises ConfigError: the strategy needs a key and there is none.
     """
-    strategy = config.get("incremental_strategy") or "default"
+    strategy = configured_strategy(config)
     has_key = bool(config.get("unique_key"))
     if strategy == "default":
         strategy = "upsert" if has_key else "append"

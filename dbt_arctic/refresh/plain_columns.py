@@ -15,7 +15,7 @@ from dbt_arctic.refresh.batch import (
     require_no_metadata_columns,
     require_same_columns,
 )
-from dbt_arctic.refresh.schema_policy import changes_to_make
+from dbt_arctic.refresh.schema_policy import FULL_REFRESH, changes_to_make
 from dbt_arctic.store.context import Context
 
 
@@ -34,7 +34,7 @@ def evolve_plain(
         changed.
     """
     require_no_metadata_columns(model, [column.name for column in produced])
-    if on_schema_change == "ignore":
+    if on_schema_change in ("ignore", FULL_REFRESH):
         require_same_columns(model, stored, produced)
     changes = changes_to_make(model, on_schema_change, compare_columns(stored, produced))
     return _altered(context, name, model, changes, stored, produced, fill=on_schema_change in FILLING)

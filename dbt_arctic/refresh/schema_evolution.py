@@ -14,7 +14,12 @@ from dbt_arctic.keyed.schema_difference import FieldChange, Path, compare_column
 from dbt_arctic.keyed.table import Column, KeyedTable
 from dbt_arctic.refresh.batch import require_same_columns, require_storable
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.schema_policy import changes_to_make, refuse_difference
+from dbt_arctic.refresh.schema_policy import (
+    FULL_REFRESH,
+    changes_to_make,
+    needs_rebuild,
+    refuse_difference,
+)
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.side_columns import Sides, changed_by_another
 from dbt_arctic.store.state import load_keyed
@@ -44,7 +49,8 @@ def evolve(
     difference = compare_columns(table.columns, produced)
     if mode == "ignore":
         require_same_columns(config.model, table.columns, produced)
-    if mode == "fail":
+    if mode == "fail" or (mode == FULL_REFRESH and needs_rebuild(table.columns, produced)):
+        # With full_refresh, the run was to rebuild the table, and another one has changed it since.
         refuse_difference(config.model, difference)
     changes = changes_to_make(config.model, mode, difference)
     if not changes:

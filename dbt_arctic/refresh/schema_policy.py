@@ -5,16 +5,22 @@ Columns and nested fields follow one rule. How a table is altered is not decided
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from dbt_arctic.errors import SchemaChanged
-from dbt_arctic.keyed.schema_difference import FieldChange, Kind, SchemaDifference
+from dbt_arctic.errors import ConfigError, SchemaChanged
+from dbt_arctic.keyed.schema_difference import FieldChange, Kind, SchemaDifference, compare_columns
+from dbt_arctic.keyed.table import Column
+
+FULL_REFRESH = "full_refresh"
+"""The value of ``on_schema_change`` with which a table is rebuilt when the columns of its model change."""
 
 _MADE: Mapping[str, tuple[Kind, ...]] = {
     "ignore": ("typed",),
     "fail": (),
     "append_new_columns": ("typed", "added"),
     "sync_all_columns": ("typed", "added", "widened", "removed"),
+    "full_refresh": ("typed",),
 }
 
 
@@ -35,6 +41,48 @@ def changes_to_make(
             fix=f"cast the column in the model, or rebuild: dbt run --full-refresh --select {model}",
         )
     return difference.of(*_MADE[on_schema_change])
+
+
+def needs_rebuild(table: Sequence[Column], produced: Sequence[Column]) -> SchemaDifference:
+    """The differences for which ``on_schema_change: full_refresh`` rebuilds a table; false if there are none.
+
+    A field that held only NULL and has no type yet gets its type in place.
+    """
+    difference = compare_columns(table, produced)
+    return SchemaDifference(tuple(one for one in difference.changes if one.kind != "typed"))
+
+
+def check_full_refresh(model: str, config: Mapping[str, Any], strategy: str, language: str = "sql") -> None:
+    """Check that a model with ``on_schema_change: full_refresh`` can be rebuilt by a run.
+
+    :raises ConfigError: its ``full_refresh`` is false, a run computes some of its batches only, or its
+        columns are not known before it has run.
+    """
+    if config.get("on_schema_change") != FULL_REFRESH:
+        return
+    if config.get("full_refresh") is False:
+        raise ConfigError(
+            "on_schema_change is 'full_refresh', and full_refresh is false",
+            where=model,
+            why="one setting rebuilds the table, the other one forbids it",
+            fix="remove full_refresh, or set on_schema_change to 'append_new_columns'",
+        )
+    if strategy == "microbatch":
+        raise ConfigError(
+            "on_schema_change is 'full_refresh' with the strategy 'microbatch'",
+            where=model,
+            why="a run computes some batches, and a rebuild needs all of them",
+            fix="set on_schema_change to 'append_new_columns', and rebuild when it is needed: "
+            f"dbt run --full-refresh --select {model}",
+        )
+    if language != "sql":
+        raise ConfigError(
+            f"on_schema_change is 'full_refresh' in a model in {language.capitalize()}",
+            where=model,
+            why="its columns are known only after it has run, as for changes and not for a rebuild",
+            fix="set on_schema_change to 'append_new_columns', and rebuild when it is needed: "
+            f"dbt run --full-refresh --select {model}",
+        )
 
 
 def refuse_difference(model: str, difference: SchemaDifference) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import check_partition_field
 from dbt_arctic.refresh.config import ONLY_KEYED, OWN_SETTINGS
+from dbt_arctic.refresh.materializations import check_materialization, is_incremental
 
 STRATEGIES = ("upsert", "auto", "append", "microbatch", "merge", "delete+insert", "insert_overwrite")
 """The incremental strategies of this adapter."""
@@ -18,7 +19,7 @@ _PROPERTIES = "set Iceberg's table properties with tblproperties"
 _LOCATION = "the catalog decides where tables are stored: set warehouse in the profile"
 _LAYOUT = "sort rows within files with sort_by, or divide them with partition_by and buckets"
 _LOADING = "configure Spark with spark_conf in the profile"
-_VIEW = "a model with incremental_strategy='auto' keeps a table equal to its query"
+_VIEW = "each dbt run refreshes a model with materialized='materialized_view' from what changed"
 _GRANTS = "grant access in the catalog or the store; no grants are written"
 _EVERY_TIME = "each table is an Iceberg table, and its older versions are kept until dbt-arctic expire"
 _CLUSTER = "run the model on another cluster with another target of the profile"
@@ -166,7 +167,8 @@ def reject_without_effect(
                     why="it applies only to keyed tables",
                     fix="remove it, or use materialized='incremental' with a unique_key",
                 )
-    if materialized == "incremental":
+    if is_incremental(config):
+        check_materialization(model, config)
         _check_strategy(model, config.get("incremental_strategy"), has_macro)
     _check_partition_by(model, config.get("partition_by"))
 
@@ -214,9 +216,9 @@ def reject_materialization(model: str, materialized: str) -> None:
     raise ConfigError(
         f"materialized={materialized!r} does not exist here",
         where=model,
-        why="Spark has no such relation over Iceberg tables",
-        fix="materialized='incremental', incremental_strategy='auto' and a unique_key: a run computes only "
-        "what changed, and the table equals its query",
+        why="tables are refreshed by dbt runs, and not by a service in the background",
+        fix="materialized='materialized_view' and a unique_key: a run computes only what changed, and the "
+        "table equals its query",
     )
 
 

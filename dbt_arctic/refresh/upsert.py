@@ -120,6 +120,20 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
     """
     if config.buckets is not None:
         check_bucket_count(config.model, config.buckets)
+    for setting, (new, old) in changed_settings(config, table).items():
+        back = f"set {setting} back to {_show(old)}" if old else f"remove {setting}"
+        raise ConfigError(
+            f"{setting} changed from {_show(old)} to {_show(new)}",
+            where=config.model,
+            why="the stored rows were written with the old setting",
+            fix=f"{back}, or rebuild the table: dbt run --full-refresh --select {config.model}",
+        )
+
+
+def changed_settings(config: KeyedConfig, table: KeyedTable) -> dict[str, tuple[object, object]]:
+    """The settings of key and layout that differ from those of the generation, each with the new and the old
+    value.
+    """
     names = list(table.column_names)
     wanted: dict[str, tuple[object, object]] = {
         "unique_key": (match_columns(config.unique_key, names), table.key),
@@ -132,15 +146,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
     if config.sequence_by or table.sequence_by:
         new_sequence = match_columns([config.sequence_by], names) if config.sequence_by else ()
         wanted["sequence_by"] = (new_sequence, (table.sequence_by,) if table.sequence_by else ())
-    for setting, (new, old) in wanted.items():
-        if new != old:
-            back = f"set {setting} back to {_show(old)}" if old else f"remove {setting}"
-            raise ConfigError(
-                f"{setting} changed from {_show(old)} to {_show(new)}",
-                where=config.model,
-                why="the stored rows were written with the old setting",
-                fix=f"{back}, or rebuild the table: dbt run --full-refresh --select {config.model}",
-            )
+    return {setting: values for setting, values in wanted.items() if values[0] != values[1]}
 
 
 def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:

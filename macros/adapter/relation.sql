@@ -1,5 +1,5 @@
 {% macro arctic__get_drop_sql(relation) -%}
-  {%- if relation.is_view -%}
+  {%- if relation.is_view or relation.is_materialized_view -%}
     drop view if exists {{ relation.render() }}
   {%- else -%}
     drop table if exists {{ relation.render() }} purge
@@ -25,7 +25,7 @@
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
     {#- Iceberg expects the new name of a table without the catalog -#}
-    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed or from_relation.is_clone else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
+    alter {{ 'view' if from_relation.is_view or from_relation.is_materialized_view or from_relation.is_keyed or from_relation.is_clone else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
   {%- endcall -%}
 {%- endmacro %}
 

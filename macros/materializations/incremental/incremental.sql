@@ -7,13 +7,13 @@
     {#- an unknown strategy is already an error on the first run -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
   {%- endif -%}
-  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set target_relation = this.incorporate(type='materialized_view' if model.config.materialized == 'materialized_view' else 'table') -%}
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
   {%- do adapter.require_form(model, kind, keyed) -%}
   {%- set sample = invocation_args_dict.get('sample') -%}
-  {%- set full_refresh = should_full_refresh()
+  {%- set full_refresh = (should_full_refresh() or adapter.is_rebuilt(model))
       and not adapter.is_later_batch(model, sample.start if sample else invocation_args_dict.get('event_time_start')) -%}
   {%- set rebuild = full_refresh or kind not in ('keyed' if keyed else 'table', 'clone') -%}
   {%- if keyed and rebuild -%}
@@ -22,6 +22,15 @@
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
+
+  {%- set compiled = namespace(code=compiled_code) -%}
+  {%- if not rebuild and adapter.has_other_columns(this, model, compiled_code, arctic__is_partial()) -%}
+    {#- on_schema_change is full_refresh: from here on, as with --full-refresh -#}
+    {%- do log('Rebuilding ' ~ this ~ ', because the columns of its model have changed', info=true) -%}
+    {%- set compiled.code = adapter.code_of_rebuild(model) -%}
+    {%- set full_refresh = true -%}
+    {%- set rebuild = true -%}
+  {%- endif -%}
 
   {%- if not rebuild and adapter.nothing_to_pull(model) -%}
     {#- no upstream has changed since the last commit, so nothing is run or written -#}
@@ -33,6 +42,7 @@
     {{ run_hooks(post_hooks, inside_transaction=False) }}
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
+  {%- do adapter.require_pull(model, arctic__is_partial()) -%}
 
   {%- if kind == 'clone' and not rebuild -%}
     {%- do arctic__own_the_clone(target_relation, keyed) -%}
@@ -42,7 +52,7 @@
     {#- dbt allows this only in a materialization: the DataFrame becomes a view, and the rest is SQL -#}
     {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
   {%- endif -%}
-  {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
+  {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled.code -%}
   {%- if strategy == 'microbatch' -%}
     {#- the interval is compared with a column of the model's SQL, which may depend on its header -#}
     {%- do arctic__run_sql_header() -%}
@@ -54,6 +64,7 @@
   {%- endif -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
+    {%- do adapter.mark_materialized(target_relation, model) -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}
   {%- elif rebuild -%}
     {%- set response = arctic__build_plain(target_relation, model_sql, plain) -%}
@@ -70,6 +81,11 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
+{# Whether a run reads only a part of its upstreams. #}
+{% macro arctic__is_partial() -%}
+  {{ return(flags.EMPTY or (invocation_args_dict.get('sample') is not none)) }}
+{%- endmacro %}
+
 {# A keyed table: a new generation, or one commit to the change table. #}
 {% macro arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}
   {%- set compiled_code = arctic__run_sql_header() ~ '\n' ~ compiled_code if config.get('sql_header') else compiled_code -%}
@@ -78,8 +94,7 @@
   {%- endif -%}
   {%- do write(compiled_code) -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
-    {%- set partial = flags.EMPTY or invocation_args_dict.get('sample') -%}
-    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, partial, selected_resources) -%}
+    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, arctic__is_partial(), selected_resources) -%}
   {%- else -%}
     {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
   {%- endif -%}
@@ -117,7 +132,10 @@
   {%- if warning -%}
     {%- do exceptions.warn(warning) -%}
   {%- endif -%}
-  {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
+  {%- set on_schema_change = config.get('on_schema_change') -%}
+  {#- with full_refresh, the columns are those of the table; otherwise it would have been rebuilt -#}
+  {%- set on_schema_change = 'ignore' if on_schema_change == 'full_refresh'
+      else incremental_validate_on_schema_change(on_schema_change, default='ignore') -%}
   {%- set source_relation = make_temp_relation(this, '__dbt_tmp') -%}
   {%- set header = arctic__run_sql_header() -%}
   {%- set stored = adapter.get_columns_in_relation(target_relation) | map(attribute='name') | list if config.get('contract').enforced -%}

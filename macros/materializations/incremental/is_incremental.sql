@@ -3,7 +3,8 @@
   to. A plain table that becomes a keyed one (or vice versa) is rebuilt from all rows.
 #}
 {% macro is_incremental() %}
-  {%- if not execute or model.config.materialized != 'incremental' or should_full_refresh() -%}
+  {%- if not execute or model.config.materialized not in ('incremental', 'streaming_table', 'materialized_view')
+      or should_full_refresh() or adapter.is_rebuilt(model) -%}
     {{ return(False) }}
   {%- endif -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}

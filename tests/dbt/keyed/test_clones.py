@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.store.state import find_keyed
 from tests.dbt.keyed.conftest import Shop
 from tests.extent import first
@@ -18,6 +19,8 @@ select id, customer, amount, gone, at from {{ source('raw', 'raw_orders') }}
 {% if is_incremental() %} where at > (select max(at) from {{ this }}) {% endif %}"""
 BY_ORDER = """{{ config(materialized='incremental', unique_key='id', persist_docs={'relation': true}) }}
 select id, amount * 2 as twice, _action from {{ incremental_pull(ref('orders')) }}"""
+SUMMED = """{{ config(materialized='materialized_view', unique_key='customer', full_refresh_above=1) }}
+select customer, sum(amount) as amount from {{ ref('orders') }} group by customer"""
 APPENDED = """{{ config(materialized='incremental') }}
 select id, at from {{ source('raw', 'raw_orders') }}
 {% if is_incremental() %} where at > (select max(at) from {{ this }}) {% endif %}"""
@@ -77,21 +80,28 @@ def heads(shop: Shop) -> dict[str, int | None]:
 
 def test_a_project_goes_on_from_its_clones(production: Shop) -> None:
     shop = production
-    for name, text in (("orders", ORDERS), ("by_order", BY_ORDER)):
+    for name, text in (("orders", ORDERS), ("by_order", BY_ORDER), ("summed", SUMMED)):
         shop.model(name, text)
     build(shop)
     clone(shop)
-    assert entries(shop, f"{shop.schema}_ci") == {"orders": "view", "by_order": "view"}
+    assert entries(shop, f"{shop.schema}_ci") == dict.fromkeys(("orders", "by_order", "summed"), "view")
     assert in_ci(shop, "by_order", "id, twice") == [(1, 20), (2, 40)]
     shop.file("models/docs.yml", "models: [{name: by_order, description: Twice the amount}]")
     results = ci(shop, "run", "--select", "by_order").results
     assert results[0].adapter_response["code"] == "SKIP"
-    assert entries(shop, f"{shop.schema}_ci") == {"orders": "view", "by_order": "view"}
+    assert entries(shop, f"{shop.schema}_ci") == dict.fromkeys(("orders", "by_order", "summed"), "view")
 
     shop.sql(LATER)
     before = heads(shop)
     results = ci(shop, "run").results
-    assert [result.adapter_response["_message"] for result in results] == ["UPSERT 2", "UPSERT 2"]
+    said = {result.node.name: result.adapter_response["_message"] for result in results}
+    assert (said["orders"], said["by_order"]) == ("UPSERT 2", "UPSERT 2")
+    # A materialized view stays one; production's is another table.
+    assert in_ci(shop, "summed", "customer, amount") == [("a", 30), ("b", 20)]
+    view = shop.catalog.load_view(f"{shop.schema}_ci", "summed")
+    assert view is not None
+    assert is_materialized_view(view.properties)
+    assert shop.rows("summed") == [("a", 10), ("b", 20)]
     assert in_ci(shop, "orders", "id, amount") == [(2, 20), (3, 30)]
     assert in_ci(shop, "by_order", "id, twice") == [(2, 40), (3, 60)]
     assert shop.rows("by_order", "id, twice") == [(1, 20), (2, 40)]

@@ -70,9 +70,14 @@ FIRST_RUNS = [
     ),
     ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
     (
+        "{{ config(materialized='dynamic_table') }} select 1 as id",
+        "AR-301",
+        "materialized='materialized_view'",
+    ),
+    (
         "{{ config(materialized='materialized_view') }} select 1 as id",
         "AR-301",
-        "incremental_strategy='auto'",
+        "a materialized view needs a unique_key",
     ),
     (
         KEYED.replace("'id'", "'id', incremental_strategy='upserts'") + "select 1 as id",

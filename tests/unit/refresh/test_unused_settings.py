@@ -93,6 +93,6 @@ def test_settings_of_other_adapters_are_reported_with_what_to_use() -> None:
     assert settings_without_effect("orders", {"file_format": "iceberg", "tblproperties": None}) == []
 
 
-def test_a_materialization_of_other_adapters_names_automatic_models() -> None:
-    with pytest.raises(ConfigError, match="incremental_strategy='auto'"):
-        reject_materialization("orders", "materialized_view")
+def test_a_materialization_of_another_adapter_names_the_one_to_use() -> None:
+    with pytest.raises(ConfigError, match="materialized='materialized_view'"):
+        reject_materialization("orders", "dynamic_table")
