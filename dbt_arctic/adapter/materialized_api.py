@@ -96,8 +96,9 @@ class MaterializedApi(ModelApi):
         if model["config"].get("on_schema_change") != FULL_REFRESH:
             return False
         with as_dbt_errors():
-            name = relation.schema or "", relation.identifier or ""
-            state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
+            name = relation.name_parts
+            at = name.schema, name.identifier
+            state = self.catalog.of(name).load_table(*at) or self.catalog.of(name).load_view(*at)
             if state is None:
                 return False
             statements, rest = self.header_to_run(model["config"].get("sql_header"))

@@ -116,7 +116,7 @@ def mark(context: Context, name: Name, materialized: str) -> None:
 
     Readers do not depend on it. If a run ends before this statement, the next one makes up for it.
     """
-    view = context.catalog.load_view(name.schema, name.identifier)
+    view = context.catalog.of(name).load_view(name.schema, name.identifier)
     wanted = materialized == MATERIALIZED_VIEW
     if view is None or not is_keyed(view.properties) or is_materialized_view(view.properties) == wanted:
         return
