@@ -110,7 +110,7 @@ setup(
         "dbt.include.arctic": "macros",
     },
     package_data={
-        "dbt_arctic": ["py.typed", "cli/*.html"],
+        "dbt_arctic": ["py.typed", "cli/*.html", "engine/*.xml"],
         "dbt.include.arctic": ["**/*.sql", "**/*.yml", "**/*.md"],
     },
     entry_points={"console_scripts": ["dbt-arctic = dbt_arctic.cli.main:main"]},

@@ -36,6 +36,8 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
     "avro": ("org.apache.spark:spark-avro_2.13:4.1.1",),
 }
 """The jars of Spark's readers that are not a part of Spark, by their format."""
+FAIR_SCHEDULER = Path(__file__).with_name("fair_scheduler.xml")
+"""The pool in which the statements of all threads share the cores, in Spark's format."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SQLITE_BUSY_TIMEOUT_MS = 5_000
@@ -295,6 +297,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.sql.catalogImplementation": "in-memory",  # Hive's catalog would create metastore_db
         "spark.sql.defaultCatalog": settings.catalog,
+        # By default, the statement that began first gets every core that becomes free.
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": FAIR_SCHEDULER.as_uri(),
         **SESSION_DEFAULTS,
         prefix: ICEBERG_CATALOG,
     }

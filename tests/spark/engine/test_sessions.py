@@ -57,6 +57,30 @@ def test_conf_and_temporary_views_are_a_connections_own(engine: SessionEngine, s
             cursor.execute("SELECT * FROM mine")
 
 
+def test_a_short_statement_does_not_wait_for_all_tasks_of_a_long_one(
+    engine: SessionEngine, connection: SessionConnection
+) -> None:
+    status = connection.process.context.statusTracker()
+
+    def completed() -> int:
+        stages = [status.getStageInfo(stage) for stage in status.getActiveStageIds()]
+        return sum(stage.numCompletedTasks for stage in stages if stage is not None and stage.numTasks == 900)
+
+    with contextlib.closing(engine.connect()) as other, ThreadPoolExecutor() as pool:
+        long = pool.submit(other.cursor().execute, "SELECT sum(hash(id)) FROM range(0, 1800000000, 1, 900)")
+        while not completed():
+            time.sleep(0.02)
+        short = pool.submit(connection.cursor().execute, "SELECT count(*) FROM range(0, 100, 1, 4)")
+        while not short.done() and completed() < 300:
+            time.sleep(0.02)
+        in_time = short.done()
+        other.cancel()
+        with pytest.raises(StatementCancelled):
+            long.result()
+        short.result()
+    assert in_time
+
+
 def test_connections_see_each_others_commits_at_once(engine: SessionEngine, sql: Sql, schema: str) -> None:
     table = f"lake.{schema}.t"
     sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
