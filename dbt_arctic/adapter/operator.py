@@ -167,6 +167,24 @@ class Operator:
             for node in self._manifest.get("nodes", {}).values()
         }
 
+    def readers_of(self, name: Name) -> list[str]:
+        """The models and snapshots that read a model or source directly, by dotted name, from the
+        manifest of the last dbt command. Ephemeral models are left out."""
+        nodes, sources = self._manifest.get("nodes", {}), self._manifest.get("sources", {})
+        ids = {key for key, node in {**nodes, **sources}.items() if self._name_of(node) == name}
+        readers = (
+            node
+            for node in nodes.values()
+            if ids.intersection((node.get("depends_on") or {}).get("nodes") or ())
+            and node.get("resource_type") in ("model", "snapshot")
+            and (node.get("config") or {}).get("materialized") != "ephemeral"
+        )
+        return sorted(self._name_of(node).dotted for node in readers)
+
+    def _name_of(self, node: Mapping[str, Any]) -> Name:
+        identifier = node.get("identifier") or node.get("alias") or node.get("name")
+        return Name(self._target.credentials.database, str(node.get("schema")), str(identifier))
+
     @property
     def target_folder(self) -> Path:
         """The folder of dbt's artifacts."""

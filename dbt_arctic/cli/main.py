@@ -38,6 +38,7 @@ COMMANDS = {
     "sql": "sql",
     "status": "status",
     "verify": "verify",
+    "why": "why",
 }
 """The module of each command. Only the module of the requested command is imported."""
 
