@@ -23,6 +23,7 @@ COMMANDS = {
     "class-archive": "class_archive",
     "clean": "clean",
     "compact": "compact",
+    "diff": "diff",
     "doctor": "doctor",
     "erase": "erase",
     "expire": "expire",

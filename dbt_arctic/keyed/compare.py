@@ -19,11 +19,12 @@ def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
     :param types: Spark type by column name.
     """
     return " AND ".join(
-        _same(f"{left}.{quote(name)}", f"{right}.{quote(name)}", type_) for name, type_ in types.items()
+        same_value(f"{left}.{quote(name)}", f"{right}.{quote(name)}", type_) for name, type_ in types.items()
     )
 
 
-def _same(left: str, right: str, type_: str) -> str:
+def same_value(left: str, right: str, type_: str) -> str:
+    """SQL that is true if two values are identical. NULL equals NULL, and 0.0 differs from -0.0."""
     if type_ == "string":
         # A computed string may have a collation that the stored one lacks, and Spark cannot compare the two.
         return f"CAST({left} AS STRING) <=> CAST({right} AS STRING)"

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dbt_arctic.keyed.compare import distinguishable, same_row
+from dbt_arctic.keyed.compare import distinguishable, same_row, same_value
 from dbt_arctic.keyed.names import quote, quote_all
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
 """Relative tolerance for floating-point values that may differ because they were added in a different
 order."""
+
+
+@dataclass(frozen=True)
+class ColumnPair:
+    """A column of two relations: its name in each, and its Spark type in the first."""
+
+    name: str
+    other: str
+    type: str
 
 
 def count_differing(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
@@ -19,14 +29,10 @@ def count_differing(one: str, other: str, columns: Sequence[tuple[str, str]]) ->
 
     :param columns: name and type of the columns of both that matter.
     """
-    values = ", ".join(f"{distinguishable(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
+    pairs = [ColumnPair(name, name, type_) for name, type_ in columns]
     return (
-        "SELECT coalesce(sum(abs(_arctic_surplus)), 0), coalesce(sum(_arctic_rows), 0)\nFROM (\n"
-        "SELECT sum(_arctic_weight) AS _arctic_surplus, count_if(_arctic_weight = 1) AS _arctic_rows\n"
-        "FROM (\n"
-        f"SELECT {values}, 1 AS _arctic_weight\nFROM (\n{one}\n)\nUNION ALL\n"
-        f"SELECT {values}, -1 AS _arctic_weight\nFROM (\n{other}\n)\n)\n"
-        f"GROUP BY {quote_all([name for name, _ in columns])}\n)"
+        "SELECT coalesce(sum(abs(_arctic_surplus)), 0), coalesce(sum(_arctic_rows), 0)\n"
+        f"FROM (\n{_surplus(one, other, pairs)}\n)"
     )
 
 
@@ -62,4 +68,155 @@ def is_within_tolerance(left: str, right: str, type_: str) -> str:
     return (
         f"({left} <=> {right} OR ({distance} < double('Infinity') "
         f"AND {distance} <= {TOLERANCES[type_]} * greatest(abs({left}), abs({right}))))"
+    )
+
+
+def compare_by_key(
+    one: str, other: str, key: Sequence[ColumnPair], columns: Sequence[ColumnPair], *, is_unique: bool
+) -> str:
+    """SQL that compares two queries by a key, in one aggregation.
+
+    One row: the rows of the first query and of the second; the rows that only the first has, only the second,
+    and that differ; the largest number of rows of one key; then for each of ``columns``, the rows in which it
+    differs.
+
+    :param columns: the columns other than the key.
+    :param is_unique: whether both are known to have at most one row for each key, without NULLs.
+    """
+    flags = [f"coalesce({quote(_differs(at))}, false)" for at in range(len(columns))]
+    changed = " OR ".join(flags) or "false"
+    counts = ", ".join(["", *(f"count_if({flag})" for flag in flags)])
+    return (
+        "SELECT count_if(_arctic_here), count_if(_arctic_there), count_if(_arctic_there IS NULL), "
+        f"count_if(_arctic_here IS NULL), count_if({changed}), coalesce(max(_arctic_rows), 1){counts}\n"
+        f"FROM (\n{_joined(one, other, key, columns, is_unique)}\n)"
+    )
+
+
+def sample_by_key(
+    one: str,
+    other: str,
+    key: Sequence[ColumnPair],
+    columns: Sequence[ColumnPair],
+    most: int,
+    *,
+    is_unique: bool,
+) -> str:
+    """SQL of rows that differ, in the order of their key: at most ``most`` of each kind.
+
+    Columns: the kind (``here``: only the first query has the row; ``there``: only the second; ``changed``);
+    the key; then for each of ``columns`` the value of the first query and that of the second.
+    """
+    changed = " OR ".join(f"coalesce({quote(_differs(at))}, false)" for at in range(len(columns))) or "false"
+    kind = (
+        "CASE WHEN _arctic_there IS NULL THEN 'here' WHEN _arctic_here IS NULL THEN 'there' "
+        "ELSE 'changed' END"
+    )
+    names = [f"_arctic_k{at}" for at in range(len(key))]
+    names += [f"_arctic_{side}{at}" for at in range(len(columns)) for side in ("l", "r")]
+    order = quote_all(names[: len(key)])
+    return (
+        f"SELECT {quote_all(['_arctic_kind', *names])}\nFROM (\n"
+        f"SELECT *, row_number() OVER (PARTITION BY _arctic_kind ORDER BY {order}) AS _arctic_number\n"
+        "FROM (\n"
+        f"SELECT *, {kind} AS _arctic_kind\nFROM (\n"
+        f"{_joined(one, other, key, columns, is_unique, with_values=True)}\n)\n"
+        f"WHERE _arctic_here IS NULL OR _arctic_there IS NULL OR {changed}\n)\n)\n"
+        f"WHERE _arctic_number <= {most}\nORDER BY _arctic_kind, {order}"
+    )
+
+
+def _differs(at: int) -> str:
+    return f"_arctic_differs_{at}"
+
+
+def _joined(
+    one: str,
+    other: str,
+    key: Sequence[ColumnPair],
+    columns: Sequence[ColumnPair],
+    is_unique: bool,
+    *,
+    with_values: bool = False,
+) -> str:
+    if is_unique:  # buckets of two keyed tables are joined in place by `=` only
+        on = " AND ".join(f"l.{quote(pair.name)} = r.{quote(pair.other)}" for pair in key)
+    else:
+        on = " AND ".join(_same_pair(pair) for pair in key)
+    selected = ["l._arctic_here AS _arctic_here", "r._arctic_there AS _arctic_there"]
+    if is_unique:
+        selected.append("CAST(NULL AS BIGINT) AS _arctic_rows")
+    else:
+        selected.append("greatest(l._arctic_rows, r._arctic_rows) AS _arctic_rows")
+    selected += [
+        f"l._arctic_here AND r._arctic_there AND NOT ({_same_pair(pair)}) AS {quote(_differs(at))}"
+        for at, pair in enumerate(columns)
+    ]
+    if with_values:
+        selected += [
+            f"CASE WHEN l._arctic_here THEN l.{quote(pair.name)} ELSE r.{quote(pair.other)} END "
+            f"AS {quote(f'_arctic_k{at}')}"
+            for at, pair in enumerate(key)
+        ]
+        selected += [
+            f"{side}.{quote(name)} AS {quote(f'_arctic_{side}{at}')}"
+            for at, pair in enumerate(columns)
+            for side, name in (("l", pair.name), ("r", pair.other))
+        ]
+    sides = [
+        _side(one, "_arctic_here", [pair.name for pair in key], is_unique),
+        _side(other, "_arctic_there", [pair.other for pair in key], is_unique),
+    ]
+    return f"SELECT {', '.join(selected)}\nFROM {sides[0]} AS l\nFULL JOIN {sides[1]} AS r\nON {on}"
+
+
+def _side(sql: str, flag: str, key: Sequence[str], is_unique: bool) -> str:
+    counted = "" if is_unique else f", count(1) OVER (PARTITION BY {quote_all(key)}) AS _arctic_rows"
+    return f"(SELECT *, true AS {flag}{counted} FROM (\n{sql}\n))"
+
+
+def _same_pair(pair: ColumnPair) -> str:
+    return same_value(f"l.{quote(pair.name)}", f"r.{quote(pair.other)}", pair.type)
+
+
+def compare_as_bags(one: str, other: str, columns: Sequence[ColumnPair]) -> str:
+    """SQL that compares two queries without a key, in one aggregation.
+
+    One row: the rows of the first query and of the second; the rows that only the first has, and only the
+    second. A row counts as often as it is missing in the other query.
+    """
+    return (
+        "SELECT coalesce(sum(_arctic_rows), 0), coalesce(sum(_arctic_rows - _arctic_surplus), 0), "
+        "coalesce(sum(greatest(_arctic_surplus, 0)), 0), coalesce(sum(greatest(-_arctic_surplus, 0)), 0)\n"
+        f"FROM (\n{_surplus(one, other, columns)}\n)"
+    )
+
+
+def sample_of_bags(one: str, other: str, columns: Sequence[ColumnPair], most: int) -> str:
+    """SQL of at most ``most`` rows that one of two queries returns more often.
+
+    Columns: the surplus of the first query, and ``columns``, in the form in which they are compared.
+    """
+    names = quote_all(pair.name for pair in columns)
+    return (
+        f"SELECT _arctic_surplus, {names}\nFROM (\n{_surplus(one, other, columns, with_values=True)}\n)\n"
+        f"WHERE _arctic_surplus <> 0\nLIMIT {most}"
+    )
+
+
+def _surplus(one: str, other: str, columns: Sequence[ColumnPair], *, with_values: bool = False) -> str:
+    here = ", ".join(
+        f"{distinguishable(quote(pair.name), pair.type)} AS {quote(pair.name)}" for pair in columns
+    )
+    there = ", ".join(
+        f"{distinguishable(quote(pair.other), pair.type)} AS {quote(pair.name)}" for pair in columns
+    )
+    names = quote_all(pair.name for pair in columns)
+    shown = f", {names}" if with_values else ""
+    return (
+        "SELECT sum(_arctic_weight) AS _arctic_surplus, count_if(_arctic_weight = 1) AS _arctic_rows"
+        f"{shown}\nFROM (\n"
+        f"SELECT {here}, 1 AS _arctic_weight\nFROM (\n{one}\n)\nUNION ALL\n"
+        f"SELECT {there}, -1 AS _arctic_weight\nFROM (\n{other}\n)\n)\n"
+        f"GROUP BY {names}"
     )

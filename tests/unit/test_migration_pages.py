@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dbt_arctic.cli.diff import diff
 from dbt_arctic.refresh.unused_settings import _IGNORED, _OF_ROWS
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
@@ -42,3 +43,21 @@ def test_the_files_of_the_page_on_deployment_are_valid() -> None:
     workflow = yaml.safe_load((HOW_TO / "deploy" / "github-actions.yml").read_text(encoding="utf-8"))
     steps = [step["run"] for step in workflow["jobs"]["build"]["steps"] if "run" in step]
     assert "dbt build --target prod" in steps
+
+
+def test_the_workflow_of_the_page_on_reviews_is_valid() -> None:
+    text = (HOW_TO / "deploy" / "github-actions-review.yml").read_text(encoding="utf-8")
+    steps = {
+        step["run"].strip(): step for step in yaml.safe_load(text)["jobs"]["diff"]["steps"] if "run" in step
+    }
+    (command,) = (run for run in steps if run.startswith("dbt-arctic diff"))
+    arguments, _, written_to = command.removeprefix("dbt-arctic diff ").partition(" > ")
+    options = diff.make_context("diff", arguments.split(), resilient_parsing=True).params
+    assert (options["base"], options["max_changed"], options["form"]) == ("prod", "0.1%", "markdown")
+    (post,) = (run for run in steps if run.startswith("gh pr comment"))
+    assert f"--body-file {written_to} " in post
+    assert steps[post]["if"] == f"always() && hashFiles('{written_to}') != ''"
+    # The page shows the same two commands.
+    page = (HOW_TO / "review-a-change.md").read_text(encoding="utf-8")
+    assert command in " ".join(page.split())
+    assert post in page
