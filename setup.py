@@ -44,12 +44,18 @@ CATALOGS = {
     "glue": ["pyiceberg[glue]"],
 }
 
+DATABASES = {
+    "mariadb": ["pymysql>=1.1,<2"],
+}
+
 KAFKA = [
     "kafka-python>=3,<4",
 ]
 
 DEVELOPMENT = [
     *KAFKA,
+    *CATALOGS["postgres"],
+    *DATABASES["mariadb"],
     *REPORT,
     "build>=1.3",
     "dbt-tests-adapter>=1.20,<1.21",
@@ -99,7 +105,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"dev": DEVELOPMENT, "kafka": KAFKA, "report": REPORT, **CATALOGS},
+    extras_require={"dev": DEVELOPMENT, "kafka": KAFKA, "report": REPORT, **CATALOGS, **DATABASES},
     packages=[
         *find_packages(include=["dbt_arctic", "dbt_arctic.*"], exclude=["dbt_arctic._entry"]),
         "dbt.adapters.arctic",

@@ -202,7 +202,7 @@ class SourceFileChanged(ArcticError):
 
 class MalformedFile(ArcticError):
     code = "AR-311"
-    title = "A file or a message does not fit the columns of its source"
+    title = "A file, a message or a row does not fit its source"
 
 
 class RefreshDiffers(ArcticError):

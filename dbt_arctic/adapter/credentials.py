@@ -15,6 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic import secret
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
 from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
@@ -76,6 +77,7 @@ class ArcticCredentials(Credentials):
     consistent_reads: bool = False
     packages_see_spark: bool = True
     kafka: dict[str, Any] = field(default_factory=dict, repr=False)
+    jdbc: dict[str, Any] = field(default_factory=dict, repr=False)
     host: str | None = field(default=None, repr=False)
     port: int | None = None
     token: str | None = field(default=None, repr=False)
@@ -131,6 +133,7 @@ class ArcticCredentials(Credentials):
                 where="profiles.yml, warehouse",
                 fix="set a folder for the tables, for instance warehouse: ./lake",
             )
+        read_databases(self.jdbc)
         for setting in ("spark_conf", "catalog_properties", "kafka"):
             nested = [key for key, value in getattr(self, setting).items() if isinstance(value, (dict, list))]
             if nested:
@@ -241,7 +244,7 @@ class ArcticCredentials(Credentials):
             executor_memory=self.executor_memory,
             executor_cores=self.executor_cores,
             max_executors=self.max_executors,
-            connectors=("kafka",) if self.kafka else (),
+            connectors=(*(("kafka",) if self.kafka else ()), *kinds_of(self.databases)),
         )
 
     def connect_settings(self) -> ConnectSettings:
@@ -276,6 +279,14 @@ class ArcticCredentials(Credentials):
         properties = _texts(self.kafka)
         secret.remember(properties)
         return properties
+
+    @property
+    def databases(self) -> dict[str, dict[str, str]]:
+        """``jdbc``: the address and the login of databases by name. Errors omit the secrets among them.
+
+        :raises ProfileError: an entry is no mapping, or has an unknown setting.
+        """
+        return read_databases(self.jdbc)
 
     def resolved_warehouse(self, project_root: str | None = None) -> str:
         """The warehouse, with the default and absolute paths resolved."""

@@ -9,6 +9,7 @@ from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
@@ -17,7 +18,9 @@ from dbt_arctic.adapter.rejected_rows import Rejections
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.refresh.event_time import refuse_pull
+from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
 from dbt_arctic.sources.source_planner import Purpose, SourcePlanner
@@ -52,7 +55,7 @@ class ExternalPulls(Rejections):
         is_consuming = purpose == "consume"
         with as_dbt_errors(), where_it_fails(lambda: self.post_model_hook({}, None)):
             refuse_pull(model)
-            planner = self._planner(relation.external, target)
+            planner = self._planner(relation.external, target, model)
             earlier = pulls.find(unique_id, planner.upstream) if is_consuming else []
             if earlier:
                 return earlier[0].sql
@@ -61,18 +64,31 @@ class ExternalPulls(Rejections):
             planned = planner.plan(expected, model["name"], purpose)
             if is_consuming:
                 pulls.add(unique_id, expected, planned.pull, planned.since)
+                if planned.release is not None:
+                    pulls.hold(planned.release)
                 for warning in planned.warnings:
                     logger.warning(warning)
                 if isinstance(planner, FilePlanner):
                     return self.reject_rows(unique_id, target, planner.source, planned.pull, expected).sql
         return planned.pull.sql
 
-    def _planner(self, declared: Mapping[str, Any], target: Name) -> SourcePlanner:
-        if kind_of(declared) == "kafka":
+    def _planner(self, declared: Mapping[str, Any], target: Name, model: Mapping[str, Any]) -> SourcePlanner:
+        kind = kind_of(declared)
+        if kind == "jdbc":
+            database = database_of(declared, self.config.credentials.databases)
+            table, writes = database_source(declared), writes_of(model)
+            return DatabasePlanner(
+                self.context(), self._handle, database, table, writes, lambda: self._holder(target)
+            )
+        if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties)
             return KafkaPlanner(self.context(), self._handle, broker_of(topic, declared["where"]), topic)
         source = file_source(declared, getattr(self.config, "project_root", None))
         return FilePlanner(self.context(), self._handle, source, target)
+
+    def _holder(self, target: Name) -> Name:
+        """The table that has the rows of a model, which may be the original of a clone."""
+        return clone.origin(self.catalog, replacement.standing(self.catalog, target))
 
 
 __all__ = ["ExternalPulls"]

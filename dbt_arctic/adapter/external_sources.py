@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
+from dbt_arctic.databases.address import kind_of_url
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
 
-Kind = Literal["files", "kafka"]
+Kind = Literal["files", "kafka", "jdbc"]
 """The values of ``from``."""
 
-_CALLED: Mapping[str, str] = {"files": "a folder of files", "kafka": "a Kafka topic"}
+_CALLED: Mapping[str, str] = {
+    "files": "a folder of files",
+    "kafka": "a Kafka topic",
+    "jdbc": "a table of another database",
+}
 
 _READ_AS: dict[str, Mapping[str, Any]] = {}
 """The declared sources, by the SQL that ``source()`` gives where they are not pulled."""
@@ -85,8 +90,10 @@ def kind_of(declared: Mapping[str, Any]) -> Kind:
 def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
     """The formats of Spark's readers that these sources need and that are not a part of Spark."""
     found = [one["settings"] for node in nodes if (one := declared_source(node)) is not None]
-    topics = {"kafka" for settings in found if settings["from"] == "kafka"}
-    return tuple(sorted(topics | {"avro" for settings in found if _is_avro(settings)}))
+    readers = {"kafka" for settings in found if settings["from"] == "kafka"}
+    readers |= {"avro" for settings in found if _is_avro(settings)}
+    databases = (kind_of_url(str(one.get("url") or "")) for one in found if one["from"] == "jdbc")
+    return tuple(sorted(readers | {kind for kind in databases if kind is not None}))
 
 
 def _is_avro(settings: Mapping[str, Any]) -> bool:

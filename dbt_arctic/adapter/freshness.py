@@ -11,6 +11,7 @@ from dbt.adapters.base.meta import AdapterMeta
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt_arctic.adapter.database_sources import database_of, database_source
 from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.external_sources import kind_of
 from dbt_arctic.adapter.file_sources import file_source
@@ -19,6 +20,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.freshness import last_modified_ms
+from dbt_arctic.sources.database_preview import newest_ms
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
@@ -56,8 +58,12 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
             return None, self._freshness(source)
 
     def _newest_ms(self, declared: Mapping[str, Any]) -> int | None:
-        """The time of the newest file or message of a source; ``None`` if it has none."""
-        if kind_of(declared) == "kafka":
+        """The time of the newest file, message or row of a source; ``None`` if it has none."""
+        kind = kind_of(declared)
+        if kind == "jdbc":
+            database = database_of(declared, self.config.credentials.databases)
+            return newest_ms(database_source(declared), database)
+        if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties)
             return broker_of(topic, declared["where"]).newest_ms(topic.topic)
         files = file_source(declared, getattr(self.config, "project_root", None))

@@ -33,6 +33,11 @@ class ModelPulls:
     _since: dict[str, list[Consumed | None]] = field(default_factory=dict)
     _expected: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
     _staged: list[Name] = field(default_factory=list)
+    _held: list[Callable[[], None]] = field(default_factory=list)
+
+    def hold(self, release: Callable[[], None]) -> None:
+        """Register what to call after the model is done."""
+        self._held.append(release)
 
     def stage(self, name: Name) -> None:
         """Register a table that is not needed after the model is done."""
@@ -126,6 +131,9 @@ class ModelPulls:
 
     def clear(self) -> list[str]:
         """Discard all pulls. Returns the statements that drop what is no longer needed."""
+        for release in self._held:
+            release()
+        self._held.clear()
         stages = [pull.stage for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
         drops = [f"DROP VIEW IF EXISTS {quote(stage.view)}" for stage in stages]
         drops += map(drop_table, self._staged)

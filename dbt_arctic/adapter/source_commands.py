@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
@@ -15,22 +16,33 @@ from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
+from dbt_arctic.sources.database_preview import TablePreview, preview_table
+from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.read_preview import ReadPreview, preview_read
 
 
-def preview_sources(operator: Operator, target: Target, select: Sequence[str]) -> list[ReadPreview]:
-    """What the next run of the selected models would read of their sources. Starts no Spark."""
-    return [
-        preview_read(
-            operator.catalog,
-            file_source(declared, str(target.project_root)),
-            node.name,
-            name,
-            consumed_by(operator.catalog, name),
-        )
-        for node, name, declared in _pulled(target, select)
-        if kind_of(declared) == "files"
-    ]
+def preview_sources(
+    operator: Operator, target: Target, select: Sequence[str]
+) -> list[ReadPreview | TablePreview]:
+    """What the next run of the selected models would read of their sources of files and databases.
+
+    Starts no Spark.
+    """
+    found: list[ReadPreview | TablePreview] = []
+    for node, name, declared in _pulled(target, select):
+        kind = kind_of(declared)
+        if kind == "files":
+            files, consumed = (
+                file_source(declared, str(target.project_root)),
+                consumed_by(operator.catalog, name),
+            )
+            found.append(preview_read(operator.catalog, files, node.name, name, consumed))
+        elif kind == "jdbc":
+            database = database_of(declared, target.credentials.databases)
+            last = consumed_by(operator.catalog, name).get(upstream_of(declared["name"]).dotted)
+            writes = writes_of({"name": node.name, "config": node.config.to_dict()})
+            found.append(preview_table(database, database_source(declared), node.name, last, writes))
+    return found
 
 
 def replay(target: Target, models: Sequence[str]) -> bool:

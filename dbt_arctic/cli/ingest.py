@@ -19,6 +19,7 @@ from dbt_arctic.cli.options import FOLDER, json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_bytes
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.infer_tables import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
 from dbt_arctic.sources.read_preview import ReadPreview
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
@@ -86,14 +87,16 @@ _SELECT = click.option(
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
-    """Show what the next run of each model would read from its sources of files. Spark does not start."""
+    """Show what the next run of each model would read from its sources of files and databases. Spark does not
+    start."""
     found = _look(target, select)
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
-        click.echo("No selected model pulls from a source of files.")
+        click.echo("No selected model pulls from a source of files or a database.")
     else:
-        _show_previews(found)
+        _show_previews([one for one in found if isinstance(one, ReadPreview)])
+        _show_tables([one for one in found if isinstance(one, TablePreview)])
 
 
 @ingest.command()
@@ -108,13 +111,13 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     """
     from dbt_arctic.adapter.source_commands import replay as run_again
 
-    before = {(one.model, one.source): one for one in _look(target, select) if one.rejected}
+    before = {(one.model, one.source): one for one in _files(target, select) if one.rejected}
     if not before:
         click.echo("No selected model has rejected rows.")
         return
     models = sorted({model for model, _ in before})
     succeeded = run_again(target, models)
-    after = {(one.model, one.source): one for one in _look(target, models)}
+    after = {(one.model, one.source): one for one in _files(target, models)}
     print_table(
         {"model": "name", "source": "name", "rejected before": "number", "now": "number"},
         [
@@ -125,7 +128,11 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     context.exit(0 if succeeded else 1)
 
 
-def _look(target: Target, select: Sequence[str]) -> list[ReadPreview]:
+def _files(target: Target, select: Sequence[str]) -> list[ReadPreview]:
+    return [one for one in _look(target, select) if isinstance(one, ReadPreview)]
+
+
+def _look(target: Target, select: Sequence[str]) -> list[ReadPreview | TablePreview]:
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.source_commands import preview_sources
 
@@ -133,7 +140,35 @@ def _look(target: Target, select: Sequence[str]) -> list[ReadPreview]:
         return preview_sources(operator, target, select)
 
 
+def _show_tables(found: Sequence[TablePreview]) -> None:
+    if not found:
+        return
+    print_table(
+        {
+            "model": "name",
+            "source": "name",
+            "rows": "number",
+            "from": "text",
+            "deletes": "text",
+            "problem": "text",
+        },
+        [
+            [
+                one.model,
+                one.source,
+                f"about {one.rows:,} (all)" if one.reads_all else f"{one.rows:,}",
+                one.since,
+                "keys are compared" if one.deletes else "",
+                one.problem,
+            ]
+            for one in found
+        ],
+    )
+
+
 def _show_previews(found: Sequence[ReadPreview]) -> None:
+    if not found:
+        return
     print_table(
         {
             "model": "name",

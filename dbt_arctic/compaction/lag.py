@@ -12,7 +12,7 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import carried_log, consumed_versions, is_change
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed, Version, is_token, is_topic
+from dbt_arctic.keyed.version import Consumed, Version, is_outside, is_token
 from dbt_arctic.store.leftovers import txn_ms
 from dbt_arctic.store.rejected_table import SUFFIX
 from dbt_arctic.store.state import find_keyed, load_change, plain_id
@@ -50,9 +50,9 @@ class Upstreams:
         :param until_ms: the time of a past state; ``None`` for the current one.
         """
         consumed = consumed_versions(state.history())
-        # The entries of an automatic model include one for its query, which is not a table. A topic is not in
-        # the catalog.
-        names = sorted(name for name, one in consumed.items() if name.count(".") >= 2 and not is_topic(one))
+        # The entries of an automatic model include one for its query, which is not a table. Topics and
+        # databases are not in the catalog.
+        names = sorted(name for name, one in consumed.items() if name.count(".") >= 2 and not is_outside(one))
         lags = [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
         # Rejected rows may be dropped at any time. The model then goes on without them.
         return [lag for lag in lags if not (lag.lost and lag.upstream.endswith(SUFFIX))]

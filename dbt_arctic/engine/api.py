@@ -49,12 +49,14 @@ class FileRead(NamedTuple):
 class SourceRead(NamedTuple):
     """A data source of Spark, and how to read it.
 
-    :param format: ``kafka``.
+    :param format: ``kafka`` or ``jdbc``.
     :param options: of the reader. They may contain passwords, so they are in no statement.
+    :param predicates: of the format ``jdbc``: the condition of each of several concurrent statements.
     """
 
     format: str
     options: Mapping[str, str]
+    predicates: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
 POSTGRES_DRIVER = "org.postgresql:postgresql:42.7.14"
 AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle"
 """Has the version of the runtime, and contains S3 and Glue."""
+MARIADB_DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 CONNECTORS: Mapping[str, tuple[str, ...]] = {
     # All that Spark lacks: the class path of a local Spark has these jars only.
     "kafka": (
@@ -34,6 +35,8 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
         "org.apache.commons:commons-pool2:2.12.1",
     ),
     "avro": ("org.apache.spark:spark-avro_2.13:4.1.1",),
+    "postgresql": (POSTGRES_DRIVER,),
+    "mariadb": (MARIADB_DRIVER,),
 }
 """The jars of Spark's readers that are not a part of Spark, by their format."""
 FAIR_SCHEDULER = Path(__file__).with_name("fair_scheduler.xml")
@@ -246,7 +249,8 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
             fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
         )
     readers = [jar for connector in settings.connectors for jar in CONNECTORS[connector]]
-    return (runtime, *_drivers(catalog_conf(settings), version=runtime.rpartition(":")[2]), *readers)
+    drivers = _drivers(catalog_conf(settings), version=runtime.rpartition(":")[2])
+    return tuple(dict.fromkeys((runtime, *drivers, *readers)))
 
 
 def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:

@@ -15,11 +15,21 @@ from dbt_arctic.engine.settings import CONNECTORS
 from dbt_arctic.errors import DependencyError, StatementError
 
 _MISSING = re.compile("Failed to find (the )?data source")
+_NO_DRIVER = re.compile(r"ClassNotFoundException: \S*(postgresql|mariadb)\S*Driver")
+_ARGUMENTS = ("url", "dbtable")
 
 
 def create_source_view(session: Any, name: str, source: SourceRead) -> None:
     """A temporary view over a data source."""
-    frame = session.read.format(source.format).options(**source.options).load()
+    if source.predicates:
+        properties = {name: value for name, value in source.options.items() if name not in _ARGUMENTS}
+        frame = session.read.jdbc(
+            *(source.options[name] for name in _ARGUMENTS),
+            predicates=list(source.predicates),
+            properties=properties,
+        )
+    else:
+        frame = session.read.format(source.format).options(**source.options).load()
     frame.createOrReplaceTempView("`" + name.replace("`", "``") + "`")
 
 
@@ -32,14 +42,16 @@ def with_reader(source: SourceRead | FileRead) -> Iterator[None]:
     try:
         yield
     except StatementError as error:
-        if not _MISSING.search(error.why):
+        driver = _NO_DRIVER.search(error.why)
+        if driver is None and not _MISSING.search(error.why):
             raise
+        connector = source.format if driver is None else driver[1]
         raise DependencyError(
-            f"this Spark cannot read from {source.format}",
+            f"this Spark cannot read from {connector}",
             where=error.where,
             why="it was started without the jars of the connector",
             fix="add them to `packages` in the profile, or to the class path of the server: "
-            + ", ".join(CONNECTORS[source.format]),
+            + ", ".join(CONNECTORS[connector]),
         ) from error
 
 

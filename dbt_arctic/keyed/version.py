@@ -22,6 +22,9 @@ on it."""
 TOPIC = "topic:"
 """Begins the ``table_id`` of what was consumed of a topic, which is not a relation of the catalog."""
 
+DATABASE = "database:"
+"""Begins the ``table_id`` of what was consumed of a table of another database."""
+
 _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -70,7 +73,8 @@ class Consumed:
     ``table_id`` is the change table's ``arctic.id`` for a keyed upstream, and the folder of the metadata for
     a plain Iceberg table. A different id means a different table of the same name. ``version`` is a token for
     a keyed upstream, and a snapshot id for a plain one. For a topic, they are its id after ``TOPIC``, and the
-    next offset of each partition.
+    next offset of each partition. For a table of a database, they are its id after ``DATABASE``, and the
+    largest value of its cursor with fingerprints of rows.
     """
 
     table_id: str
@@ -82,9 +86,9 @@ def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT)}
 
 
-def is_topic(consumed: Consumed) -> bool:
-    """Whether this was consumed of a topic, which is not in the catalog."""
-    return consumed.table_id.startswith(TOPIC)
+def is_outside(consumed: Consumed) -> bool:
+    """Whether this was consumed of a topic or a database, which are not in the catalog."""
+    return consumed.table_id.startswith((TOPIC, DATABASE))
 
 
 def encode_consumed(consumed: Mapping[str, Consumed]) -> str:

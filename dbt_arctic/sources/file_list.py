@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.version import Consumed, is_topic, of_relations
+from dbt_arctic.keyed.version import Consumed, is_outside, of_relations
 from dbt_arctic.store.state import plain_id
 
 COLUMNS = ("path", "modified_ms", "size_bytes")
@@ -68,7 +68,7 @@ def last_list(
     if name.dotted in expected:
         return name, expected[name.dotted]
     for dotted, consumed in of_relations(expected).items():
-        if is_topic(consumed):
+        if is_outside(consumed):
             continue
         other = Name(*dotted.split(".", 2))
         state = catalog.of(other).load_table(other.schema, other.identifier)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -20,11 +20,13 @@ class Planned:
 
     :param since: what the model had consumed of the source; ``None`` if it had read nothing of it.
     :param warnings: what a run that consumes the rows shows to the user.
+    :param release: what to call once the rows are not needed any more; ``None`` for nothing.
     """
 
     pull: Pull
     since: Consumed | None
     warnings: tuple[str, ...] = ()
+    release: Callable[[], None] | None = None
 
 
 class SourcePlanner(Protocol):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.version import Consumed, is_topic, of_relations
+from dbt_arctic.keyed.version import Consumed, is_outside, of_relations
 from dbt_arctic.store.state import plain_id
 
 PROPERTY_OF = "arctic.rejected-of"
@@ -91,7 +91,7 @@ def last_rejected(catalog: CatalogReader, name: Name, expected: Mapping[str, Con
     """
     entries = of_relations(expected)
     for dotted in sorted(entries, key=lambda dotted: (dotted != name.dotted, dotted)):
-        if not (dotted == name.dotted or dotted.endswith(SUFFIX)) or is_topic(entries[dotted]):
+        if not (dotted == name.dotted or dotted.endswith(SUFFIX)) or is_outside(entries[dotted]):
             continue
         consumed, other = entries[dotted], Name(*dotted.split(".", 2))
         state = catalog.of(other).load_table(other.schema, other.identifier)

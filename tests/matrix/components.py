@@ -33,6 +33,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{dependencies}</dependencies>
 </project>
 """
+_MARIADB_PACKAGES = ("mariadb-server-core", "mariadb-client-core", "liburing2", "libaio1")
 _REST_JARS = (
     f"org.apache.iceberg:iceberg-open-api:{REST_FIXTURE}:test-fixtures",
     f"org.apache.iceberg:iceberg-core:{REST_FIXTURE}",
@@ -93,6 +94,66 @@ def postgres(folder: Path) -> Iterator[Component]:
         )
         version = _output([programs / "postgres", "--version"]).split(")")[1].split()[0]
         yield Component(f"PostgreSQL {version}", f"postgresql://127.0.0.1:{port}/lake")
+
+
+@contextlib.contextmanager
+def mariadb(folder: Path, tools: Path) -> Iterator[Component]:
+    """A MariaDB of its own with the database ``lake`` and the user ``dbt``.
+
+    If it is not installed, it runs from Debian's packages, which are unpacked and not installed.
+    """
+    server, base, environ = _mariadb(tools / "mariadb", folder)
+    data, port = folder / "mariadb", free_port()
+    user = ["--user=root"] if os.getuid() == 0 else []
+    create = [base / "bin" / "mariadb-install-db", "--no-defaults", f"--basedir={base}", f"--datadir={data}"]
+    _run([*create, *user, "--auth-root-authentication-method=normal", "--skip-test-db"], folder, env=environ)
+    secret = folder / "mariadb.sql"
+    secret.write_text(
+        f"CREATE DATABASE lake;\nCREATE USER dbt@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
+        "GRANT ALL ON *.* TO dbt@'127.0.0.1';\n",
+        encoding="utf-8",
+    )
+    command = [
+        *(server, "--no-defaults", f"--basedir={base}", f"--datadir={data}", *user),
+        *("--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 'mariadb.sock'}"),
+        *(f"--pid-file={folder / 'mariadb.pid'}", f"--init-file={secret}"),
+        *("--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"),
+    ]
+    with process("mariadb", command, folder, lambda: listens(port), env=environ):
+        version = _output([server, "--version"], environ).split("Ver ")[1].split("-")[0]
+        yield Component(f"MariaDB {version}", f"mariadb://127.0.0.1:{port}/lake")
+
+
+def _mariadb(unpacked: Path, folder: Path) -> tuple[Path, Path, dict[str, str]]:
+    """The program of the server, the folder that it is installed in, and its environment."""
+    installed = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
+    if installed is not None:
+        return Path(installed), Path("/usr"), dict(os.environ)
+    base = unpacked / "usr"
+    if not (base / "sbin" / "mariadbd").exists():
+        missing = "MariaDB is not installed (apt-get install mariadb-server)"
+        if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+            raise NotRun(missing)
+        packages = folder / "packages"
+        packages.mkdir()
+        download = ["apt-get", "-qq", "download", *_MARIADB_PACKAGES]
+        try:
+            _run(download, folder, cwd=packages)
+        except NotRun:
+            if os.getuid() != 0:
+                raise NotRun(missing) from None
+            _run(["apt-get", "-qq", "update"], folder)
+            _run(download, folder, cwd=packages)
+        shutil.rmtree(unpacked, ignore_errors=True)
+        half = unpacked.with_suffix(".half")
+        half.mkdir(parents=True, exist_ok=True)
+        for package in sorted(packages.glob("*.deb")):
+            _run(["dpkg", "-x", package, half], folder)
+        half.rename(unpacked)
+    libraries = [
+        str(path) for part in ("usr/lib", "lib") for path in sorted((unpacked / part).glob("*-linux-gnu"))
+    ]
+    return base / "sbin" / "mariadbd", base, {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(libraries)}
 
 
 @contextlib.contextmanager
@@ -338,8 +399,9 @@ def _succeeds(command: list[str | Path], environ: Mapping[str, str]) -> bool:
     return subprocess.run(list(map(str, command)), env=environ, capture_output=True).returncode == 0
 
 
-def _output(command: list[str | Path]) -> str:
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+def _output(command: list[str | Path], environ: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, env=environ)
+    return done.stdout
 
 
 def _tail(log: Path) -> str:

@@ -15,8 +15,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
-CONTRACTS = {"brokers.api", "engine.api", "catalog.api"}
-"""The contracts of a broker, an engine and a catalog: types without an implementation."""
+CONTRACTS = {"brokers.api", "databases.api", "engine.api", "catalog.api"}
+"""The contracts of a broker, a database, an engine and a catalog: types without an implementation."""
 
 PLANNER = (
     "planner.reasons",
@@ -32,12 +32,13 @@ PLANNER = (
 
 _CORE = {"keyed", "errors", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
-_ALL |= {"keyed", "brokers", "engine", "catalog", "errors", "secret"}
+_ALL |= {"keyed", "brokers", "databases", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
     "brokers": {"errors"},
+    "databases": {"errors", "secret"},
     "engine": {"errors", "secret"},
     "catalog": {"errors", "secret"},
     "keyed": {"errors"},
@@ -66,6 +67,8 @@ OUTSIDE = {
     "rich",
     "jinja2",
     "kafka",
+    "psycopg",
+    "pymysql",
     "vl_convert",
 }
 """Packages that reach the world outside, or that belong to one part of it."""
@@ -83,6 +86,7 @@ MAY_REACH: dict[str, set[str]] = {
     "scheduling": set(),
     "maintenance": set(),
     "brokers": {"kafka"},
+    "databases": {"psycopg", "pymysql"},
     "engine": {"pyspark", "py4j"},
     "catalog": {"pyiceberg", "sqlalchemy"},
     "adapter": {"dbt", "dbt_common"},

@@ -49,6 +49,8 @@ def test_spark_needs_a_connector_only_if_a_source_is_a_topic_or_avro() -> None:
     assert connectors_of([files, node({}, {})]) == ()
     assert connectors_of([files, topic, topic]) == ("kafka",)
     avro = node({"format": "avro"}, {"from": "files"})
+    table = node({"table": "t"}, {"from": "jdbc", "url": "jdbc:mysql://me@host/crm"})
+    assert connectors_of([files, table, node({}, {"from": "jdbc"})]) == ("mariadb",)
     assert connectors_of([avro, topic, node({"from": "kafka", "format": "avro"}, {})]) == ("avro", "kafka")
 
 

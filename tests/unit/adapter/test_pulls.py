@@ -86,6 +86,15 @@ def test_forgetting_returns_how_to_drop_the_staging_tables() -> None:
     assert pulls.consumed("m") == {}
 
 
+def test_what_a_pull_holds_is_released_once_after_the_model() -> None:
+    pulls, released = ModelPulls(), []
+    pulls.hold(lambda: released.append("snapshot"))
+    assert released == []
+    pulls.clear()
+    pulls.clear()
+    assert released == ["snapshot"]
+
+
 def test_one_table_in_place_of_another_is_no_pull() -> None:
     other, expected = ORDERS.sibling("others"), {ORDERS.dotted: Consumed("id", "1.0.1")}
 

@@ -20,6 +20,12 @@ def test_a_missing_connector_is_an_error_that_names_its_jars(missing: str) -> No
     with pytest.raises(DependencyError) as error, with_reader(SourceRead("kafka", {})):
         raise StatementError("Spark rejected a statement", where="the source kafka", why=missing)
     assert all(jar in error.value.fix for jar in CONNECTORS["kafka"])
+    no_driver = "java.lang.ClassNotFoundException: org.mariadb.jdbc.Driver"
+    with (
+        pytest.raises(DependencyError, match="cannot read from mariadb"),
+        with_reader(SourceRead("jdbc", {})),
+    ):
+        raise StatementError("x", why=no_driver)
     avro = FileRead("avro", ["/a.avro"], "/", "", {})
     with pytest.raises(DependencyError, match="cannot read from avro"), with_reader(avro):
         raise StatementError("x", why="Failed to find data source: avro. Avro is built-in but external data")

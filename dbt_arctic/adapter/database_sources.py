@@ -1,0 +1,76 @@
+"""dbt sources that are tables of databases: from a source's declaration and the profile to settings and a
+database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_arctic import secret
+from dbt_arctic.databases.address import has_password, parse_address
+from dbt_arctic.databases.api import Database
+from dbt_arctic.databases.mariadb import MariaTable
+from dbt_arctic.databases.postgres import PostgresTable
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.config import choose_strategy, writes_keyed
+from dbt_arctic.sources.database_plan import Writes
+from dbt_arctic.sources.database_settings import DatabaseSource, parse_database
+
+
+def database_source(declared: Mapping[str, Any]) -> DatabaseSource:
+    """The settings of a declared source.
+
+    :raises ConfigError: a setting is unknown or wrong, or a secret.
+    """
+    url = str(declared["settings"].get("url") or "")
+    secret.remember({"url": url})
+    if has_password(url):
+        raise ConfigError(
+            f"url of the source {declared['name']} contains a password",
+            where=declared["where"],
+            why="dbt writes the settings of a source to target/manifest.json",
+            fix=f"remove it there, and set it in profiles.yml: jdbc: {{{_connection(declared)}: "
+            "{user: name, password: \"{{ env_var('DBT_ENV_SECRET_CRM') }}\"}}",
+        )
+    return parse_database(declared["name"], declared["settings"], declared["where"])
+
+
+def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Database:
+    """The table of a declared source.
+
+    :param logins: by name of a connection: ``url``, ``user`` and ``password`` of the profile.
+    :raises ConfigError: it is not known where the database is.
+    """
+    source, name = database_source(declared), _connection(declared)
+    login = logins.get(name, {})
+    url = str(declared["settings"].get("url") or login.get("url") or "")
+    if not url.strip():
+        raise ConfigError(
+            f"the source {source.name} has no url",
+            where=declared["where"],
+            why=f"profiles.yml has none for jdbc: {name} either",
+            fix="add url: postgresql://host:5432/database to the source's meta.arctic",
+        )
+    address = parse_address(url, login.get("user", ""), login.get("password", ""), declared["where"])
+    table = PostgresTable if address.kind == "postgresql" else MariaTable
+    return table(address, source.table, declared["where"])
+
+
+def writes_of(model: Mapping[str, Any]) -> Writes:
+    """How a model writes the rows that it reads."""
+    config = model["config"]
+    key = config.get("unique_key") or ()
+    key = (key,) if isinstance(key, str) else tuple(key)
+    if config.get("materialized") != "incremental":
+        return Writes(key)
+    strategy = choose_strategy(model["name"], config)
+    replaces = bool(key) and strategy not in ("append", "insert_overwrite")
+    return Writes(key, not replaces, writes_keyed(model["name"], config))
+
+
+def _connection(declared: Mapping[str, Any]) -> str:
+    """The name of a source's login in the profile: by default, the source's."""
+    return str(declared["settings"].get("connection") or str(declared["name"]).partition(".")[0])
+
+
+__all__ = ["database_of", "database_source", "writes_of"]

@@ -1,0 +1,1 @@
+"""Relational databases as sources: what is in a table, without Spark."""

@@ -1,0 +1,130 @@
+"""A look at a table through a Python client of its database."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_arctic.databases import sql
+from dbt_arctic.databases.api import Column, Table, Window
+from dbt_arctic.databases.sql import Dialect
+from dbt_arctic.errors import ArcticError, ConfigError, ServerUnreachable
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^."`]+)')
+
+
+def parts_of(table: str, where: str) -> list[str]:
+    """The parts of the name of a table: its schema, if it is given, and its name.
+
+    >>> parts_of('public."odd ""name"', "")
+    ['public', 'odd "name']
+
+    :raises ConfigError: it is no such name.
+    """
+    found, at = [], 0
+    while at < len(table):
+        part = _PART.match(table, at)
+        if part is None:
+            break
+        found.append(
+            part[1].replace('""', '"') if part[1] else part[2].replace("``", "`") if part[2] else part[3]
+        )
+        at = part.end()
+        if at == len(table) and len(found) <= 2:
+            return found
+        if table[at : at + 1] != ".":
+            break
+        at += 1
+    raise ConfigError(
+        f"{table!r} is not the name of a table",
+        where=where,
+        fix="write table: schema.name, with a part in double quotes if it contains a dot: 'shop.\"a.b\"'",
+    )
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Turns errors of a client into those of this package.
+
+    :param kind: the name of the database.
+    :param shown: its address.
+    :param error: the class of the client's errors.
+    """
+
+    kind: str
+    shown: str
+    where: str
+    error: type[Exception]
+
+    @contextlib.contextmanager
+    def explained(self, action: str) -> Iterator[None]:
+        """Explain the errors of the block."""
+        try:
+            yield
+        except ArcticError:
+            raise
+        except (self.error, OSError) as error:
+            why = " ".join(str(part) for part in getattr(error, "args", ()) if part) or str(error)
+            raise ServerUnreachable(
+                f"{self.kind} at {self.shown} cannot be {action}",
+                where=self.where,
+                why=" ".join(why.split()),
+                fix="check url in the source's meta.arctic, and jdbc in the profile; run again. "
+                "Nothing was written",
+            ) from error
+
+
+@dataclass
+class ClientLook:
+    """A look at a table with the SQL of a dialect.
+
+    :param run: runs a statement in the transaction, and returns its rows.
+    :param name: the quoted name of the table.
+    :param export: gives the transaction a name for other connections.
+    :param end: closes the connection.
+    """
+
+    dialect: Dialect
+    failures: Failures
+    run: Callable[[str], Sequence[Sequence[Any]]]
+    table: Table
+    name: str
+    export: Callable[[], str]
+    end: Callable[[], None]
+
+    def newest(self, cursor: Column) -> str | None:
+        ((found,),) = self._query(sql.newest(self.dialect, cursor, self.name))
+        return None if found is None else str(found)
+
+    def has_null(self, column: Column) -> bool:
+        return bool(self._query(sql.has_null(self.dialect, column, self.name)))
+
+    def fingerprint(self, columns: Sequence[Column], window: Window | None) -> str:
+        ((rows, hashes),) = self._query(sql.fingerprint(self.dialect, columns, window, self.name))
+        return f"{rows}:{hashes}"
+
+    def extremes(self, column: Column) -> tuple[int, int] | None:
+        ((low, high),) = self._query(sql.extremes(self.dialect, column, self.name))
+        return None if low is None else (int(low), int(high))
+
+    def count(self, window: Window) -> int:
+        ((rows,),) = self._query(sql.count(self.dialect, window, self.name))
+        return int(rows)
+
+    def share(self) -> str:
+        with self.failures.explained("read"):
+            return self.export()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # a connection that was lost has ended its transaction
+            self.end()
+
+    def _query(self, text: str) -> Sequence[Sequence[Any]]:
+        with self.failures.explained("read"):
+            return self.run(text)
+
+
+__all__ = ["ClientLook", "Failures", "parts_of"]

@@ -1,0 +1,148 @@
+"""MariaDB and MySQL as databases, through the package PyMySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_arctic.databases import sql
+from dbt_arctic.databases.address import Address
+from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
+from dbt_arctic.databases.client import ClientLook, Failures, parts_of
+from dbt_arctic.databases.mariadb_types import MariaDialect, mariadb_type
+from dbt_arctic.errors import ConfigError, PackageMissing, UnknownRelation
+
+DRIVER = "org.mariadb.jdbc.Driver"
+_TIMEOUT_S = 10
+_FETCHED = "10000"
+_SESSION = "SET time_zone = '+00:00', sql_mode = ''"
+_BEGIN = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
+_FIND = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+_COLUMNS = """
+SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
+"""
+_KEY = """
+SELECT COLUMN_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX
+"""
+_SSL_MODES = ("disable", "trust", "verify-ca", "verify-full")
+
+
+@dataclass(frozen=True)
+class MariaTable:
+    """A table of MariaDB or MySQL.
+
+    :param name: of the table, with or without its database.
+    :param where: what declares it, for errors.
+    """
+
+    address: Address
+    name: str
+    where: str
+
+    def look(self) -> ClientLook:
+        """Look at the table in a transaction of its own. Other connections cannot share its state."""
+        try:
+            import pymysql
+        except ImportError as error:
+            raise PackageMissing(
+                "the package PyMySQL is not installed",
+                where=self.where,
+                why="tables of MariaDB and MySQL are looked at with it",
+                fix="pip install 'dbt-arctic[mariadb]'",
+            ) from error
+        failures = Failures("MariaDB", self.address.shown, self.where, pymysql.Error)
+        encrypted = self._encrypted()
+        with failures.explained("reached"):
+            connection: Any = pymysql.connect(
+                host=self.address.host,
+                port=self.address.port,
+                database=self.address.database,
+                user=self.address.user or None,
+                password=self.address.password,
+                connect_timeout=_TIMEOUT_S,
+                charset="utf8mb4",
+                init_command=_SESSION,
+                autocommit=True,
+                **encrypted,
+            )
+
+        def run(text: str, values: Sequence[Any] | None = None) -> list[Any]:
+            with connection.cursor() as cursor:
+                cursor.execute(text, values)
+                return list(cursor.fetchall())
+
+        try:
+            with failures.explained("read"):
+                for statement in _BEGIN:
+                    run(statement)
+                table = self._describe(run)
+        except BaseException:
+            with suppress(Exception):
+                connection.close()
+            raise
+        return ClientLook(MariaDialect(), failures, run, table, self._quoted, lambda: "", connection.close)
+
+    def read(self, query: RowQuery) -> JdbcRead:
+        """How Spark reads rows of the table."""
+        options = {
+            # Spark chooses how it quotes names by the beginning of the URL.
+            "url": self.address.jdbc_url("mysql", permitMysqlScheme="true"),
+            "driver": DRIVER,
+            "dbtable": sql.rows(MariaDialect(), query, self._quoted),
+            "fetchsize": _FETCHED,
+            "pushDownPredicate": "false",
+            "sessionInitStatement": _SESSION,
+            "user": self.address.user,
+            "password": self.address.password,
+        }
+        return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
+
+    def _encrypted(self) -> dict[str, Any]:
+        """The settings of the Python client for the driver's ``sslMode``."""
+        mode = self.address.options.get("sslMode", "disable").lower()
+        if mode not in _SSL_MODES:
+            raise ConfigError(
+                f"sslMode in url is {mode}", where=self.where, fix=f"use one of {', '.join(_SSL_MODES)}"
+            )
+        if mode == "disable":
+            return {}
+        return {
+            "ssl_ca": self.address.options.get("serverSslCert"),
+            "ssl_verify_cert": mode != "trust",
+            "ssl_verify_identity": mode == "verify-full",
+        }
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        *schema, name = parts_of(self.name, self.where)
+        return (schema[0] if schema else self.address.database), name
+
+    @property
+    def _quoted(self) -> str:
+        return ".".join(map(MariaDialect().quote, self._place))
+
+    def _describe(self, run: Any) -> Table:
+        found = run(_FIND, self._place)
+        if not found:
+            raise UnknownRelation(
+                f"there is no table {'.'.join(self._place)} on {self.address.shown}",
+                where=self.where,
+                why="it does not exist, or this user may not see it",
+                fix="correct table in the source's meta.arctic, as database.name",
+            )
+        columns = tuple(
+            Column(name, kind, *mariadb_type(kind), is_nullable == "YES")
+            for name, kind, is_nullable in run(_COLUMNS, self._place)
+        )
+        key = tuple(name for (name,) in run(_KEY, self._place))
+        return Table(f"mariadb/{'/'.join(self._place)}", columns, key, int(found[0][0] or 0))
+
+
+__all__ = ["DRIVER", "MariaTable"]

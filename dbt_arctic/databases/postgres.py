@@ -1,0 +1,165 @@
+"""PostgreSQL as a database, through the package psycopg."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_arctic.databases import sql
+from dbt_arctic.databases.address import Address
+from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
+from dbt_arctic.databases.client import ClientLook, Failures, parts_of
+from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
+from dbt_arctic.errors import PackageMissing, UnknownRelation
+
+DRIVER = "org.postgresql.Driver"
+_TIMEOUT_S = 10
+_DEFAULT_SCHEMA = "public"
+_FETCHED = "10000"
+"""How many rows the driver fetches at a time. Without it, it fetches all rows into memory."""
+_BEGIN = (
+    "SET TimeZone = 'UTC'",
+    "SET DateStyle = 'ISO'",
+    # The transaction waits while Spark reads.
+    "SET idle_in_transaction_session_timeout = 0",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+)
+_FIND = """
+SELECT c.oid, c.reltuples, current_database()
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+# The type of a domain is that of its base.
+_COLUMNS = """
+WITH RECURSIVE types AS (
+  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS type, a.atttypmod AS modifier
+  FROM pg_catalog.pg_attribute a
+  WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT s.attnum, s.attname, s.attnotnull OR t.typnotnull, t.typbasetype,
+    CASE WHEN s.modifier = -1 THEN t.typtypmod ELSE s.modifier END
+  FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype = 'd'
+)
+SELECT s.attname, pg_catalog.format_type(s.type, s.modifier), s.attnotnull
+FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype <> 'd'
+ORDER BY s.attnum
+"""
+_KEY = """
+SELECT a.attname
+FROM pg_catalog.pg_index i
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indisprimary
+ORDER BY k.place
+"""
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table of PostgreSQL.
+
+    :param name: of the table, with or without its schema.
+    :param where: what declares it, for errors.
+    """
+
+    address: Address
+    name: str
+    where: str
+
+    def look(self) -> ClientLook:
+        """Look at the table in a transaction of its own."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise PackageMissing(
+                "the package psycopg is not installed",
+                where=self.where,
+                why="tables of PostgreSQL are looked at with it",
+                fix="pip install 'dbt-arctic[postgres]'",
+            ) from error
+        failures = Failures("PostgreSQL", self.address.shown, self.where, psycopg.Error)
+        options: dict[str, Any] = dict(self.address.options)
+        with failures.explained("reached"):
+            connection: Any = psycopg.connect(
+                host=self.address.host,
+                port=self.address.port,
+                dbname=self.address.database,
+                user=self.address.user or None,
+                password=self.address.password or None,
+                connect_timeout=_TIMEOUT_S,
+                application_name="dbt-arctic",
+                client_encoding="utf8",
+                autocommit=True,
+                **options,
+            )
+
+        def run(text: str, values: Sequence[Any] | None = None) -> list[Any]:
+            found: list[Any] = connection.execute(text, values).fetchall()
+            return found
+
+        def export() -> str:
+            (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
+            return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
+
+        try:
+            with failures.explained("read"):
+                for statement in _BEGIN:
+                    connection.execute(statement)
+                table = self._describe(run)
+        except BaseException:
+            with suppress(Exception):
+                connection.close()
+            raise
+        return ClientLook(PostgresDialect(), failures, run, table, self._quoted, export, connection.close)
+
+    def read(self, query: RowQuery) -> JdbcRead:
+        """How Spark reads rows of the table, in the transaction's snapshot if the query has one."""
+        options = {
+            "url": self.address.jdbc_url("postgresql", ApplicationName="dbt-arctic"),
+            "driver": DRIVER,
+            "dbtable": sql.rows(PostgresDialect(), query, self._quoted),
+            "fetchsize": _FETCHED,
+            # The database could compare in another way than Spark does.
+            "pushDownPredicate": "false",
+            "user": self.address.user,
+            "password": self.address.password,
+        }
+        if query.snapshot:
+            name = query.snapshot.replace("'", "''")
+            options["sessionInitStatement"] = (
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+                f"SET TRANSACTION SNAPSHOT '{name}'"
+            )
+        return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        *schema, name = parts_of(self.name, self.where)
+        return (schema[0] if schema else _DEFAULT_SCHEMA), name
+
+    @property
+    def _quoted(self) -> str:
+        return ".".join(map(PostgresDialect().quote, self._place))
+
+    def _describe(self, run: Any) -> Table:
+        found = run(_FIND, self._place)
+        if not found:
+            raise UnknownRelation(
+                f"there is no table {'.'.join(self._place)} in the database {self.address.database} "
+                f"on {self.address.shown}",
+                where=self.where,
+                why="it does not exist, or this user may not see it",
+                fix="correct table in the source's meta.arctic, as schema.name",
+            )
+        ((oid, rows, database),) = found
+        columns = tuple(
+            Column(name, kind, *postgres_type(kind), not is_required)
+            for name, kind, is_required in run(_COLUMNS, (oid,))
+        )
+        key = tuple(name for (name,) in run(_KEY, (oid,)))
+        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
+
+
+__all__ = ["DRIVER", "PostgresTable"]

@@ -1,0 +1,126 @@
+"""Plans what a model reads of a table of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.databases.api import Database, Look, RowQuery
+from dbt_arctic.engine.api import Connection, SourceRead
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import DATABASE, Consumed
+from dbt_arctic.refresh.pull import Pull, Stage, plan_merge_on_read
+from dbt_arctic.sources.database_columns import read_columns, rows_and_deletes, rows_of, typed
+from dbt_arctic.sources.database_plan import ReadPlan, Writes, plan_read, ranges_of
+from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
+from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import load_keyed
+
+PLACE = "database"
+"""In the place of a catalog in the name of a table."""
+
+
+def upstream_of(source: str) -> Name:
+    """``database.<source>.<table>``: the same for all models, because each records its own progress."""
+    return Name(PLACE, *source.split(".", 1))
+
+
+@dataclass(frozen=True)
+class DatabasePlanner:
+    """Plans what a model reads of a table.
+
+    :param connection: the session in which the SQL of the pull will run.
+    :param standing: gives the name of the table that has the model's rows, which may be the original of a
+        clone.
+    """
+
+    context: Context
+    connection: Callable[[], Connection]
+    database: Database
+    source: DatabaseSource
+    writes: Writes
+    standing: Callable[[], Name]
+
+    @property
+    def upstream(self) -> Name:
+        """The name of the source among what a model has consumed."""
+        return upstream_of(self.source.name)
+
+    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+        """Plan a run. All is looked up once, and Spark starts only if there is something to read.
+
+        :raises ConfigError: the model has read the table as another source; or as of ``plan_read``.
+        :raises VersionUnavailable: as of ``plan_read``.
+        """
+        name, last = self.upstream, expected.get(self.upstream.dotted)
+        if purpose == "describe":
+            return Planned(Pull(name, self._described(model), last or Consumed("", ""), last is None), last)
+        look = self.database.look()
+        is_open = False
+        try:
+            if last is None:
+                self._refuse_other_source(expected, DATABASE + look.table.table_id, model)
+            plan = plan_read(self.source, look, last, self.writes, model, str(self.context.new_txn()))
+            empty = no_rows(f"no rows of {self.source.name}", typed(plan.columns))
+            if not plan.changed and last is not None and last.table_id == DATABASE + look.table.table_id:
+                return Planned(Pull(name, empty, last, False), last, plan.warnings)
+            consumed = plan.progress.consumed(look.table.table_id)
+            snapshot = look.share() if purpose == "consume" else ""
+            sql, view = self._rows(look, plan, snapshot, purpose)
+            is_open = bool(snapshot)
+        finally:
+            if not is_open:
+                look.close()
+        pull = Pull(name, sql, consumed, True, stage=Stage(view))
+        return Planned(pull, last, plan.warnings, look.close if is_open else None)
+
+    def _described(self, model: str) -> str:
+        """SQL with the columns and no rows. Only the database knows a type that is not declared."""
+        what, types = f"no rows of {self.source.name}", {**self.source.columns, **ADDED}
+        if all(types.values()) and self.source.columns:
+            return no_rows(what, types)
+        look = self.database.look()
+        try:
+            return no_rows(what, typed(read_columns(self.source, look.table, model)))
+        finally:
+            look.close()
+
+    def _rows(self, look: Look, plan: ReadPlan, snapshot: str, purpose: Purpose) -> tuple[str, str]:
+        """SQL of the rows, and the view that it reads."""
+        ranges = ranges_of(self.source, look, plan, bool(snapshot)) if purpose == "consume" else None
+        read = self.database.read(
+            RowQuery(
+                [one.selected for one in plan.columns],
+                plan.window,
+                [one.column.name for one in plan.key],
+                ranges[1] if ranges else (),
+                ranges[0] if ranges else None,
+                snapshot,
+            )
+        )
+        view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
+        self.connection().create_source_view(view, SourceRead("jdbc", read.options, read.predicates))
+        if not plan.key:
+            return rows_of(self.source, plan.columns, view), view
+        standing = self.standing()
+        table = load_keyed(self.context.catalog, standing)
+        stored_key = dict(zip((one.column.name for one in plan.key), table.key, strict=True))
+        stored = plan_merge_on_read(self.context.catalog, standing, None, standing.dotted)
+        return rows_and_deletes(self.source, plan.columns, view, list(plan.key), stored_key, stored), view
+
+    def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
+        other = next((name for name, one in expected.items() if one.table_id == key), None)
+        if other is None:
+            return
+        raise ConfigError(
+            f"{model} has read the table {self.source.table} as the source {other.partition('.')[2]}, "
+            f"and not as {self.source.name}",
+            where=model,
+            why="a run would read all rows of the table again",
+            fix=f"keep the source's name; or build the table again: dbt run --full-refresh --select {model}",
+        )
+
+
+__all__ = ["DatabasePlanner", "upstream_of"]
