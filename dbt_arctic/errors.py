@@ -205,6 +205,16 @@ class MalformedFile(ArcticError):
     title = "A file, a message or a row does not fit its source"
 
 
+class SourceTruncated(ArcticError):
+    code = "AR-312"
+    title = "A table that a source follows was truncated or dropped"
+
+
+class ValueUnknown(ArcticError):
+    code = "AR-313"
+    title = "A row lacks a value that no earlier row of its key has"
+
+
 class RefreshDiffers(ArcticError):
     code = "AR-330"
     title = "A verified refresh of an automatic model differs from the model's query"

@@ -19,12 +19,15 @@ from dbt_arctic.keyed.assignment import is_spelled_alike
 from dbt_arctic.keyed.checks import Check, checked_select
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.table import ACTION
+from dbt_arctic.keyed.table import ACTION, UNAVAILABLE
 
 _SHOWN = 8
 """Number of columns of a row that an error shows if there is no key."""
 _LONG = re.compile(r"array|map|struct|variant|binary|interval|geo", re.IGNORECASE)
 """Types whose values are too long for an error, or cannot be represented as JSON."""
+
+_NOT_STORED = (ACTION, UNAVAILABLE)
+"""Columns of a keyed model that its table does not have."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,10 @@ def contracted_select(
 
 
 def ordered_select(contract: Contract, sql: str, produced: Sequence[str]) -> str:
-    """The SQL of a keyed model with the columns in the order of the contract, which excludes ``_action``."""
-    action = [column for column in produced if column.lower() == ACTION]
-    columns = [column for column in contract.columns if column.lower() != ACTION]
+    """The SQL of a keyed model with the columns in the order of the contract, without those that are
+    not stored."""
+    action = [column for column in produced if column.lower() in _NOT_STORED]
+    columns = [column for column in contract.columns if column.lower() not in _NOT_STORED]
     return checked_select(sql, [*columns, *action], (), (), "", "")
 
 
@@ -125,8 +129,8 @@ def contract_mismatch(
     Names are case-insensitive as everywhere in Spark, including those of fields. The order of columns may
     differ, because the order of the contract is written. The order of fields must be the same.
     """
-    wanted = [_formatted(*column) for column in declared if not (keyed and column[0].lower() == ACTION)]
-    found = [_formatted(*column) for column in produced if not (keyed and column[0].lower() == ACTION)]
+    wanted = [_formatted(*column) for column in declared if not (keyed and column[0].lower() in _NOT_STORED)]
+    found = [_formatted(*column) for column in produced if not (keyed and column[0].lower() in _NOT_STORED)]
     by_name = {column["name"]: column["data_type"] for column in wanted}
     same = len(found) == len(wanted) and all(
         column["name"] in by_name and is_spelled_alike(by_name[column["name"]], column["data_type"])

@@ -66,8 +66,11 @@ class ExternalPulls(Rejections):
                 pulls.add(unique_id, expected, planned.pull, planned.since)
                 if planned.release is not None:
                     pulls.hold(planned.release)
+                pulls.must_select(unique_id, planned.must_select)
                 for warning in planned.warnings:
                     logger.warning(warning)
+                for note in planned.notes:
+                    logger.info(note)
                 if isinstance(planner, FilePlanner):
                     return self.reject_rows(unique_id, target, planner.source, planned.pull, expected).sql
         return planned.pull.sql

@@ -195,6 +195,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 warn_of_ignored(contract, self.type())
                 config = replace(config, checks=contract.checks, required=contract.required)
                 sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
+            final = sql
+            pulls.require_selected(
+                unique_id, model["name"], lambda: [column.name for column in self._schema(final)]
+            )
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(

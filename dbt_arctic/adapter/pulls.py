@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -38,6 +38,7 @@ class ModelPulls:
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
         self._held.append(release)
+    _needed: dict[str, set[str]] = field(default_factory=dict)
 
     def stage(self, name: Name) -> None:
         """Register a table that is not needed after the model is done."""
@@ -54,6 +55,10 @@ class ModelPulls:
         self._pulls.setdefault(model, []).append(pull)
         self._since.setdefault(model, []).append(since)
         self._expected.setdefault(model, expected)
+
+    def must_select(self, model: str, columns: Iterable[str]) -> None:
+        """Record columns without which the model would store wrong values."""
+        self._needed.setdefault(model, set()).update(columns)
 
     def replace(self, model: str, pull: Pull) -> None:
         """Replace the recorded pull of the same upstream."""
@@ -124,6 +129,23 @@ class ModelPulls:
                 "or pull from both in one run if the model needs both",
             )
 
+    def require_selected(self, model: str, where: str, columns: Callable[[], Iterable[str]]) -> None:
+        """Refuse a model that leaves out a column without which it would store wrong values.
+
+        :param columns: gives the columns of the model's SQL.
+        :raises ConfigError: it leaves one out.
+        """
+        needed = self._needed.get(model, set())
+        missing = needed and needed.difference(column.lower() for column in columns())
+        if missing:
+            raise ConfigError(
+                f"the model does not return {', '.join(sorted(missing))}",
+                where=where,
+                why="its source has unavailable: keep. The column names the values that an event does not "
+                "have; without it, they would be stored as NULL",
+                fix="select the column, which is not stored; or use select *",
+            )
+
     def nothing_new(self, model: str) -> bool:
         """Whether a model pulls and none of its upstreams has changed."""
         pulls = self._pulls.get(model, [])
@@ -141,4 +163,5 @@ class ModelPulls:
         self._pulls.clear()
         self._since.clear()
         self._expected.clear()
+        self._needed.clear()
         return drops

@@ -58,15 +58,15 @@ FROM (
   LEFT JOIN (
 {merge_on_read(table, version, known)}
   ) AS m
-    ON {key_equality("n", "m", table.key)}{_without_losers(table, batch, version)}
+    ON {key_equality("n", "m", table.key)}{without_losers(table, version) if batch.checks else ""}
 )"""
     return insert_rows(table, txn, properties, select, branch)
 
 
-def _without_losers(table: KeyedTable, batch: Batch, version: Version) -> str:
+def without_losers(table: KeyedTable, version: Version) -> str:
     """Exclude rows that lose against a newer delete. They could violate a check, because the row that
     would complete them is deleted."""
-    if table.sequence_by is None or not batch.checks:
+    if table.sequence_by is None:
         return ""
     key, sequence = quote_all(table.key), quote(table.sequence_by)
     return f"""

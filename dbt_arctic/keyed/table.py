@@ -25,6 +25,8 @@ _PROTOCOL_OF_HIDDEN_COLUMNS = 3
 """A program without support for hidden columns would write rows without their values."""
 
 ACTION = "_action"
+UNAVAILABLE = "_unavailable"
+"""A column of a batch that is not stored: the names of the columns whose values a row lacks."""
 OFFSET = "_offset"
 TXN = "_txn"
 SYSTEM_COLUMNS = (ACTION, OFFSET, TXN)

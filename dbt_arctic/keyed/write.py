@@ -39,6 +39,7 @@ class Batch:
     :param delete_when: SQL condition over the model's columns; rows for which it is true are deletes.
     :param images: whether some rows are before-images, ``-U``, of keys that have another row in the batch.
     :param counted: whether the SQL has ``ROWS_OF_KEY``.
+    :param unavailable: whether the SQL has ``UNAVAILABLE``, the columns whose values a row lacks.
     :param checks: constraints on every stored row; a delete stores only its key.
     """
 
@@ -53,6 +54,7 @@ class Batch:
     sequence_by: str | None = None
     images: bool = False
     counted: bool = False
+    unavailable: bool = False
 
     @property
     def can_delete(self) -> bool:

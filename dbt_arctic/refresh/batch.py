@@ -10,7 +10,8 @@ from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import stored_type
-from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, Column, KeyedTable
+from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, UNAVAILABLE, Column, KeyedTable
+from dbt_arctic.keyed.unavailable import completed
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
@@ -74,7 +75,10 @@ def make_batch(
     if existing is not None:
         require_storable(config, schema, existing)
     produced = tuple(column.name for column in schema)
-    payload = tuple(column for column in produced if column.lower() != ACTION)
+    payload = tuple(column for column in produced if column.lower() not in (ACTION, UNAVAILABLE))
+    lacks_values = UNAVAILABLE in {column.lower() for column in produced}
+    if lacks_values:
+        _require_order(config)
     key = match_columns(config.unique_key, produced)
     batch = Batch(
         model=config.model,
@@ -88,9 +92,22 @@ def make_batch(
         delete_when=config.delete_when,
         checks=config.checks,
         sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
+        unavailable=lacks_values,
     )
     batch.check()
-    return batch
+    return completed(batch) if lacks_values and existing is None else batch
+
+
+def _require_order(config: KeyedConfig) -> None:
+    if config.sequence_by is None or config.is_partial:
+        raise ConfigError(
+            f"the model returns {UNAVAILABLE}, and "
+            + ("does not set sequence_by" if config.sequence_by is None else "updates only some columns"),
+            where=config.model,
+            why=f"{UNAVAILABLE} names the values that a row lacks; they are those of the latest earlier row",
+            fix="set sequence_by to the column that orders the changes, for instance _source_sequence; and "
+            "remove merge_update_columns and merge_exclude_columns",
+        )
 
 
 def require_storable(
@@ -161,7 +178,9 @@ def _stored(column: ColumnInfo, type_: str, is_key: bool) -> str:
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
     """The columns that the model produces, without ``_action``."""
     require_distinct_names(config, schema)
-    columns = tuple(Column(name, type_) for name, type_ in schema if name.lower() != ACTION)
+    columns = tuple(
+        Column(name, type_) for name, type_ in schema if name.lower() not in (ACTION, UNAVAILABLE)
+    )
     names = {column.name.lower() for column in columns}
     if config.sequence_by and config.sequence_by.lower() not in names:
         raise ConfigError(

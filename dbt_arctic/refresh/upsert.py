@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
-from dbt_arctic.keyed import create, write
+from dbt_arctic.keyed import create, unavailable, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
@@ -35,6 +35,8 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     if config.is_partial:
         return computed_upsert(context, name, config, sql, Consumption())
     table, batch, has_new = _prepare(context, name, config, sql)
+    if batch.unavailable:
+        return computed_upsert(context, name, config, sql, Consumption())
     written = load_change(context.catalog, table).columns if has_new else ()
     txn = context.new_txn()
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_BLIND: "true"}
@@ -83,8 +85,13 @@ def computed_upsert(
     table, batch = prepare(context, name, config, sql)
     updated = updated_columns(config, table, batch) if config.is_partial else None
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
+    reads_rows = updated is not None or batch.unavailable
 
     def statement(attempt: Attempt) -> str:
+        if batch.unavailable:
+            return unavailable.complete_rows(
+                table, batch, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
+            )
         if updated is None:
             return write.insert_into_change(
                 table, batch, attempt.txn, properties, attempt.branch, context.cores
@@ -100,12 +107,12 @@ def computed_upsert(
             "upsert",
             config.model,
             "run the model again",
-            joins=updated is not None,
+            joins=reads_rows,
             pulls=bool(consumption.consumed),
         ),
         statement,
         check=lambda change: consumption.check(change, config.model, name),
-        reads_rows=updated is not None,
+        reads_rows=reads_rows,
     )
     return Outcome(counted("UPSERT", written.rows), written.rows, written.sql)
 

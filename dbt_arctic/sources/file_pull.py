@@ -11,6 +11,9 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.change_pull import take_changes
+from dbt_arctic.sources.change_settings import must_select
+from dbt_arctic.sources.change_sql import rows_of as changed_rows
 from dbt_arctic.sources.file_list import (
     COLUMNS,
     PROPERTY_SOURCE,
@@ -23,9 +26,9 @@ from dbt_arctic.sources.file_list import (
     replace_statement,
 )
 from dbt_arctic.sources.file_settings import FileSource
-from dbt_arctic.sources.new_files import FILE_COLUMNS, new_files, read_request, rows_of
+from dbt_arctic.sources.new_files import delivery_of, new_files, read_request, rows_of
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
+from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import plain_id
 
@@ -61,7 +64,17 @@ class FilePlanner:
         )
         nothing = f"The source {self.source.name} has no files in {self.source.path} yet."
         is_empty = last is None and pull.stage is None
-        return Planned(pull, None if last is None else last[1], (nothing,) if is_empty else ())
+        since, warnings = None if last is None else last[1], (nothing,) if is_empty else ()
+        if self.source.changes is None or pull.stage is None:
+            return Planned(pull, since, warnings)
+        view, messages = pull.stage.view, delivery_of(self.source)
+        if purpose != "consume":
+            pull = replace(pull, sql=changed_rows(self.source.changes, messages, view))
+            return Planned(pull, since, warnings)
+        with dropped_on_error(self.context, view):
+            taken = take_changes(self.context, self.source.changes, messages, view, last is None, model)
+        pull, needed = replace(pull, sql=taken.sql), must_select(self.source.changes)
+        return Planned(pull, since, warnings, taken.notes, needed)
 
 
 def plan_file_pull(
@@ -136,8 +149,7 @@ def _version(state: TableState | None) -> Consumed:
 
 
 def _described(source: FileSource, files: Collection[ListedFile]) -> str:
-    types = {**source.columns, **FILE_COLUMNS, "_action": "STRING"}
-    return no_rows(f"{len(files)} new files of {source.name}", types)
+    return no_rows(f"{len(files)} new files of {source.name}", {**source.columns, **source.added})
 
 
 def _load(context: Context, name: Name, source: FileSource) -> TableState | None:

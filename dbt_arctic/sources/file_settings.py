@@ -9,27 +9,26 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.sources.change_settings import (
+    CHANGE_FORMATS,
+    ChangeEvents,
+    ChangeFormat,
+    known_settings,
+    parse_changes,
+)
 from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown, texts
 
-Format = Literal["json", "csv", "parquet", "orc", "avro", "text"]
+Format = Literal["json", "csv", "parquet", "orc", "avro", "text", ChangeFormat]
 ChangedFiles = Literal["fail", "reread", "ignore"]
 OnBadRow = Literal["fail", "quarantine", "drop"]
 
-_SETTINGS = (
-    "from",
-    "path",
-    "format",
-    "pattern",
-    "columns",
-    "options",
-    "changed_files",
-    "on_bad_row",
-    "required",
-)
+_OF_ALL = ("from", "path", "format", "pattern", "columns", "changed_files")
+_SETTINGS = (*_OF_ALL, "options", "on_bad_row", "required")
 TEXT, BLOCK, ORDER = "_arctic_text", "_arctic_block", "_arctic_order"
 """Columns for ``on_bad_row``: the text of a row that does not fit, the block of the file that a row is in,
 and a number that orders the rows of a block."""
-ADDED_COLUMNS = ("_source_file", "_source_modified", "_action", TEXT, BLOCK, ORDER)
+FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
+ADDED_COLUMNS = (*FILE_COLUMNS, "_action", TEXT, BLOCK, ORDER)
 """What a pull adds to the declared columns."""
 ROWS_WITH_TEXT = ("json", "csv")
 """Formats whose rows are parsed one by one, so that a single one can fail."""
@@ -55,6 +54,7 @@ class FileSource:
     :param changed_files: what to do about a file that has changed since a model read it.
     :param on_bad_row: what to do about a row that does not fit.
     :param required: columns in which a row that fits is not NULL.
+    :param changes: how the lines are read, if they are change events.
     """
 
     name: str
@@ -66,6 +66,13 @@ class FileSource:
     changed_files: ChangedFiles = "fail"
     on_bad_row: OnBadRow = "fail"
     required: tuple[str, ...] = ()
+    changes: ChangeEvents | None = None
+
+    @property
+    def added(self) -> dict[str, str]:
+        """The columns that each row has in addition to the declared ones, and their types."""
+        made = {"_action": "STRING"} if self.changes is None else self.changes.added
+        return {**FILE_COLUMNS, **made}
 
     @property
     def ddl(self) -> str:
@@ -101,7 +108,9 @@ def parse_source(
     :raises ConfigError: a setting is unknown, missing or wrong.
     """
     where = where or name
-    reject_unknown(name, settings, _SETTINGS, where)
+    is_changes = settings.get("format") in CHANGE_FORMATS
+    known = (*_OF_ALL, *known_settings(settings["format"])) if is_changes else _SETTINGS
+    reject_unknown(name, settings, known, where)
     path = settings.get("path")
     if not isinstance(path, str) or not path.strip("/ "):
         raise ConfigError(
@@ -111,6 +120,13 @@ def parse_source(
     changed: ChangedFiles = one_of(
         get_args(ChangedFiles), "changed_files", settings.get("changed_files", "fail"), name, where
     )
+    if is_changes:
+        changes = parse_changes(name, form, settings, columns, ADDED_COLUMNS, where)
+        _refuse_delivery(changes, name, where)
+        pattern = str(settings.get("pattern") or "")
+        return FileSource(
+            name, path.rstrip("/"), form, pattern, changes.columns, changed_files=changed, changes=changes
+        )
     declared = columns_of(settings.get("columns") or columns, ADDED_COLUMNS, name, where)
     options = texts(settings.get("options") or {}, name, "options", where)
     if form == "text" and not declared:
@@ -139,6 +155,16 @@ def parse_source(
     )
 
 
+def _refuse_delivery(changes: ChangeEvents, name: str, where: str) -> None:
+    if changes.order == "delivery":
+        raise ConfigError(
+            f"the source {name} has order: delivery and is read from files",
+            where=where,
+            why="files are not delivered in an order",
+            fix="remove order, or read the events from a Kafka topic",
+        )
+
+
 def _required(given: Any, declared: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
     by_name = {column.lower(): column for column in declared}
     columns = [given] if isinstance(given, str) else list(given)
@@ -154,6 +180,7 @@ def _required(given: Any, declared: Mapping[str, str], name: str, where: str) ->
 
 __all__ = [
     "BLOCK",
+    "FILE_COLUMNS",
     "ORDER",
     "ROWS_WITH_TEXT",
     "TEXT",

@@ -11,10 +11,13 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.change_pull import take_changes
+from dbt_arctic.sources.change_settings import must_select
+from dbt_arctic.sources.change_sql import rows_of as changed_rows
 from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
-from dbt_arctic.sources.kafka_settings import ADDED, KafkaSource
-from dbt_arctic.sources.kafka_sql import read_request, rows_of
-from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
+from dbt_arctic.sources.kafka_settings import KafkaSource
+from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
+from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows
 from dbt_arctic.store.context import Context
 
 PLACE = "kafka"
@@ -62,8 +65,22 @@ class KafkaPlanner:
             return Planned(Pull(name, self._described(), plan.consumed, True), last, warnings)
         view = f"{source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         self.connection().create_source_view(view, read_request(source, plan.ranges))
-        pull = Pull(name, rows_of(source, view), plan.consumed, True, stage=Stage(view))
-        return Planned(pull, last, warnings)
+        sql, notes = self._rows(view, last, model, purpose)
+        pull = Pull(name, sql, plan.consumed, True, stage=Stage(view))
+        return Planned(pull, last, warnings, notes, must_select(source.changes))
+
+    def _rows(
+        self, view: str, last: Consumed | None, model: str, purpose: Purpose
+    ) -> tuple[str, tuple[str, ...]]:
+        source = self.source
+        if source.changes is None:
+            return rows_of(source, view), ()
+        if purpose != "consume":
+            return changed_rows(source.changes, delivery_of(source), view), ()
+        with dropped_on_error(self.context, view):
+            first = last is None
+            taken = take_changes(self.context, source.changes, delivery_of(source), view, first, model)
+        return taken.sql, taken.notes
 
     def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
         other = next((name for name, one in expected.items() if one.table_id == key), None)
@@ -78,7 +95,7 @@ class KafkaPlanner:
         )
 
     def _described(self) -> str:
-        return no_rows(f"no messages of {self.source.name}", {**self.source.columns, **ADDED})
+        return no_rows(f"no messages of {self.source.name}", {**self.source.columns, **self.source.added})
 
 
 __all__ = ["KafkaPlanner"]

@@ -8,9 +8,16 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.sources.change_settings import (
+    CHANGE_FORMATS,
+    ChangeEvents,
+    ChangeFormat,
+    known_settings,
+    parse_changes,
+)
 from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown, texts
 
-Format = Literal["json", "text", "binary"]
+Format = Literal["json", "text", "binary", ChangeFormat]
 KeyFormat = Literal["text", "json"]
 OnDataLoss = Literal["fail", "skip"]
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -28,9 +35,11 @@ ADDED: Mapping[str, str] = {
 MALFORMED = "_source_malformed"
 """A column of Spark's reader of JSON, which a pull does not return."""
 
-_SETTINGS = (
-    *("from", "servers", "topic", "format", "columns", "key", "key_format", "options", "on_data_loss"),
-)
+OF_CHANGES = ("_source_timestamp", "_source_partition", "_source_offset")
+"""The columns of ``ADDED`` that rows of change events have."""
+
+_OF_ALL = ("from", "servers", "topic", "format", "columns", "options", "on_data_loss")
+_SETTINGS = (*_OF_ALL, "key", "key_format")
 _PREFIX = "kafka."
 _OF_READER = (
     *("minPartitions", "maxRecordsPerPartition", "kafkaConsumer.pollTimeoutMs"),
@@ -52,6 +61,7 @@ class KafkaSource:
     :param options: of Spark's reader of JSON.
     :param reader: other options of Spark's reader of Kafka.
     :param client: properties of Kafka's Java client. They may contain passwords.
+    :param changes: how the messages are read, if they are change events.
     """
 
     name: str
@@ -66,6 +76,14 @@ class KafkaSource:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     on_data_loss: OnDataLoss = "fail"
     isolation: Isolation = "read_committed"
+    changes: ChangeEvents | None = None
+
+    @property
+    def added(self) -> dict[str, str]:
+        """The columns that each row has in addition to the declared ones, and their types."""
+        if self.changes is None:
+            return dict(ADDED)
+        return {**{name: ADDED[name] for name in OF_CHANGES}, **self.changes.added}
 
     @property
     def value_columns(self) -> dict[str, str]:
@@ -90,7 +108,9 @@ def parse_kafka(
     :raises ConfigError: a setting is unknown, missing or wrong.
     """
     where = where or name
-    reject_unknown(name, settings, _SETTINGS, where)
+    is_changes = settings.get("format") in CHANGE_FORMATS
+    known = (*_OF_ALL, *known_settings(settings["format"])) if is_changes else _SETTINGS
+    reject_unknown(name, settings, known, where)
     servers = settings.get("servers")
     if isinstance(servers, list):
         servers = ",".join(map(str, servers))
@@ -100,7 +120,12 @@ def parse_kafka(
         )
     topic = str(settings.get("topic") or name.partition(".")[2])
     form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
-    declared = columns_of(settings.get("columns") or columns, (*ADDED, MALFORMED), name, where)
+    changes = parse_changes(name, form, settings, columns, ADDED, where) if is_changes else None
+    declared = (
+        dict(changes.columns)
+        if changes is not None
+        else columns_of(settings.get("columns") or columns, (*ADDED, MALFORMED), name, where)
+    )
     options, reader, own = _sorted(texts(settings.get("options") or {}, name, "options", where), where)
     if options and form != "json":
         raise ConfigError(
@@ -123,15 +148,16 @@ def parse_kafka(
         topic,
         form,
         declared,
-        _key(settings.get("key"), declared, name, where),
+        () if is_changes else _key(settings.get("key"), declared, name, where),
         one_of(get_args(KeyFormat), "key_format", settings.get("key_format", "text"), name, where),
         options,
         reader,
         properties,
         one_of(get_args(OnDataLoss), "on_data_loss", settings.get("on_data_loss", "fail"), name, where),
         isolation,
+        changes,
     )
-    return _with_whole_value(made, where)
+    return made if is_changes else _with_whole_value(made, where)
 
 
 def _sorted(options: Mapping[str, str], where: str) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:

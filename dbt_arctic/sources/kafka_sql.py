@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.engine.api import SourceRead
 from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.sources.change_sql import Delivery
 from dbt_arctic.sources.kafka_offsets import Range
-from dbt_arctic.sources.kafka_settings import MALFORMED, KafkaSource
+from dbt_arctic.sources.kafka_settings import MALFORMED, OF_CHANGES, KafkaSource
 
 _FROM_MESSAGE: Mapping[str, str] = {
     "_source_key": "`key`",
@@ -37,9 +38,23 @@ def read_request(source: KafkaSource, ranges: Sequence[Range]) -> SourceRead:
         "endingOffsets": json.dumps({source.topic: {str(one.partition): one.end for one in ranges}}),
         # An offset that is deleted before it is read is an error.
         "failOnDataLoss": "true",
-        "includeHeaders": "true",
+        "includeHeaders": str(source.changes is None).lower(),
     }
     return SourceRead("kafka", {**source.reader, **client, **planned})
+
+
+def delivery_of(source: KafkaSource) -> Delivery:
+    """The messages of a topic of change events."""
+    text = "CAST(`value` AS STRING)"
+    # What is no text is no JSON either.
+    readable = f"IF(is_valid_utf8({text}), {text}, concat('not UTF-8: ', make_valid_utf8({text})))"
+    return Delivery(
+        source.name,
+        f"CASE WHEN `value` IS NOT NULL THEN {readable} END",
+        "lpad(CAST(`offset` AS STRING), 20, '0')",
+        f"concat({literal(source.topic)}, ' partition ', `partition`, ', offset ', `offset`)",
+        {name: _FROM_MESSAGE[name] for name in OF_CHANGES},
+    )
 
 
 def rows_of(source: KafkaSource, view: str) -> str:
@@ -129,4 +144,4 @@ def _checked(source: KafkaSource, part: str, malformed: str, value: str) -> str:
     return f"CASE WHEN {quote(part)} IS NULL THEN NULL WHEN {malformed} THEN {error} ELSE {value} END"
 
 
-__all__ = ["read_request", "rows_of"]
+__all__ = ["delivery_of", "read_request", "rows_of"]

@@ -9,10 +9,10 @@ from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import SourceFileChanged
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.sources.bad_rows import is_bad, require, tolerant_request
-from dbt_arctic.sources.file_settings import FileSource
+from dbt_arctic.sources.change_sql import Delivery
+from dbt_arctic.sources.file_settings import BLOCK, FILE_COLUMNS, ORDER, FileSource
 
 _SHOWN = 3
-FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
 
 
 def new_files(
@@ -67,10 +67,24 @@ def new_files(
 
 def read_request(source: FileSource, files: Iterable[ListedFile]) -> FileRead:
     """How Spark reads files of a source."""
+    paths = [file.path for file in files]
+    if source.changes is not None:
+        return FileRead("text", paths, source.path, "`value` STRING", {}, positions=True)
     if source.on_bad_row != "fail":
         return tolerant_request(source, files)
-    paths = [file.path for file in files]
     return FileRead(source.format, paths, source.path, source.ddl, source.options)
+
+
+def delivery_of(source: FileSource) -> Delivery:
+    """The lines of files of change events."""
+    position = ", ".join(f"lpad(CAST({quote(name)} AS STRING), 20, '0')" for name in (BLOCK, ORDER))
+    return Delivery(
+        source.name,
+        "IF(is_valid_utf8(`value`), `value`, concat('not UTF-8: ', make_valid_utf8(`value`)))",
+        f"concat_ws('.', `_source_file`, {position})",
+        "`_source_file`",
+        {name: quote(name) for name in FILE_COLUMNS},
+    )
 
 
 def rows_of(source: FileSource, view: str) -> str:
@@ -96,4 +110,4 @@ def _shown(files: list[ListedFile]) -> str:
     return ", ".join(file.path for file in files[:_SHOWN]) + rest
 
 
-__all__ = ["FILE_COLUMNS", "new_files", "read_request", "rows_of"]
+__all__ = ["delivery_of", "new_files", "read_request", "rows_of"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.store.context import Context
 
 Purpose = Literal["consume", "read", "describe"]
 """Why a source is pulled: for a commit that consumes it; to show rows; or for the text of the SQL only."""
@@ -21,12 +24,16 @@ class Planned:
     :param since: what the model had consumed of the source; ``None`` if it had read nothing of it.
     :param warnings: what a run that consumes the rows shows to the user.
     :param release: what to call once the rows are not needed any more; ``None`` for nothing.
+    :param notes: what it writes to the log.
+    :param must_select: columns without which a model would store wrong values.
     """
 
     pull: Pull
     since: Consumed | None
     warnings: tuple[str, ...] = ()
     release: Callable[[], None] | None = None
+    notes: tuple[str, ...] = ()
+    must_select: tuple[str, ...] = ()
 
 
 class SourcePlanner(Protocol):
@@ -45,6 +52,17 @@ class SourcePlanner(Protocol):
         ...
 
 
+@contextmanager
+def dropped_on_error(context: Context, view: str) -> Iterator[None]:
+    """Drop a temporary view over what a source has, with its cached rows, if the pull cannot be planned."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ArcticError):  # the user must see the original error
+            context.run("drop_staging", f"DROP VIEW IF EXISTS {quote(view)}")
+        raise
+
+
 def no_rows(what: str, types: Mapping[str, str]) -> str:
     """SQL without rows, for a pull that reads nothing, or whose rows are not needed.
 
@@ -55,4 +73,4 @@ def no_rows(what: str, types: Mapping[str, str]) -> str:
     return f"/* {what.replace('*/', '* /')} */\nSELECT {columns}\nWHERE false"
 
 
-__all__ = ["Planned", "Purpose", "SourcePlanner", "no_rows"]
+__all__ = ["Planned", "Purpose", "SourcePlanner", "dropped_on_error", "no_rows"]
