@@ -11,9 +11,13 @@ from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.materializations import MATERIALIZED_VIEW
 
-AUTOMATIC = ("config.incremental_strategy:auto", "config.materialized:materialized_view")
-"""dbt's selectors for automatic models."""
+AUTOMATIC = {
+    "config.incremental_strategy:auto": ("incremental_strategy", "auto"),
+    "config.materialized:materialized_view": ("materialized", MATERIALIZED_VIEW),
+}
+"""dbt's selectors for automatic models, each with the setting and its value."""
 
 
 class CheckInvocations:
@@ -44,6 +48,15 @@ class CheckInvocations:
         self.stay = make_automatic(manifest.nodes, self._switched)
         return manifest
 
+    def automatic(self) -> tuple[str, ...]:
+        """The selectors for the automatic models of the project. dbt warns about one that selects nothing."""
+        nodes = [node for node in self.parse().nodes.values() if node.resource_type == "model"]
+        return tuple(
+            selector
+            for selector, (setting, value) in AUTOMATIC.items()
+            if any(node.config.get(setting) == value for node in nodes)
+        )
+
     def list(
         self, types: Sequence[str], keys: Sequence[str], selection: Sequence[str]
     ) -> list[dict[str, Any]]:
@@ -73,9 +86,12 @@ class CheckInvocations:
         return require_success(self._target, outcome, what, fix)
 
 
-def selection_of(select: Sequence[str], switch: Sequence[str]) -> list[str]:
-    """The selection to build: the models to compare, and their upstreams."""
-    chosen = select or (*AUTOMATIC, *switch)
+def selection_of(select: Sequence[str], switch: Sequence[str], automatic: Sequence[str]) -> list[str]:
+    """The selection to build: the models to compare, and their upstreams.
+
+    :param automatic: the selectors for automatic models.
+    """
+    chosen = select or (*(automatic or tuple(AUTOMATIC)[:1]), *switch)
     return ["--select", *(f"+{part}" for part in chosen)]
 
 

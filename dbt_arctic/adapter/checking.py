@@ -60,10 +60,11 @@ def check_project(
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
-    selection = selection_of(checks.select, checks.automatic)
     found = CheckReport()
     with in_other_schemas(OtherSchemas(schema)):
         dbt = CheckInvocations(target, checks.automatic)
+        automatic = () if checks.select else dbt.automatic()
+        selection = selection_of(checks.select, checks.automatic, automatic)
         written = dbt.list(["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
         found.not_compared.update(dbt.stay)
         _refuse_nothing_to_compare(target, checks, written, dbt.stay)
