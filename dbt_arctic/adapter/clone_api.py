@@ -13,6 +13,7 @@ from dbt_arctic.adapter.constraints import read_contract
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.keyed.appended import carried_keys
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config
 
@@ -69,6 +70,7 @@ class CloneApi(KeyedApi):
                 owner=model["unique_id"],
                 comment=self.table_comment(model),
                 column_comments=self.column_comments(model),
+                notes=carried_keys(rows.keys) if rows.keys else None,
             )
         return _response(outcome)
 
@@ -79,4 +81,8 @@ class CloneApi(KeyedApi):
         """Create the table that replaces a clone, with the upstream versions that its source had consumed."""
         with as_dbt_errors():
             context = self.context(self._run_id(model["unique_id"]))
-            return _response(plain.execute_first_build(context, rows.consumed, statement))
+            return _response(
+                plain.execute_first_build(
+                    context, rows.consumed, statement, carried_keys(rows.keys) if rows.keys else {}
+                )
+            )

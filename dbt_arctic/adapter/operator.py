@@ -151,6 +151,11 @@ class Operator:
                 run(statement)
             yield run
 
+    @property
+    def session(self) -> Any:
+        """The pyspark session of the statements."""
+        return self._connected().session
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:

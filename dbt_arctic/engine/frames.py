@@ -37,6 +37,17 @@ def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
     spark_frame.createOrReplaceTempView(quoted)
 
 
+def in_every_session(frame: Any, name: str) -> str | None:
+    """Register a Spark DataFrame as a view that all sessions of its Spark share, and return SQL of the view;
+    ``None`` for any other DataFrame."""
+    if hasattr(frame, "to_spark"):
+        frame = frame.spark.frame()
+    if not hasattr(frame, "createGlobalTempView"):
+        return None
+    frame.createGlobalTempView(name)
+    return f"`global_temp`.`{name}`"
+
+
 class _RemoteFunctions:
     """The number of running code blocks whose columns are for a Spark Connect session."""
 

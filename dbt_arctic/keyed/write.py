@@ -9,7 +9,7 @@ from dbt_arctic.errors import ConfigError, KeyColumnMissing
 from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, Column, KeyedTable
 
 ROWS_OF_KEY = "_arctic_rows"
 """The number of rows in a batch with the key of a row, if the batch already has it."""
@@ -358,6 +358,12 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
         f"INSERT INTO {table.branch(branch)} WITH ({_properties(properties)}) ({listed})\n"
         f"SELECT {listed}\nFROM {table.sql}\nWHERE false"
     )
+
+
+def insert_plain(target: str, columns: Sequence[Column], properties: Mapping[str, str], select: str) -> str:
+    """SQL of an append to a plain table, on main or on a branch."""
+    listed = quote_all(column.name for column in columns)
+    return f"INSERT INTO {target} WITH ({_properties(properties)}) ({listed})\n{select}"
 
 
 def _own_buckets(table: KeyedTable, *, as_stored: bool = False) -> str:

@@ -26,6 +26,7 @@ from dbt_arctic.errors import (
 )
 from dbt_arctic.keyed import adopt as sql
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.data_type import atoms, parse_type
 from dbt_arctic.keyed.layout import adopt_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
@@ -118,6 +119,9 @@ def adopt(context: Context, plan: Adoption) -> KeyedTable:
     consumed = consumed_versions(plan.state.history())
     if consumed:
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
+    keys = appended_keys(plan.state.history(), plan.state.properties)
+    if keys:
+        properties |= carried_keys(keys)
     context.run("first_commit", mark_buckets(table, properties), table)
     context.run("keep_statistics", create.keep_statistics(table), table)
     context.run("describe", sql.describe(table, name, created, plan.state.properties), table)

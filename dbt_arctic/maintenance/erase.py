@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.log import (
     PROPERTY_LOG,
@@ -327,7 +328,8 @@ def _of_change(state: TableState, start: _Start) -> dict[str, str]:
     consumed = versions_to_carry(history, are_its_rows=False)
     if consumed:
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-    return properties
+    keys = appended_keys(history, state.properties)
+    return {**properties, **carried_keys(keys)} if keys else properties
 
 
 def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:

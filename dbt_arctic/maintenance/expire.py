@@ -8,9 +8,11 @@ a build may have started.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed.appended import forget_keys, keys_to_note, note_keys, outdated_notes
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
@@ -91,9 +93,31 @@ def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
     if side.carry and table is not None:
         _carry_properties(context, table, side.carry)
         there += 1
+    _note_keys(context, side, table)
     context.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
     state = context.catalog.of(side.name).load_table(side.name.schema, side.name.identifier)
+    outdated = (
+        []
+        if state is None
+        else outdated_notes(state.properties, [one.snapshot_id for one in state.snapshots])
+    )
+    if outdated:
+        context.run("forget_keys", forget_keys(side.name, outdated), table)
     return there - (0 if state is None else len(state.snapshots))
+
+
+def _note_keys(context: Context, side: SidePlan, table: KeyedTable | None) -> None:
+    """Keep the idempotency keys of expiring commits with the snapshots that are kept."""
+    state = context.catalog.of(side.name).load_table(side.name.schema, side.name.identifier)
+    if state is None or side.keep_from is None:
+        return
+    # Iceberg keeps the ancestors of a head up to the first one before the time, and each head.
+    kept = list(takewhile(lambda one: one.timestamp_ms >= side.older_than_ms, state.history()))
+    named = [at for name, at in state.branches.items() if name != "main"]
+    heads = [*([kept[-1].snapshot_id] if kept else []), *named, *state.tags.values()]
+    notes = keys_to_note([state.history(one) for one in heads], state.properties)
+    if notes:
+        context.run("note_keys", note_keys(side.name, notes), table)
 
 
 def _carry_properties(context: Context, table: KeyedTable, carried: dict[str, str]) -> None:

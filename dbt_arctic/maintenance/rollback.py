@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
+from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.log import (
     PROPERTY_ROLLBACK,
     PROPERTY_RUN,
@@ -72,6 +73,7 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
         consumed = _consumed(context.catalog, table, attempt.change, to)
         if consumed is not None:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
+        properties |= _appended(context.catalog, table, attempt.change, to)
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
     purpose = Purpose("rollback", name.dotted, "check dbt-arctic history and roll back again")
@@ -104,7 +106,9 @@ def _build(context: Context, name: Name, text: str) -> RolledBack:
         _require_same_meaning(context.catalog, table, to)
         before = current_version(context.catalog, table)
         consumed = _consumed(context.catalog, table, load_change(context.catalog, table), to) or {}
-        return RolledBack(name.dotted, to, before, build_version(context, table, to, consumed, beginning))
+        notes = _appended(context.catalog, table, load_change(context.catalog, table), to)
+        rows = build_version(context, table, to, consumed, beginning, notes)
+        return RolledBack(name.dotted, to, before, rows)
     except (DamagedKeyedTable, StatementError):
         # A concurrent full refresh may have dropped the version's generation.
         require_unmoved(context, table, beginning.before, name.dotted)
@@ -148,6 +152,15 @@ def _states(
 def _by_hand(catalog: CatalogReader, table: KeyedTable) -> bool:
     """Whether another program wrote to the table, so that rows outside the log may differ."""
     return any(check_commits(table, *load_sides(catalog, table)))
+
+
+def _appended(catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version) -> dict[str, str]:
+    """The property with the keys of the appended batches that are in the rows of the version; empty if there
+    are none, before and after. Later batches are undone, so they can be appended again."""
+    _, then = load_sides(catalog, generation_of(catalog, table, to.generation))
+    keys = appended_keys(then.history(to.change_snapshot), then.properties)
+    now = appended_keys(change.history(), change.properties)
+    return carried_keys(keys) if keys or now else {}
 
 
 def _consumed(

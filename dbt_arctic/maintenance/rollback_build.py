@@ -27,12 +27,18 @@ _NOT_OURS_TO_SET = (
 
 
 def build_version(
-    context: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
+    context: Context,
+    table: KeyedTable,
+    to: Version,
+    consumed: Mapping[str, Consumed],
+    beginning: Beginning,
+    notes: Mapping[str, str],
 ) -> int | None:
     """Build a generation from an earlier version's rows, with the current columns and layout.
 
     :param consumed: the upstream versions from which the version was computed.
     :param beginning: the table as loaded before the version was chosen.
+    :param notes: additional properties of the first commit.
     :returns: the number of rows; ``None`` if unknown.
     """
     config = KeyedConfig(
@@ -58,7 +64,7 @@ def build_version(
         column_comments={column.name: column.comment for column in table.columns},
         beginning=beginning,
         like=table,
-        notes={PROPERTY_ROLLBACK: to.token},
+        notes={PROPERTY_ROLLBACK: to.token, **notes},
     )
     return outcome.rows
 

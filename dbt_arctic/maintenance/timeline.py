@@ -9,6 +9,7 @@ from dbt_arctic.auto.verification_log import Verified, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
+from dbt_arctic.keyed.appended import PROPERTY_KEY
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
@@ -120,6 +121,8 @@ def kind_of_change(commit: Snapshot) -> str:
         return f"rollback to {summary[PROPERTY_ROLLBACK]}"
     if PROPERTY_ERASE in summary:
         return "erasure"
+    if PROPERTY_KEY in summary:
+        return f"append {summary[PROPERTY_KEY]}"
     if PROPERTY_TXN in summary:
         return "pull" if PROPERTY_CONSUMED in summary else "upsert"
     if PROPERTY_MARKERS in summary:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.appended import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.read import remembered_deletes
@@ -30,6 +31,7 @@ class ClonedRows:
     """The rows of a clone at one version of its source, and the versions from which they were computed.
 
     :param ordered: the source, if its rows have a sequence.
+    :param keys: the idempotency keys of the appended batches in the rows.
     :param with_deletes: the rows with the deletes that the source remembers. Without them, an older row that
         arrives late would bring a deleted key back.
     """
@@ -39,6 +41,7 @@ class ClonedRows:
     consumed: Mapping[str, Consumed]
     ordered: KeyedTable | None = None
     with_deletes: str = ""
+    keys: tuple[str, ...] = ()
 
     def sql_for(self, config: KeyedConfig) -> str:
         """The SQL of the first rows of a keyed table. Deletes are only valid with the same key and
@@ -125,11 +128,12 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         history = change.history(version.change_snapshot)
         sql = plan_merge_on_read(catalog, source, version.token, model)
         consumed = versions_to_carry(history)
+        keys = appended_keys(history, change.properties)
         if table.sequence_by is None:
-            return ClonedRows(source, sql, consumed)
+            return ClonedRows(source, sql, consumed, keys=keys)
         known = columns_of(catalog, table, version)
         deletes = remembered_deletes(table, version, known)
-        return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes))
+        return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes), keys)
     state = catalog.of(source).load_table(source.schema, source.identifier)
     if state is None:
         raise UnknownRelation(
@@ -140,7 +144,8 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         )
     columns = quote_all(column.name for column in state.columns)
     sql = f"SELECT {columns}\nFROM {source.at(state.current_snapshot_id)}"
-    return ClonedRows(source, sql, consumed_versions(state.history()))
+    keys = appended_keys(state.history(), state.properties)
+    return ClonedRows(source, sql, consumed_versions(state.history()), keys=keys)
 
 
 def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str) -> None:

@@ -125,23 +125,36 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
     )
 
 
-def execute_first_build(context: Context, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
-    """Create or replace a plain table, and commit the consumed versions with it."""
-    rows = _with_properties(context, consumed, [statement])
+def execute_first_build(
+    context: Context,
+    consumed: Mapping[str, Consumed],
+    statement: str,
+    notes: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Create or replace a plain table, and commit the consumed versions with it.
+
+    :param notes: additional properties of the commit.
+    """
+    rows = _with_properties(context, consumed, [statement], notes or {})
     return Outcome("OK", _total(rows), statement)
 
 
 def _with_properties(
-    context: Context, consumed: Mapping[str, Consumed], statements: Sequence[str]
+    context: Context,
+    consumed: Mapping[str, Consumed],
+    statements: Sequence[str],
+    notes: Mapping[str, str] | None = None,
 ) -> list[int | None]:
     """Run statements whose commits carry the consumed versions.
 
     Uses session properties, because MERGE, DELETE and CTAS support no others. They are always reset, since
     they would otherwise be added to every later commit of the session.
     """
-    if not consumed:
+    if not consumed and not notes:
         return [context.run("write", statement) for statement in statements]
-    properties = {PROPERTY_RUN: context.run_id, PROPERTY_CONSUMED: encode_consumed(consumed)}
+    properties = {PROPERTY_RUN: context.run_id, **(notes or {})}
+    if consumed:
+        properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
     try:
         for name, value in properties.items():
             context.run("set_property", f"SET {quote(_SESSION_PROPERTY + name)}={quote(value)}")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import dbt_arctic
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.store.state import find_keyed
@@ -83,6 +84,11 @@ def test_a_project_goes_on_from_its_clones(production: Shop) -> None:
     for name, text in (("orders", ORDERS), ("by_order", BY_ORDER), ("summed", SUMMED)):
         shop.model(name, text)
     build(shop)
+    folder = str(shop.folder)
+    batch = shop.connection.session.sql("select 1L id, 'a' customer, 10 amount, false gone, 1 at")
+    sent = {"idempotency_key": "k", "project_dir": folder, "profiles_dir": folder}
+    assert dbt_arctic.append("orders", batch, **sent).written
+    shop.dbt("run")
     clone(shop)
     assert entries(shop, f"{shop.schema}_ci") == dict.fromkeys(("orders", "by_order", "summed"), "view")
     assert in_ci(shop, "by_order", "id, twice") == [(1, 20), (2, 40)]
@@ -107,6 +113,8 @@ def test_a_project_goes_on_from_its_clones(production: Shop) -> None:
     assert shop.rows("by_order", "id, twice") == [(1, 20), (2, 40)]
     assert heads(shop) == before
     assert find_keyed(shop.catalog, Name("lake", f"{shop.schema}_ci", "by_order")) is not None
+    # A batch that is in the cloned rows is not written again.
+    assert not dbt_arctic.append("orders", batch, target="ci", **sent).written
 
     results = ci(shop, "run", "--select", "by_order").results
     assert results[0].adapter_response["code"] == "SKIP"

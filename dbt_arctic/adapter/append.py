@@ -1,0 +1,88 @@
+"""``dbt_arctic.append``: rows of a DataFrame, appended to a table of the project's catalog.
+
+Finds project and target as the commands do. No project is parsed, so its macros are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.adapter.operator import Operator, operating
+from dbt_arctic.adapter.project import load_target
+from dbt_arctic.engine.frames import in_every_session, register_frame
+from dbt_arctic.errors import ConfigError, PythonModelFailed, UnknownRelation
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows, is_appended
+
+
+def append(
+    table: str,
+    rows: Any,
+    *,
+    idempotency_key: str | None = None,
+    action: str | None = None,
+    sequence: str | None = None,
+    deduplicate_by: str | Sequence[str] = (),
+    project_dir: str | Path | None = None,
+    profiles_dir: str | Path | None = None,
+    target: str | None = None,
+) -> Appended:
+    """See ``dbt_arctic.append``."""
+    ordered = (deduplicate_by,) if isinstance(deduplicate_by, str) else tuple(deduplicate_by)
+    options = AppendOptions(idempotency_key, action, sequence, ordered)
+    found = load_target(_path(project_dir), _path(profiles_dir), target)
+    with operating(found, "append") as operator:
+        name = operator.name(table)
+        if is_appended(operator.catalog, name, options):
+            return Appended(name.dotted, written=False, rows=0)
+        with _registered(operator, rows, table) as sql:
+            return append_rows(operator.context, name, sql, options)
+
+
+@contextmanager
+def _registered(operator: Operator, rows: Any, table: str) -> Iterator[str]:
+    """Register a DataFrame as a temporary view. Returns SQL of its rows."""
+    view = f"arctic_append_{operator.context.new_txn()}"
+    session = operator.session
+    shared = in_every_session(rows, view)
+    if shared is None:
+        _register(session, view, rows, table)
+        shared = quote(view)
+    try:
+        sql = f"SELECT * FROM {shared}"
+        try:
+            operator.context.query_schema(sql)
+        except UnknownRelation as error:
+            raise ConfigError(
+                "the DataFrame belongs to another Spark than the table",
+                where=f"append to {table}",
+                why="the profile describes another server, or another Spark application",
+                fix="create the DataFrame with the server of the profile, or pass rows.toArrow()",
+            ) from error
+        yield sql
+    finally:
+        session.catalog.dropTempView(view)
+        session.catalog.dropGlobalTempView(view)
+
+
+def _register(session: Any, view: str, rows: Any, table: str) -> None:
+    try:
+        register_frame(session, view, rows, f"append to {table}")
+    except PythonModelFailed as error:
+        raise ConfigError(
+            f"the rows are of the type {type(rows).__name__} and cannot be read",
+            where=f"append to {table}",
+            why=error.why or "it is not a DataFrame",
+            fix="pass a DataFrame of pandas, PySpark or Polars, or an Arrow table; each column has a unique "
+            "name and values of a single type",
+        ) from error
+
+
+def _path(text: str | Path | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+__all__ = ["append"]
