@@ -96,10 +96,9 @@ def affected_groups(
         )
         with kept_rows(context, table, groups, "keys") as kept:
             groups = f"SELECT * FROM {quote_all([kept])}"
-            losing = (
-                f"(\n{groups_to_recompute(columns, groups, [stored_name(table, one) for one in sums.key])}\n)"
-            )
-            lost = counted(context, losing, [f"key_{place}" for place in range(len(sums.key))])
+            names = [stored_name(table, one) for one in sums.group_columns]
+            losing = f"(\n{groups_to_recompute(columns, groups, names)}\n)"
+            lost = counted(context, losing, [f"key_{place}" for place in range(len(names))])
             recomputed = ""
             if lost.known_count:
                 recomputed = extremes.sql(StageResults().also(LOST_EXTREMES, lost))
@@ -157,6 +156,7 @@ def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
         },
         spare=[stored(name) for name in sums.spare],
         derived={stored(name): sql for name, sql in sums.derived.items()},
+        carried=[stored(name) for name in sums.carried],
     )
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from dbt_arctic.auto.plan import ByKeys, BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
 from dbt_arctic.auto.timings import RECOMPUTED
 from dbt_arctic.errors import StatementError
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
+from dbt_arctic.keyed.group_totals import BELOW_ZERO, SEVERAL_GROUPS
+from dbt_arctic.keyed.sums import EXTREME_LOST
 from dbt_arctic.planner.reasons import Reason
 
 WITHOUT_STATE = "the state cannot be kept or read"
@@ -103,6 +104,13 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
             "a group has lost its MIN or MAX",
             lambda error: EXTREME_LOST in str(error),
             lambda error: plan.recomputing(RECOMPUTED) if again else instead(RECOMPUTED),
+        )
+    if sums.carried:
+        # The key of a group that has disappeared may be that of a new one. Otherwise the key is not unique.
+        yield Fallback(
+            "two groups have the same key",
+            lambda error: SEVERAL_GROUPS in str(error),
+            lambda error: plan.by_keys("") or plan.full(_failed(error)),
         )
     if sums.looks_up and plan.incremental is not None:
         # A looked-up value is computed for more rows than in the query.

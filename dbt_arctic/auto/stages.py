@@ -300,7 +300,7 @@ def _extremes(plan: BySums) -> Stage:
     sums = plan.sums
     nodes = [sums.new_extremes] if sums.new_extremes is not None else []
     # It runs while the changes are added, so it is not a separate stage.
-    columns = tuple(f"key_{place}" for place in range(len(sums.key)))
+    columns = tuple(f"key_{place}" for place in range(len(sums.group_columns)))
     placeholder = unknown(LOST_EXTREMES, columns)
 
     def sql(found: StageResults) -> str:

@@ -7,22 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dbt_arctic.keyed.columns_at import ColumnsAt
+from dbt_arctic.keyed.group_totals import (
+    BELOW_ZERO,
+    IS_CHANGE,
+    MOVED,
+    Total,
+    grouped,
+    kept_rows,
+    moved,
+    shared,
+    staying,
+    totals_of,
+)
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import ROWS_OF_KEY
 
-_IS_CHANGE = quote("_arctic_is_change")
 _IS_IMAGE = quote("_arctic_is_image")
 _IS_RECOMPUTED = quote("_arctic_is_recomputed")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LOST = "the MIN or MAX value of a group was deleted, so the group must be recomputed"
 """The error of a statement for which the stored values do not suffice."""
-BELOW_ZERO = "a row count became negative: the stored sums do not match the rows that were read"
 
 
 @dataclass(frozen=True)
@@ -55,16 +65,18 @@ class SumColumns:
     :param ends: for some extremes, the opposite one.
     :param spare: those extremes that become NULL when the value is deleted, until they are recomputed.
     :param derived: for each column that is not maintained itself, SQL of its value over the others.
+    :param carried: columns with the values from which a key is computed: equal in all rows of the key.
     """
 
     rows: str
     counts: Sequence[str]
     counted: Mapping[str, str]
     whole: bool = False
-    extremes: Mapping[str, str] = field(default_factory=dict)
+    extremes: Mapping[str, Literal["min", "max"]] = field(default_factory=dict)
     ends: Mapping[str, OppositeEnd] = field(default_factory=dict)
     spare: Collection[str] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
+    carried: Sequence[str] = ()
 
     @property
     def numbers(self) -> list[str]:
@@ -108,30 +120,35 @@ def groups_with_changes(
     if ends and not affected:
         changes = net(changes, table, sums)
     kept = _Images(table) if images else None
-    totals = ",\n    ".join(
-        [
-            *map(_total, sums.numbers),
-            *(end.totals for end in ends.values()),
-            *map(_staying, dict.fromkeys(end.counter for end in ends.values() if end.counter)),
-        ]
-    )
-    columns = quote_all([*table.key, *sums.numbers, *ends])
+    columns = quote_all([*table.key, *sums.numbers, *ends, *sums.carried])
     stored = merge_on_read(table, version, known, logged, affected.keys if affected else None)
     if affected and affected.ranges:
         stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(affected.ranges)}"
-    return f"""\
-  SELECT {quote_all(table.key)},
-    {totals}{kept.of_group if kept else ""}
-  FROM (
-    SELECT {columns}, true AS {_IS_CHANGE}{kept.of_changes if kept else ""} FROM (
+    rows = f"""\
+    SELECT {columns}, true AS {IS_CHANGE}{kept.of_changes if kept else ""} FROM (
 {changes}
     )
     UNION ALL
-    SELECT {columns}, false AS {_IS_CHANGE}{kept.of_stored if kept else ""} FROM (
+    SELECT {columns}, false AS {IS_CHANGE}{kept.of_stored if kept else ""} FROM (
 {stored}
-    )
-  )
-  GROUP BY {quote_all(table.key)}"""
+    )"""
+    totals = [
+        *(total for name in sums.numbers for total in totals_of(name)),
+        *(total for end in ends.values() for total in end.totals),
+        *(
+            total
+            for counter in dict.fromkeys(end.counter for end in ends.values() if end.counter)
+            for total in staying(counter)
+        ),
+        *(kept.of_group if kept else ()),
+    ]
+    if not sums.carried:
+        return grouped(rows, table.key, totals)
+    # A key may get other carried values: first it is known which of them still have rows.
+    of_values = grouped(rows, [*table.key, *sums.carried], [*totals, kept_rows(sums.rows)])
+    again = [Total(one.function, quote(one.name), one.name) for one in totals]
+    values = [shared(name, table.types[name], sums.rows) for name in sums.carried]
+    return grouped(of_values, table.key, again, [*values, moved(sums.rows)])
 
 
 def added(
@@ -164,6 +181,7 @@ def added(
         [
             *(f"{quote('_arctic_added_' + name)} <> 0" for name in sums.numbers),
             *(end.differs for end in ends.values()),
+            *([quote(MOVED)] if sums.carried else []),
         ]
     )
     rows = quote(sums.rows)
@@ -189,7 +207,7 @@ def groups_to_recompute(sums: SumColumns, groups: str, key: Sequence[str]) -> st
     """The remaining groups that have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
 
     :param groups: SQL of the groups with their changes.
-    :param key: the key columns, in the order in which they are numbered.
+    :param key: the columns that hold the groups, in the order in which they are numbered.
     """
     listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
     left = " OR ".join(end.has_lost_extreme for end in sums._ends().values() if not end.is_spare)
@@ -247,11 +265,10 @@ class _Images:
         return "".join(f", {quote(name)} AS {quote(_IMAGE + name)}" for name in self.others)
 
     @property
-    def of_group(self) -> str:
-        """SQL of the stored row. A group has at most one, so the first one is the only one."""
-        first = (f"first({quote(_IMAGE + name)}, true) AS {quote(_IMAGE + name)}" for name in self.others)
-        there = f"bool_or(NOT {_IS_CHANGE}) AS {quote(_IMAGE_THERE)}"
-        return "".join(f",\n    {one}" for one in (there, *first))
+    def of_group(self) -> list[Total]:
+        """The stored row. A group has at most one, so the first one is the only one."""
+        first = (Total("first", quote(_IMAGE + name), _IMAGE + name) for name in self.others)
+        return [Total("bool_or", f"NOT {IS_CHANGE}", _IMAGE_THERE), *first]
 
     def with_images(self, rows: str) -> str:
         shown = ",\n  ".join(
@@ -273,17 +290,9 @@ LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
     """The net change for each group and each value of its extremes. A value that was added and removed
     again is excluded."""
-    values = quote_all([*table.key, *sums.extremes])
+    values = quote_all([*table.key, *sums.extremes, *sums.carried])
     listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in sums.numbers)
     return f"SELECT {values}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {values}"
-
-
-def _total(name: str) -> str:
-    value = quote(name)
-    return (
-        f"sum({value}) AS {value}, "
-        f"coalesce(sum(CASE WHEN {_IS_CHANGE} THEN {value} END), 0) AS {quote('_arctic_added_' + name)}"
-    )
 
 
 @dataclass(frozen=True)
@@ -298,7 +307,7 @@ class _End:
     """
 
     name: str
-    which: str
+    which: Literal["min", "max"]
     rows: str
     other: str
     counter: str
@@ -306,20 +315,20 @@ class _End:
     is_recomputed: bool = False
 
     @property
-    def totals(self) -> str:
-        """SQL of the stored value combined with the added ones; the stored, the best removed and the best
-        added value."""
+    def totals(self) -> list[Total]:
+        """The stored value combined with the added ones; the stored, the best removed and the best added
+        value."""
         value, count = quote(self.name), quote(self.rows)
         parts = {
-            self.name: f"NOT {_IS_CHANGE} OR {count} > 0",
-            f"_arctic_stored_{self.name}": f"NOT {_IS_CHANGE}",
-            f"_arctic_lost_{self.name}": f"{_IS_CHANGE} AND {count} < 0",
-            f"_arctic_gained_{self.name}": f"{_IS_CHANGE} AND {count} > 0",
+            self.name: f"NOT {IS_CHANGE} OR {count} > 0",
+            f"_arctic_stored_{self.name}": f"NOT {IS_CHANGE}",
+            f"_arctic_lost_{self.name}": f"{IS_CHANGE} AND {count} < 0",
+            f"_arctic_gained_{self.name}": f"{IS_CHANGE} AND {count} > 0",
         }
-        return ", ".join(
-            f"{self.which}(CASE WHEN {condition} THEN {value} END) AS {quote(alias)}"
+        return [
+            Total(self.which, f"CASE WHEN {condition} THEN {value} END", alias)
             for alias, condition in parts.items()
-        )
+        ]
 
     @property
     def shown(self) -> str:
@@ -364,14 +373,3 @@ class _End:
             f"({quote(self.rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "
             f"AND NOT coalesce({gained} {reaches} {lost}, false){stays})"
         )
-
-
-def _staying(counter: str) -> str:
-    """SQL of the number of stored values, and a lower bound of those that remain."""
-    count = quote(counter)
-    were = f"sum(CASE WHEN NOT {_IS_CHANGE} THEN {count} END)"
-    staying = f"sum(CASE WHEN NOT {_IS_CHANGE} OR {count} < 0 THEN {count} END)"
-    return (
-        f"coalesce({were}, 0) AS {quote('_arctic_were_' + counter)}, "
-        f"coalesce({staying}, 0) AS {quote('_arctic_staying_' + counter)}"
-    )

@@ -7,7 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tests.planner import chained, inside, limited, random_queries, shaped, summed, timed, wordings
+from tests.planner import (
+    chained,
+    computed_keys,
+    inside,
+    limited,
+    random_queries,
+    rewritings,
+    shaped,
+    summed,
+    timed,
+    wordings,
+)
 from tests.planner.chained_queries import draw_chained
 from tests.planner.kept_queries import draw_kept
 from tests.planner.oracle import Database, Verdict, judge
@@ -44,16 +55,20 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(26, draw, judge, random_queries.OPERATORS),
+    "plain": Kind(15, draw, judge, random_queries.OPERATORS),
     "rare": Kind(7, draw_rare, judge),
-    "typed": Kind(7, partial(draw, typed=True), judge, typed=True),
+    "typed": Kind(5, partial(draw, typed=True), judge, typed=True),
     "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
+    "computed keys": Kind(
+        10, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
+    ),
     "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
     "limited": Kind(5, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
     "chained": Kind(7, draw_chained, chained.judge_chain, chained.OPERATORS),
-    "shaped": Kind(20, shaped.draw_shaped, judge, shaped.OPERATORS),
-    "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
+    "shaped": Kind(18, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "rewritten": Kind(7, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
+    "in other words": Kind(5, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

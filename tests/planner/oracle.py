@@ -90,7 +90,9 @@ def to_duckdb(sql: str) -> str:
 
 _MACROS = (
     "positive(a) AS a",
+    "raise_error(a) AS error(a)",
     "try_divide(a, b) AS CASE WHEN b <> 0 THEN a / b END",
+    "spark_count_if(a) AS count(CASE WHEN a THEN 1 END)",
     "spark_nvl(a, b) AS coalesce(a, b)",
     "spark_ifnull(a, b) AS coalesce(a, b)",
     "spark_isnull(a) AS a IS NULL",
@@ -110,7 +112,7 @@ _AGGREGATED = re.compile(
     re.IGNORECASE,
 )
 _SUFFIXED = re.compile(r"\b(\d+)(?:BD|[DL])\b")
-_CALLED = re.compile(r"\b(?:nvl|ifnull|isnull|isnotnull|int)\(", re.IGNORECASE)
+_CALLED = re.compile(r"\b(?:count_if|nvl|ifnull|isnull|isnotnull|int)\(", re.IGNORECASE)
 _LISTED_SETS = re.compile("GROUP BY (?:(?!GROUP BY).)* GROUPING SETS")
 _ARRAY = re.compile(r"\barray\(", re.IGNORECASE)
 _NAME = r'(?:\w+|"[^"]+")'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
@@ -85,7 +86,7 @@ def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
     if lost and sums.new_extremes is None:
         return Verdict("full", "extreme", ready.changed)
     if lost:
-        for row in _asked(database, sums, lost):
+        for row in _asked(database, sums, [groups[key] for key in lost]):
             groups[tuple(row[name] for name in sums.key)].update(row)
     found = Counter(tuple(group[name] for name in ready.case.columns) for group in groups.values())
     if found != ready.expected:
@@ -102,6 +103,9 @@ def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, 
     rows = (dict(zip(ready.case.columns, row, strict=True)) for row in ready.before)
     groups = {tuple(row[name] for name in sums.key): row for row in rows}
     net: dict[tuple[_Key, str], Counter[object]] = defaultdict(Counter)
+    carried: dict[_Key, Counter[_Key]] = defaultdict(Counter)
+    for key, row in groups.items():
+        carried[key][tuple(row[name] for name in sums.carried)] += _number(row[sums.rows])
     sources = InDuckDB()
     text = None if sums.changes is None else changes_sql(sums, sources, inline(sums.staged, sources), {})
     for change in () if text is None else database.named_rows(text):
@@ -109,12 +113,16 @@ def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, 
         group = groups.setdefault(key, {**dict.fromkeys(change), **dict(zip(sums.key, key, strict=True))})
         for name in (*sums.counts, *sums.counted):
             group[name] = _number(group[name]) + _number(change[name])
+        carried[key][tuple(change[name] for name in sums.carried)] += _number(change[sums.rows])
         for name in sums.extremes:
             net[key, name][change[name]] += _number(change[sums.rows])
     if not sums.whole:
         groups = {key: group for key, group in groups.items() if group[sums.rows]}
     lost = set()
     for key, group in groups.items():
+        values = [one for one, count in carried[key].items() if count]
+        assert len(values) == 1 or not sums.carried, "a key of several groups"
+        group.update(zip(sums.carried, values[0] if sums.carried else (), strict=True))
         group.update({name: None for name, counter in sums.counted.items() if not group[counter]})
         for name, which in sums.extremes.items():
             is_known, group[name] = _extreme(which, group[name], net[key, name])
@@ -133,11 +141,12 @@ def _extreme(which: Extreme, old: object, net: Counter[object]) -> tuple[bool, o
     return True, best((_number(one) for one in (old, gained) if one is not None), default=None)
 
 
-def _asked(database: Database, sums: Sums, lost: set[_Key]) -> list[_Group]:
+def _asked(database: Database, sums: Sums, lost: Sequence[_Group]) -> list[_Group]:
     """The extremes of groups that have lost one, from all rows."""
-    rows = (", ".join("NULL" if one is None else str(one) for one in key) for key in lost)
+    found = ([group[name] for name in sums.group_columns] for group in lost)
+    rows = (", ".join("NULL" if one is None else str(one) for one in group) for group in found)
     values = ", ".join(f"({row})" for row in rows)
-    names = ", ".join(f"key_{place}" for place in range(len(sums.key)))
+    names = ", ".join(f"key_{place}" for place in range(len(sums.group_columns)))
     database.connection.execute(
         f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS SELECT * FROM (VALUES {values}) AS v({names})'
     )

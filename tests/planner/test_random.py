@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.extent import extent
+from tests.planner import rewritings
 from tests.planner.random_queries import OPERATORS, draw
 from tests.planner.shaped import SHAPES
 from tests.planner.tally import Tally, tally
@@ -18,6 +19,7 @@ OF_TYPES = extent(60, 400)
 OF_WORDS = extent(50, 400)
 OF_LIMITS = extent(30, 150)
 OF_SHAPES = extent(90, 600)
+OF_REWRITINGS = extent(40, 300)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,14 @@ def test_other_spellings_have_the_same_plan() -> None:
     assert not worded.wrong, "\n\n".join(worded.wrong[:3])
     assert worded.incremental >= 0.85 * OF_WORDS
     assert set(worded.full) <= {"guard", "not-in", "too-large", "extreme", "limit"}
+
+
+def test_equivalent_queries_have_the_same_result() -> None:
+    """Conditions in ON or WHERE, joins in another order, subqueries named or inlined."""
+    rewritten = tally(range(OF_REWRITINGS), "rewritten")
+    assert not rewritten.wrong, "\n\n".join(rewritten.wrong[:3])
+    assert rewritten.incremental >= 0.85 * OF_REWRITINGS
+    assert set(rewritten.operators) == set(rewritings.OPERATORS)
 
 
 def test_the_first_rows_follow_from_a_state() -> None:

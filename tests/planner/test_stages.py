@@ -23,8 +23,9 @@ from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import printed, stages_of
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
+from dbt_arctic.keyed.group_totals import BELOW_ZERO
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LOST
+from dbt_arctic.keyed.sums import EXTREME_LOST
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
 from dbt_arctic.planner.algebra.operators import State

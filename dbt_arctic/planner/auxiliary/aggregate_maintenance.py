@@ -80,6 +80,8 @@ class Sums:
     :param spare: columns of ``ends`` from which nothing is computed. If such a value leaves its group, the
         column is NULL until the group is recomputed.
     :param derived: columns that are not in ``changes``: SQL over other columns of the same row.
+    :param carried: columns with the groups from which key columns are computed. A key belongs to one group.
+    :param group_columns: for each group, the column that holds it: a key column, or one of ``carried``.
     :param looks_up: whether distinct values are counted, which are looked up in all rows.
     :param over_cached: what to run instead if the rows of lookups are cached.
     :param new_extremes: the query of the extremes of the groups in ``LOST_EXTREMES``, over all current rows:
@@ -98,6 +100,8 @@ class Sums:
     ends: dict[str, OppositeEnd] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
     derived: dict[str, str] = field(default_factory=dict)
+    carried: tuple[str, ...] = ()
+    group_columns: tuple[str, ...] = ()
     looks_up: bool = False
     over_cached: OverCachedLookups | None = None
     new_extremes: Node | None = None
@@ -142,7 +146,7 @@ def plan_sums(
     if found is None:
         return None
     require_determinism(query.node, query.types, facts, accept)
-    aggregate, keys, values, derived = found
+    aggregate, keys, values, derived = found.aggregate, found.keys, found.values, found.derived
     if not _is_repeatable(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
         return None
     known = sorts(query.node, query.types)
@@ -154,7 +158,7 @@ def plan_sums(
         changed = _changed_rows(found, measures, known, query, facts, staged)
     except NoDelta:
         return None
-    over = _DeltaOverLookups(changed, (*keys, *values), staged, facts)
+    over = _DeltaOverLookups(changed, (*keys, *found.carried, *values), staged, facts)
     changes, lookups = over.all()
     if changes is not None and sum(1 for _ in walk(changes)) > LARGEST:
         return None
@@ -175,9 +179,11 @@ def plan_sums(
         ends=measures.ends,
         spare=spare,
         derived={name: to_sql(value) for name, value in derived.items()},
+        carried=tuple(found.carried),
+        group_columns=found.group_columns,
         looks_up=bool(measures.distinct),
         over_cached=over.kept(lookups),
-        new_extremes=_new_extremes(aggregate, keys, every_end) if needs_query else None,
+        new_extremes=_new_extremes(found, every_end) if needs_query else None,
     )
 
 
@@ -201,7 +207,7 @@ def _changed_rows(
 
     :raises NoDelta: no columns limit the change.
     """
-    aggregate, keys, values, _ = found
+    aggregate, values, keys = found.aggregate, found.values, {**found.keys, **found.carried}
     groups = dict(aggregate.groups)
     items = {name: substitute(value, groups) for name, value in keys.items()}
     used = columns_of(*items.values(), *(one for one in measures.arguments.values() if one is not None))
@@ -279,14 +285,17 @@ def _is_repeatable(node: Node, query: Query, facts: Facts) -> bool:
     return True
 
 
-def _new_extremes(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
+def _new_extremes(roles: Roles, ends: Mapping[str, exp.Expression]) -> Node:
+    aggregate = roles.aggregate
     found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
     groups = Aggregate(aggregate.child, aggregate.groups, found)
-    names = tuple(f"key_{place}" for place in range(len(keys)))
+    names = tuple(f"key_{place}" for place in range(len(aggregate.groups)))
     left = Scan(LOST_EXTREMES, "groups_without_extreme", tuple((name, name) for name in names))
-    rows = restricted(groups, tuple(zip(keys.values(), names, strict=True)), left)
+    # By the groups: no table can be restricted by a value that is computed from several columns.
+    pairs = tuple((column(group), name) for (group, _), name in zip(aggregate.groups, names, strict=True))
+    rows = restricted(groups, pairs, left)
     shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
-    return trimmed(Project(rows, (*keys.items(), *shown)))
+    return trimmed(Project(rows, (*roles.keys.items(), *shown)))
 
 
 def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges: Ranges) -> str:

@@ -29,6 +29,8 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer, quoted
 from dbt_arctic.planner.algebra.scalars import column, plain
+from dbt_arctic.planner.auxiliary.own_key import own_key
+from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
 from dbt_arctic.planner.auxiliary.state_columns import Part, StateColumns
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.dialect import SameType, expression, to_sql
@@ -103,6 +105,7 @@ def find_auxiliary_view(
 
     :returns: ``None`` if an auxiliary view is of no use.
     """
+    query = as_one_aggregate(query)
     above: list[Project | Filter | Limit] = []
     node = query.node
     while isinstance(node, Project | Filter | Limit) and not getattr(node, "subqueries", ()):
@@ -113,6 +116,11 @@ def find_auxiliary_view(
         fine = has_small_groups(node, keys_of)
         made = state_of_sums(query, node, above) if limited or not fine else None
         if made is not None:
+            own = None if all(isinstance(part, Project) for part in above) else own_key(query, key, keys_of)
+            if own is not None:
+                node = _aggregate(made)
+                items = (*own.computed, *((name, column(name)) for name in node.output))
+                made = replace(made, state=Project(node, items), key=own.names)
             return replace(made, has_few_rows=not fine, is_named=query.is_named)
     return _unlimited(query, key, above) if limited else None
 
@@ -229,11 +237,9 @@ def columns_in_model_table(made: AuxiliaryView) -> dict[str, str] | None:
     if not made.parts or made.around is not None or not all(isinstance(part, Project) for part in made.above):
         return None
     stored = {name: name for name, _ in _aggregate(made).aggregates}
+    stored |= {name: name for name in _hidden_groups(made)}
     for name, identifier in made.columns:
-        below: str | None = identifier
-        for part in made.above:
-            assert isinstance(part, Project)
-            below = None if below is None else plain(dict(part.items)[below])
+        below = _below(made, identifier)
         if below is not None and below in made.parts:
             kept = made.parts[below].kept
             if kept is not None and stored[kept] == kept:
@@ -257,10 +263,12 @@ def with_state_sql(
     """
     aggregate = _aggregate(made)
     hidden = [name for name, shown in stored.items() if name == shown]
-    more = tuple((name, column(name)) for name in hidden)
+    groups = _hidden_groups(made)
+    more = tuple((name, column(groups.get(name, name))) for name in hidden)
     state = f"(\n{Renderer(_Named(names)).query(aggregate)}\n)"
     node: Node = Scan(STATE, "state", tuple((name, name) for name in aggregate.output))
     node = Project(node, (*_items(made, types), *more))
+    more = tuple((name, column(name)) for name in hidden)
     for part in reversed(made.above):
         assert isinstance(part, Project)
         node = replace(part, child=node, items=(*part.items, *more))
@@ -269,6 +277,22 @@ def with_state_sql(
     columns = (*made.columns, *((name, name) for name in hidden))
     selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in columns)
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def _hidden_groups(made: AuxiliaryView) -> dict[str, str]:
+    """The hidden columns for groups that the query does not select: a key may be computed from them."""
+    shown = {_below(made, identifier) for _, identifier in made.columns}
+    groups = ((f"_group_{place}", name) for place, (name, _) in enumerate(_aggregate(made).groups, 1))
+    return {hidden: name for hidden, name in groups if name not in shown}
+
+
+def _below(made: AuxiliaryView, identifier: str) -> str | None:
+    """The column of the auxiliary view that a column of the query is; ``None`` if it is computed."""
+    name: str | None = identifier
+    for part in made.above:
+        assert isinstance(part, Project)
+        name = None if name is None else plain(dict(part.items)[name])
+    return name
 
 
 def _aggregate(made: AuxiliaryView) -> Aggregate:
@@ -280,7 +304,9 @@ def _aggregate(made: AuxiliaryView) -> Aggregate:
 
 def _items(made: AuxiliaryView, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
     """The groups and aggregates of the query, computed from the columns of its auxiliary view."""
-    groups = [(name, column(name)) for name in made.key if name != ONE]
+    rows = made.state.child if isinstance(made.state, Project) else made.state
+    names = [name for name, _ in rows.groups] if isinstance(rows, Aggregate) else made.key
+    groups = [(name, column(name)) for name in names]
     values = [(name, _value(part, types)) for name, part in made.parts.items()]
     return (*groups, *values)
 

@@ -1,5 +1,8 @@
 """Classifies the columns of an aggregate query: key, counts, sums, extremes, and columns derived from them.
 
+The key may be computed from the groups, such as ``coalesce(g, '?')`` or a hash of several columns. Then the
+groups are stored as well, because two groups might have the same key.
+
 This module does not know about changes.
 """
 
@@ -17,14 +20,36 @@ from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.delta.count_distinct import counted_once
+from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
 
 _EXACT = ("whole", "big", "decimal")
 
 Extreme = Literal["min", "max"]
 _Items = dict[str, exp.Expression]
-Roles = tuple[Aggregate, _Items, _Items, _Items]
-"""The aggregate; the key columns over its groups; the calls of other columns; the derived columns."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of an aggregate query.
+
+    :param keys: the key columns, over the groups.
+    :param values: the calls of other columns.
+    :param derived: columns computed from other columns of the result.
+    :param carried: columns that hold the groups that are not key columns themselves.
+    """
+
+    aggregate: Aggregate
+    keys: _Items
+    values: _Items
+    derived: _Items
+    carried: _Items
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """For each group, the column that holds it."""
+        shown = {plain(value): name for name, value in (*self.keys.items(), *self.carried.items())}
+        return tuple(shown[name] for name, _ in self.aggregate.groups)
 
 
 @dataclass(frozen=True)
@@ -103,7 +128,7 @@ def _ends_of(
 
 
 def roles(query: Query, key: Sequence[str]) -> Roles | None:
-    """The aggregate, key columns, calls of others, and derived columns; ``None`` for other queries."""
+    """The role of each column; ``None`` for queries of another form."""
     shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
     node = query.node
     while isinstance(node, Project) and not node.subqueries:
@@ -114,35 +139,41 @@ def roles(query: Query, key: Sequence[str]) -> Roles | None:
         return None
     groups, calls = dict(node.groups), dict(node.aggregates)
     wanted = {name.lower() for name in key}
-    keys: dict[str, exp.Expression] = {}
+    keys = {name: value for name, value in shown.items() if name.lower() in wanted}
+    if len(keys) != len(wanted) or not all(_is_key(value, groups) for value in keys.values()):
+        return None
+    # The column that holds each group and each call.
+    stored = {below: name for name, value in keys.items() if (below := plain(value)) is not None}
     values: dict[str, exp.Expression] = {}
+    carried: dict[str, exp.Expression] = {}
     others: dict[str, exp.Expression] = {}
-    stored: dict[str, exp.Expression] = {}
-    named = set()
     for name, value in shown.items():
         below = plain(value)
-        if name.lower() in wanted:
-            if below in groups:
-                named.add(below)
-                keys[name] = column(str(below))
-            elif isinstance(value, exp.Literal) and not groups:
-                keys[name] = value
-            else:
-                return None
-        elif below in calls:
+        if name in keys:
+            continue
+        if below in calls:
             values[name] = calls[str(below)]
+        elif below in groups and below not in stored:
+            carried[name] = value
         else:
             others[name] = value
             continue
-        if below is not None:
-            stored.setdefault(below, column(name))
-    if named != set(groups) or len(keys) != len(wanted):
+        stored.setdefault(str(below), name)
+    if not groups.keys() <= stored.keys() or any(_is_other(call) for call in values.values()):
         return None
-    if any(_is_other(call) for call in values.values()):
+    if not columns_of(*others.values()) <= stored.keys():
         return None
-    if not columns_of(*others.values()) <= set(stored):
-        return None
-    return node, keys, values, {name: substitute(value, stored) for name, value in others.items()}
+    known = {below: column(name) for below, name in stored.items()}
+    derived = {name: substitute(value, known) for name, value in others.items()}
+    return Roles(node, keys, values, derived, carried)
+
+
+def _is_key(value: exp.Expression, groups: Mapping[str, exp.Expression]) -> bool:
+    """Whether a key column is a group, is computed from groups alone, or is the constant of a single row."""
+    if not groups:
+        return isinstance(value, exp.Literal)
+    used = columns_of(value)
+    return bool(used) and used <= groups.keys() and value.find(TimeFunction) is None
 
 
 def _is_other(call: exp.Expression) -> bool:

@@ -33,6 +33,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, linked, or_zero, present
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, sql_of, state_of_sums
+from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
 from dbt_arctic.planner.auxiliary.reduced_view import find_reduced_view
 from dbt_arctic.planner.auxiliary.regrouping import regrouped
 from dbt_arctic.planner.auxiliary.state_columns import ROWS
@@ -93,14 +94,18 @@ def _nested_views(
 ) -> Iterator[AuxiliaryView]:
     """The possible views, the best one first."""
     node = below_joins(query.node, keys_of)
-    ends_in = _ends_in(node)
-    places = [
-        one for one in _places(node) if one.rows is not ends_in and _is_worth(one.rows, keys_of, rows, worth)
-    ]
-    for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
-        made = _around(replace(query, node=node), place, rows)
-        if made is not None:
-            yield made
+    # A part that is read in two places may have groups that are NULL in one of them.
+    for tree in (without_null_groups(node, keys_of), node):
+        ends_in = _ends_in(tree)
+        places = [
+            one
+            for one in _places(tree)
+            if one.rows is not ends_in and _is_worth(one.rows, keys_of, rows, worth)
+        ]
+        for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
+            made = _around(replace(query, node=tree), place, rows)
+            if made is not None:
+                yield made
     reduced = find_reduced_view(query, keys_of, rows, worth)
     if reduced is not None:
         yield reduced

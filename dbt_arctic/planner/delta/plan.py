@@ -30,6 +30,7 @@ from dbt_arctic.planner.delta.moved_values import moved_values, moves_few_rows
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
+from dbt_arctic.planner.frontend.conditional_aggregates import with_conditional_values
 from dbt_arctic.planner.frontend.lateral_subqueries import require_same_types
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_time_functions
@@ -163,7 +164,7 @@ def understand(
         refuse_mixed(node, builder.types, wraps=wraps)
     node = with_exact_equalities(node, builder.types, wraps=wraps)
     require_same_types(built.node, node)
-    node = pushed_down(node)
+    node = pushed_down(with_conditional_values(node))
     node = without_excluded_parts(node, builder.types)
     return Query(node, columns, builder.types, is_named)
 

@@ -70,6 +70,11 @@ def _of_join(node: Join, facts: Facts) -> frozenset[str]:
     return {"right": right, "full": frozenset[str]()}.get(node.kind, left)
 
 
+def compared_columns(conditions: Iterable[exp.Expression]) -> frozenset[str]:
+    """The columns that are not NULL in a row for which all conditions are true."""
+    return frozenset(_compared(conditions))
+
+
 def _compared(conditions: Iterable[exp.Expression]) -> Iterator[str]:
     """The columns without which a condition is not true."""
     for part in conditions:
@@ -96,4 +101,4 @@ def _is_present(value: exp.Expression, below: frozenset[str]) -> bool:
     return isinstance(value, exp.Literal | exp.Boolean) or call in _NUMBERS
 
 
-__all__ = ["not_null_columns"]
+__all__ = ["compared_columns", "not_null_columns"]

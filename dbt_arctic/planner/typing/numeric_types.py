@@ -84,6 +84,10 @@ def is_ordered(expression: exp.Expression, known: Mapping[str, Sort], scanned: M
     They are not for floats, which have 0.0 and -0.0. For strings, they are for columns of an upstream, which
     have no collation.
     """
+    if isinstance(expression, exp.Case):
+        values = [branch.args["true"] for branch in expression.args["ifs"]]
+        values += [expression.args["default"]] if expression.args.get("default") is not None else []
+        return all(is_ordered(value, known, scanned) for value in values)
     text = isinstance(expression, exp.Column) and scanned.get(expression.name, "").lower() == "string"
     return text or sort_of(expression, known) != "float"
 
