@@ -53,6 +53,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     state_sql,
     without_spare,
 )
+from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.frontend.point_in_time import AsCalled
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -333,6 +334,7 @@ def _worthwhile_view(
     :param hides: whether the view is stored as hidden columns. Then a query that maintains itself may still
         hide the columns that its extremes need.
     """
+    query = with_exact_averages(query)
     try:
         # A state of all rows is written by the model's key, which is then checked.
         key = query.identifiers(config.unique_key)

@@ -30,6 +30,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     with_state_sql,
     without_spare,
 )
+from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import guard_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import (
@@ -167,6 +168,7 @@ def judge_computed(database: Database, case: Case) -> Verdict:
     ready = prepare(database, case)
     if isinstance(ready, Verdict):
         return ready
+    ready = replace(ready, query=with_exact_averages(ready.query))
     if "state by own key" in case.operators:
         return _judge_state(database, ready)
     if _is_repeated(ready, ready.before):

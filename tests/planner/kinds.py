@@ -9,6 +9,7 @@ from functools import partial
 
 from tests.planner import (
     chained,
+    compared_values,
     computed_keys,
     inside,
     limited,
@@ -55,13 +56,14 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(15, draw, judge, random_queries.OPERATORS),
-    "rare": Kind(7, draw_rare, judge),
-    "typed": Kind(5, partial(draw, typed=True), judge, typed=True),
+    "plain": Kind(14, draw, judge, random_queries.OPERATORS),
+    "rare": Kind(6, draw_rare, judge),
+    "typed": Kind(4, partial(draw, typed=True), judge, typed=True),
     "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
     "computed keys": Kind(
         10, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
     ),
+    "compared values": Kind(3, compared_values.draw_compared, judge, compared_values.OPERATORS),
     "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
     "limited": Kind(5, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),

@@ -154,4 +154,4 @@ def _asked(database: Database, sums: Sums, lost: Sequence[_Group]) -> list[_Grou
 
 
 def _number(value: object) -> int:
-    return int(str(value or 0))
+    return value if isinstance(value, bool) else int(str(value or 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
+from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -243,7 +244,14 @@ CASES = {
         "g s",
         "ties",
     ),
-    "average of bigint": ("select g, avg(v) a from t group by g", "g", "float-sum"),
+    "average of bigint": ("select g, avg(v) a from t group by g", "g", STATE),
+    "average of doubles": ("select g, avg(cast(v as double)) a from t group by g", "g", "float-sum"),
+    "one row of several aggregates": (
+        "select 1 as one, a.c, b.s from (select count(*) c from t where n > 1) a "
+        "cross join (select sum(p) s from t where n < 2) b",
+        "one",
+        INCREMENTAL,
+    ),
     "variance": ("select g, stddev_samp(v) a from t group by g", "g", "float-sum"),
     "limit with ties": ("select g, sum(v) r from t group by g order by r desc limit 100", "g", "ties"),
     "number with ties": ("select id, row_number() over (partition by g order by d) r from t", "id", "ties"),
@@ -318,7 +326,9 @@ def refreshed(sql: str, key: str) -> str:
     try:
         plan_incremental(query, key.split(), facts)
     except CannotPlan as error:
-        made = find_auxiliary_view(query, key.split(), KEYS) if error.reason.code == "limit" else None
+        with_state = error.reason.code in ("limit", "float-sum")
+        checked = with_exact_averages(query)
+        made = find_auxiliary_view(checked, key.split(), KEYS) if with_state else None
         return error.reason.code if made is None else STATE
     return INCREMENTAL
 

@@ -16,12 +16,14 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     find_auxiliary_view,
     with_state_sql,
 )
+from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.frontend import conditional_aggregates
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
 from tests.planner.computed_keys import OPERATORS
+from tests.planner.oracle import InDuckDB
 from tests.planner.tally import tally
 
 CASES = extent(60, 400)
@@ -146,6 +148,29 @@ def test_a_state_has_no_groups_that_the_query_drops(sql: str, dropped: bool) -> 
     # A group by a key is never NULL.
     by_key = understand(sql.format(groups.replace("n,", "id AS n,").replace("BY n", "BY id")), SCHEMAS).node
     assert without_null_groups(by_key, {"t": ("id",)}) == by_key
+
+
+@pytest.mark.parametrize(
+    ("call", "is_replaced"),
+    [
+        ("avg(id)", True),
+        ("1 + avg(id * 2) FILTER (WHERE n > 1)", True),
+        ("avg(CASE WHEN n > 1 THEN id END)", True),
+        ("avg(n)", False),
+        ("avg(f)", False),
+        ("avg(CAST(id AS DECIMAL(20, 0)))", False),
+        ("avg(DISTINCT id)", False),
+    ],
+)
+def test_averages_of_bigint_are_checked_sums(call: str, is_replaced: bool) -> None:
+    query = understand(f"SELECT g, {call} AS x FROM t GROUP BY g", SCHEMAS)
+    checked = with_exact_averages(query)
+    assert (checked is not query) == is_replaced
+    if is_replaced:
+        text = full_sql(checked, InDuckDB())
+        assert "AVG" not in text
+        assert "SUM(ABS(" in text
+        assert ">= 9007199254740992 THEN RAISE_ERROR" in text
 
 
 ORDERS = "(SELECT count(*) AS n, max(d) AS d FROM t WHERE n > 1) AS a"

@@ -10,14 +10,16 @@ import pytest
 
 from dbt_arctic.planner.delta import plan as plan_module
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
-from dbt_arctic.planner.delta.rules import condition
+from dbt_arctic.planner.delta.rules import condition, project
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
 from tests.planner.oracle import Database, judge
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS
+from tests.planner.tally import tally
 
 CHANGES = extent(12, 60)
+CASES = extent(40, 300)
 QUERIES = {
     "one value": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 WHERE t1.x >= (SELECT avg(t2.v) FROM b AS t2)",
     "equality": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 WHERE t1.x = (SELECT max(t2.v) FROM b AS t2)",
@@ -44,6 +46,14 @@ QUERIES = {
         "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 WHERE t1.x > (SELECT avg(t2.w) FROM b AS t2) "
         "OR EXISTS (SELECT 1 FROM c AS t3 WHERE t3.k = t1.y)"
     ),
+    "in a select list": (
+        "SELECT t1.id AS o1, CASE WHEN t1.x >= (SELECT avg(t2.v) FROM b AS t2) THEN t1.y ELSE 9 END AS o2, "
+        "t1.y > (SELECT max(t3.m) FROM c AS t3) AS o3 FROM a AS t1"
+    ),
+    "in a select list over a filter": (
+        "SELECT t1.id AS o1, coalesce(t1.x < (SELECT min(t2.v) FROM b AS t2 WHERE t2.w > 1), true) AS o2 "
+        "FROM a AS t1 WHERE t1.y > (SELECT avg(t3.m) FROM c AS t3)"
+    ),
     "inside a subquery": (
         "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 WHERE t1.x IN (SELECT t2.v FROM b AS t2 "
         "WHERE t2.w > (SELECT avg(t3.m) FROM c AS t3))"
@@ -53,6 +63,10 @@ IN_FULL = {
     "a group": "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 "
     "WHERE t1.y > (SELECT avg(t2.v) FROM b AS t2) GROUP BY t1.x",
     "a selected value": "SELECT t1.id AS o1, t1.x - (SELECT max(t2.v) FROM b AS t2) AS o2 FROM a AS t1",
+    "a selected and compared value": "SELECT t1.id AS o1, CASE WHEN t1.x > (SELECT max(t2.v) FROM b AS t2) "
+    "THEN (SELECT min(t2.v) FROM b AS t2) END AS o2 FROM a AS t1",
+    "a value that all rows compare": "SELECT t1.id AS o1, CASE WHEN (SELECT max(t2.v) FROM b AS t2) > 1 "
+    "THEN t1.x END AS o2 FROM a AS t1",
     "a value of an aggregate": "SELECT q.x AS o1, q.n AS o2 FROM (SELECT t1.x, count(*) AS n FROM a AS t1 "
     "GROUP BY t1.x) AS q WHERE q.n > (SELECT avg(t2.v) FROM b AS t2)",
     "whether there are rows": "SELECT t1.id AS o1 FROM a AS t1 WHERE EXISTS (SELECT 1 FROM b AS t2)",
@@ -82,6 +96,13 @@ def test_rows_between_two_values_are_recomputed(name: str, database: Database) -
     assert found["moved"] > 0
 
 
+def test_random_comparisons_are_those_of_the_full_query() -> None:
+    compared = tally(range(CASES), "compared values")
+    assert not compared.wrong, "\n\n".join(compared.wrong[:3])
+    assert compared.incremental >= 0.8 * CASES
+    assert compared.operators["moved value"] > 0.2 * CASES
+
+
 @pytest.mark.parametrize("name", IN_FULL)
 def test_values_that_move_many_rows_are_guards(name: str) -> None:
     facts = Facts({source: UpstreamFacts(True, KEYS[source]) for source in SCHEMAS})
@@ -105,6 +126,13 @@ def test_a_plan_without_some_of_these_rows_is_wrong(
     monkeypatch.setattr(condition, "moved_rows", wrong(condition.moved_rows))
     found = judged(database, QUERIES["one value"]) + judged(database, QUERIES["two values"])
     assert found["wrong"] > 0
+
+
+def test_a_plan_without_rows_of_another_value_is_wrong(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "rows_with_moved_values", lambda node, facts: None)
+    assert judged(database, QUERIES["in a select list"])["wrong"] > 0
 
 
 def test_a_plan_of_too_many_operators_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,14 @@
-"""Rows that a condition keeps or drops only because the value of an uncorrelated subquery has changed.
+"""Rows that another value of an uncorrelated subquery moves, although they have not changed themselves.
 
 ``price > (SELECT avg(price) FROM ...)`` compares all rows with one value. If that value moves, only the rows
 between the old and the new one enter or leave the result. They are found by evaluating the condition with
-both values, as for the time.
+both values, as for the time. The same holds for a condition in a select list, as in ``CASE WHEN price >
+(SELECT avg(price) FROM ...) THEN ...``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -16,6 +18,7 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Limit,
     Node,
+    Project,
     SetOperation,
     Subquery,
     SubqueryRef,
@@ -28,8 +31,8 @@ from dbt_arctic.planner.frontend.point_in_time import before, moves, not_true
 from dbt_arctic.planner.properties.facts import Facts
 
 
-def moved_values(node: Filter, facts: Facts) -> frozenset[int]:
-    """The numbers of the subqueries of a filter whose changed values move only some of its rows.
+def moved_values(node: Filter | Project, facts: Facts) -> frozenset[int]:
+    """The numbers of the subqueries of an operator whose changed values move only some of its rows.
 
     Not over the values of aggregates and window functions, which the query would have to compute for all
     rows.
@@ -39,7 +42,13 @@ def moved_values(node: Filter, facts: Facts) -> frozenset[int]:
         for number, one in enumerate(node.subqueries)
         if one.kind == "scalar" and not one.links and facts.changed(one.plan)
     )
-    used = columns_of(*(part for part in node.conditions if _refers(part, found)))
+    if isinstance(node, Filter):
+        compared = [part for part in node.conditions if _refers(part, found)]
+    else:
+        compared = [value for _, value in node.items if _refers(value, found)]
+        if not all(map(_decides, compared)):
+            return frozenset()
+    used = columns_of(*compared)
     below = tuple(name for name in node.child.output if name in used)
     return found if found and below and old_or_new(node.child, below, facts) is not None else frozenset()
 
@@ -60,8 +69,39 @@ def moved_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
 
     Changed rows are found by the rules themselves. ``None`` if there is no such value.
     """
+    found = _both(node, node.conditions, facts)
+    if found is None:
+        return None
+    later, earlier, subqueries = found
+    others = tuple(part for part in node.conditions if part.find(SubqueryRef) is None and not moves(part))
+    leaving, entering = (*others, *earlier, not_true(later)), (*others, *later, not_true(earlier))
+    return Filter(node.child, leaving, subqueries), Filter(node.child, entering, subqueries)
+
+
+def rows_with_moved_values(node: Project, facts: Facts) -> Filter | None:
+    """The unchanged rows that get another value in a select list because such a value has changed.
+
+    ``None`` if there is no such value.
+    """
+    found = _both(node, [value for _, value in node.items], facts)
+    if found is None:
+        return None
+    later, earlier, subqueries = found
+    differ = [
+        exp.Not(
+            this=exp.Paren(this=exp.NullSafeEQ(this=exp.Paren(this=one), expression=exp.Paren(this=other)))
+        )
+        for one, other in zip(later, earlier, strict=True)
+    ]
+    return Filter(node.child, (exp.Paren(this=exp.or_(*differ)),), subqueries)
+
+
+def _both(
+    node: Filter | Project, values: Iterable[exp.Expression], facts: Facts
+) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...], tuple[Subquery, ...]] | None:
+    """The expressions over values that have changed: as they are now, as they were, and both subqueries."""
     moved = moved_values(node, facts)
-    compared = [part for part in node.conditions if _refers(part, moved)]
+    compared = [part for part in values if _refers(part, moved)]
     if not compared:
         return None
     used = sorted({ref.number for part in compared for ref in part.find_all(SubqueryRef)})
@@ -76,13 +116,17 @@ def moved_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
             )
     later = tuple(renumbered(part, now) for part in compared)
     earlier = tuple(before(renumbered(part, then)) for part in compared)
-    others = tuple(part for part in node.conditions if part.find(SubqueryRef) is None and not moves(part))
-    leaving, entering = (*others, *earlier, not_true(later)), (*others, *later, not_true(earlier))
-    return Filter(node.child, leaving, tuple(subqueries)), Filter(node.child, entering, tuple(subqueries))
+    return later, earlier, tuple(subqueries)
+
+
+def _decides(value: exp.Expression) -> bool:
+    """Whether subqueries are only compared with columns, so that few rows get another value."""
+    around = [ref.find_ancestor(exp.Predicate) for ref in value.find_all(SubqueryRef)]
+    return all(one is not None and one.find(exp.Column) is not None for one in around)
 
 
 def _refers(part: exp.Expression, numbers: frozenset[int]) -> bool:
     return any(ref.number in numbers for ref in part.find_all(SubqueryRef))
 
 
-__all__ = ["moved_rows", "moved_values", "moves_few_rows"]
+__all__ = ["moved_rows", "moved_values", "moves_few_rows", "rows_with_moved_values"]

@@ -237,7 +237,7 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
     """Subqueries that are compared as a whole, because nothing correlates them with an outer row."""
     found = []
     for part in walk(node):
-        moved = moved_values(part, facts) if facts.values_moved and isinstance(part, Filter) else ()
+        moved = moved_values(part, facts) if facts.values_moved and isinstance(part, Filter | Project) else ()
         for number, subquery in enumerate(getattr(part, "subqueries", ())):
             if number in moved or not facts.changed(subquery.plan):
                 continue

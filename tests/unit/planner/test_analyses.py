@@ -81,6 +81,7 @@ SHAPES = {
     "nested_view:_ends_in": "what the query ends in; anything else is no sum",
     "nested_view:_is_worth": "scans, unions and inner joins with conditions; anything else is not stored",
     "own_key:own_key": "what find_auxiliary_view has found above an aggregate",
+    "plan:guards_of": "the operators with subqueries; checked below",
     "range_pruning:_filtered": "an inner join or a filter that a condition moves below; else it stays above",
     "reduced_view:_Swap._subquery": "a filtered scan; anything else is left as it is",
     "reduced_view:_Swap.node": "what may have a subquery",
