@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.purge import purge
 from dbt_arctic.engine.rowcount import written_rows
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import RunningStatement, Statement
@@ -64,6 +65,8 @@ class SessionCursor(SparkCursor):
 
     def _run_in_group(self, statement: Statement) -> None:
         session = self._connection.session
+        if purge(session, statement):
+            return
         frame = session.sql(statement.text)
         executed = frame._jdf.queryExecution().commandExecuted()
         is_command = executed.getClass().getSimpleName() == "CommandResult"
