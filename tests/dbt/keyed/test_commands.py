@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_arctic.keyed import layout
 from tests.dbt.keyed.conftest import Shop
 
 ORDERS = """{{ config(materialized='incremental', unique_key='id', delete_when='gone') }}
@@ -74,12 +73,12 @@ def test_show_runs_the_statements_of_a_header(shop: Shop) -> None:
     assert [tuple(row.values()) for row in table.rows] == [("2026-01-01 09:00:00",)]
 
 
-def test_an_automatic_model_keeps_its_rows_with_empty(layers: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_automatic_model_keeps_its_rows_with_empty(layers: Shop) -> None:
     """What a part of the upstream's rows does not give is not gone."""
     shop = layers
-    # With the two buckets of other tests, a full refresh reads fewer files than an incremental one.
-    monkeypatch.setattr(layout, "DEFAULT_BUCKETS", 8)
-    auto = "{{ config(materialized='incremental', unique_key='id', incremental_strategy='auto') }}"
+    # With one bucket, a full refresh reads fewer files than an incremental one.
+    shop.model("orders", ORDERS.replace("unique_key='id'", "unique_key='id', buckets=8"))
+    auto = "{{ config(materialized='incremental', unique_key='id', incremental_strategy='auto', buckets=8) }}"
     shop.model("doubled", f"{auto} select id, amount * 2 as twice from {{{{ ref('orders') }}}}")
     shop.dbt("run")
     commits = len(shop.log("doubled"))

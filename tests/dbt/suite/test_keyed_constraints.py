@@ -16,7 +16,6 @@ from dbt.tests.adapter.constraints.test_constraints import (
     _find_and_replace,
 )
 
-from dbt_arctic.keyed import layout
 from tests.dbt.suite.test_constraints import SparkTypes, with_header_of_spark
 
 KEYED = "materialized='incremental', unique_key='id', on_schema_change='append_new_columns'"
@@ -150,7 +149,7 @@ INSERT INTO my_model__base_1 WITH (
   `use-table-distribution-and-ordering`='false', `fanout-enabled`='true', run_of_my_model) ({listed})
 SELECT {listed} FROM (
 SELECT /*+ REBALANCE(`_arctic_bucket`) */ * FROM (
-SELECT *, `lake`.system.bucket({layout.DEFAULT_BUCKETS}, `id`) AS `_arctic_bucket` FROM (
+SELECT *, `lake`.system.bucket(1, `id`) AS `_arctic_bucket` FROM (
 SELECT {listed} FROM (
   SELECT {listed}, 'U' AS `_action`,
     CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
