@@ -38,6 +38,7 @@ class ModelPulls:
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
         self._held.append(release)
+
     _needed: dict[str, set[str]] = field(default_factory=dict)
 
     def stage(self, name: Name) -> None:

@@ -74,7 +74,7 @@ class DatabasePlanner:
             if not is_open:
                 look.close()
         pull = Pull(name, sql, consumed, True, stage=Stage(view))
-        return Planned(pull, last, plan.warnings, look.close if is_open else None)
+        return Planned(pull, last, plan.warnings, release=look.close if is_open else None)
 
     def _described(self, model: str) -> str:
         """SQL with the columns and no rows. Only the database knows a type that is not declared."""

@@ -74,7 +74,7 @@ class FilePlanner:
         with dropped_on_error(self.context, view):
             taken = take_changes(self.context, self.source.changes, messages, view, last is None, model)
         pull, needed = replace(pull, sql=taken.sql), must_select(self.source.changes)
-        return Planned(pull, since, warnings, taken.notes, needed)
+        return Planned(pull, since, warnings, notes=taken.notes, must_select=needed)
 
 
 def plan_file_pull(

@@ -67,7 +67,7 @@ class KafkaPlanner:
         self.connection().create_source_view(view, read_request(source, plan.ranges))
         sql, notes = self._rows(view, last, model, purpose)
         pull = Pull(name, sql, plan.consumed, True, stage=Stage(view))
-        return Planned(pull, last, warnings, notes, must_select(source.changes))
+        return Planned(pull, last, warnings, notes=notes, must_select=must_select(source.changes))
 
     def _rows(
         self, view: str, last: Consumed | None, model: str, purpose: Purpose

@@ -58,7 +58,12 @@ OPERATORS = (
 )
 
 _KEPT = "groups_of_model"
-_STORED, _NET, _GROUPS, _LEFT = "stored_groups", "net_changes", "groups_with_changes", "groups_without_extreme"
+_STORED, _NET, _GROUPS, _LEFT = (
+    "stored_groups",
+    "net_changes",
+    "groups_with_changes",
+    "groups_without_extreme",
+)
 
 
 def draw_computed(seed: int) -> Case:
