@@ -174,7 +174,7 @@ def _named(
             f"sequence is {options.sequence!r}, and the table has no sequence",
             where=where,
             why="the order of changes is part of the table: its model has no sequence_by",
-            fix="set sequence_by in the model and build it anew; or use deduplicate_by, which orders the "
+            fix="set sequence_by in the model and rebuild it; or use deduplicate_by, which orders the "
             "rows of one batch",
         )
     renamed = {}

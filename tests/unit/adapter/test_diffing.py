@@ -36,6 +36,9 @@ class Operator:
             for name, of in views
         }
 
+    def of(self, name: Name) -> Operator:
+        return self
+
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self.views.get((schema, name))
 
