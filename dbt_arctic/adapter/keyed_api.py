@@ -19,7 +19,7 @@ from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.pins import current
-from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
+from dbt_arctic.adapter.pulls import ModelPulls, require_selected, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.second_connection import open_second_connection
 from dbt_arctic.adapter.statement_macro import STATEMENT_MACRO, is_overridden
@@ -195,10 +195,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 warn_of_ignored(contract, self.type())
                 config = replace(config, checks=contract.checks, required=contract.required)
                 sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
-            final = sql
-            pulls.require_selected(
-                unique_id, model["name"], lambda: [column.name for column in self._schema(final)]
-            )
+            if needed := pulls.needed_columns(unique_id, deletes_by_condition=bool(config.delete_when)):
+                columns = [column.name for column in self._schema(sql)]
+                require_selected(model["name"], needed, columns)
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.table import ACTION
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull
 
@@ -34,12 +35,11 @@ class ModelPulls:
     _expected: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
     _staged: list[Name] = field(default_factory=list)
     _held: list[Callable[[], None]] = field(default_factory=list)
+    _needed: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
         self._held.append(release)
-
-    _needed: dict[str, set[str]] = field(default_factory=dict)
 
     def stage(self, name: Name) -> None:
         """Register a table that is not needed after the model is done."""
@@ -57,9 +57,9 @@ class ModelPulls:
         self._since.setdefault(model, []).append(since)
         self._expected.setdefault(model, expected)
 
-    def must_select(self, model: str, columns: Iterable[str]) -> None:
-        """Record columns without which the model would store wrong values."""
-        self._needed.setdefault(model, set()).update(columns)
+    def must_select(self, model: str, columns: Mapping[str, str]) -> None:
+        """Record columns without which the model would store wrong values, each with the reason."""
+        self._needed.setdefault(model, {}).update(columns)
 
     def replace(self, model: str, pull: Pull) -> None:
         """Replace the recorded pull of the same upstream."""
@@ -130,22 +130,15 @@ class ModelPulls:
                 "or pull from both in one run if the model needs both",
             )
 
-    def require_selected(self, model: str, where: str, columns: Callable[[], Iterable[str]]) -> None:
-        """Refuse a model that leaves out a column without which it would store wrong values.
+    def needed_columns(self, model: str, *, deletes_by_condition: bool) -> dict[str, str]:
+        """The columns that the model must return, each with the reason.
 
-        :param columns: gives the columns of the model's SQL.
-        :raises ConfigError: it leaves one out.
+        :param deletes_by_condition: whether the model has ``delete_when``, and so needs no ``_action``.
         """
-        needed = self._needed.get(model, set())
-        missing = needed and needed.difference(column.lower() for column in columns())
-        if missing:
-            raise ConfigError(
-                f"the model does not return {', '.join(sorted(missing))}",
-                where=where,
-                why="its source has unavailable: keep. The column names the values that an event does not "
-                "have; without it, they would be stored as NULL",
-                fix="select the column, which is not stored; or use select *",
-            )
+        needed = self._needed.get(model, {})
+        return {
+            name: why for name, why in needed.items() if not (deletes_by_condition and name == ACTION)
+        }
 
     def nothing_new(self, model: str) -> bool:
         """Whether a model pulls and none of its upstreams has changed."""
@@ -166,3 +159,21 @@ class ModelPulls:
         self._expected.clear()
         self._needed.clear()
         return drops
+
+
+def require_selected(model: str, needed: Mapping[str, str], columns: Collection[str]) -> None:
+    """Refuse a model that leaves out a column without which it would store wrong values.
+
+    :param needed: the columns, each with the reason.
+    :param columns: those of the model's SQL.
+    :raises ConfigError: it leaves one out.
+    """
+    there = {column.lower() for column in columns}
+    missing = {name: why for name, why in needed.items() if name not in there}
+    if missing:
+        raise ConfigError(
+            f"the model does not return {', '.join(sorted(missing))}",
+            where=model,
+            why="; ".join(missing.values()),
+            fix="add it to the columns of the model's query, or use select *",
+        )

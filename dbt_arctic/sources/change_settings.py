@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.common_settings import columns_of, one_of, texts
+from dbt_arctic.sources.source_planner import DELETES
 
 ChangeFormat = Literal["debezium", "maxwell", "canal"]
 Order = Literal["position", "time", "delivery"]
@@ -35,6 +36,10 @@ ADDED: Mapping[str, str] = {
 
 ``UNAVAILABLE`` is a column of sources with ``unavailable: keep`` only.
 """
+_WHY_UNAVAILABLE = (
+    "its source has unavailable: keep; the column names the values that an event does not have, which would "
+    "be stored as NULL"
+)
 
 _ORDERS: Mapping[str, tuple[Order, ...]] = {
     "debezium": ("position", "delivery"),
@@ -90,9 +95,12 @@ class ChangeEvents:
         }
 
 
-def must_select(events: ChangeEvents | None) -> tuple[str, ...]:
-    """The columns that a model must return, because it would store wrong values without them."""
-    return (UNAVAILABLE,) if events is not None and events.unavailable == "keep" else ()
+def must_select(events: ChangeEvents | None) -> dict[str, str]:
+    """The columns that a keyed model must return, because it would store wrong values without them."""
+    if events is None:
+        return {}
+    kept = {UNAVAILABLE: _WHY_UNAVAILABLE} if events.unavailable == "keep" else {}
+    return {**DELETES, **kept}
 
 
 def known_settings(form: Any) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dbt_arctic.refresh.pull import Pull, Stage, plan_merge_on_read
 from dbt_arctic.sources.database_columns import read_columns, rows_and_deletes, rows_of, typed
 from dbt_arctic.sources.database_plan import ReadPlan, Writes, plan_read, ranges_of
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
-from dbt_arctic.sources.source_planner import Planned, Purpose, no_rows
+from dbt_arctic.sources.source_planner import DELETES, Planned, Purpose, no_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_keyed
 
@@ -74,7 +74,13 @@ class DatabasePlanner:
             if not is_open:
                 look.close()
         pull = Pull(name, sql, consumed, True, stage=Stage(view))
-        return Planned(pull, last, plan.warnings, release=look.close if is_open else None)
+        return Planned(
+            pull,
+            last,
+            plan.warnings,
+            release=look.close if is_open else None,
+            must_select=DELETES if self.source.compares_keys else {},
+        )
 
     def _described(self, model: str) -> str:
         """SQL with the columns and no rows. Only the database knows a type that is not declared."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.table import ACTION
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.store.context import Context
@@ -25,7 +26,7 @@ class Planned:
     :param warnings: what a run that consumes the rows shows to the user.
     :param release: what to call once the rows are not needed any more; ``None`` for nothing.
     :param notes: what it writes to the log.
-    :param must_select: columns without which a model would store wrong values.
+    :param must_select: columns without which a keyed model would store wrong values, each with the reason.
     """
 
     pull: Pull
@@ -33,7 +34,11 @@ class Planned:
     warnings: tuple[str, ...] = ()
     release: Callable[[], None] | None = None
     notes: tuple[str, ...] = ()
-    must_select: tuple[str, ...] = ()
+    must_select: Mapping[str, str] = field(default_factory=dict)
+
+
+DELETES = {ACTION: "a deleted row has _action D, and would be written as a row of NULL values"}
+"""What a keyed model must select of a source with deletes, unless its config has ``delete_when``."""
 
 
 class SourcePlanner(Protocol):

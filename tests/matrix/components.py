@@ -144,12 +144,15 @@ def _mariadb(unpacked: Path, folder: Path) -> tuple[Path, Path, dict[str, str]]:
                 raise NotRun(missing) from None
             _run(["apt-get", "-qq", "update"], folder)
             _run(download, folder, cwd=packages)
-        shutil.rmtree(unpacked, ignore_errors=True)
-        half = unpacked.with_suffix(".half")
+        # Another process may unpack at the same time.
+        half = unpacked.with_name(f"{unpacked.name}-{os.getpid()}")
         half.mkdir(parents=True, exist_ok=True)
         for package in sorted(packages.glob("*.deb")):
             _run(["dpkg", "-x", package, half], folder)
-        half.rename(unpacked)
+        try:
+            half.rename(unpacked)
+        except OSError:
+            shutil.rmtree(half)
     libraries = [
         str(path) for part in ("usr/lib", "lib") for path in sorted((unpacked / part).glob("*-linux-gnu"))
     ]

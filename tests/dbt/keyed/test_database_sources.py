@@ -435,6 +435,14 @@ def test_errors_say_what_to_do(shop: Shop, server: Server) -> None:
     model(shop, "m_customers", "customers")
     said = shop.refusals("run")["m_customers"]
     assert "AR-106" in said
+    declare(shop, server, customers={**good, "deletes": "compare"})
+    shop.model(
+        "m_customers",
+        "{{ config(materialized='incremental', unique_key='id') }}\n"
+        "select id, name from {{ incremental_pull(source('crm', 'customers')) }}",
+    )
+    assert "does not return _action" in shop.refusals("run")["m_customers"]
+    model(shop, "m_customers", "customers")
     assert "wrong password" not in said
     accounts.run("INSERT INTO customers VALUES (2, 'b', NULL)")
     declare(shop, server, customers=good)

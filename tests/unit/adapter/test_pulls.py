@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.adapter.pulls import ModelPulls, require_selected
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.source_planner import DELETES
 
 ORDERS, RETURNS = Name("lake", "shop", "orders"), Name("lake", "shop", "returns")
 
@@ -93,6 +94,18 @@ def test_what_a_pull_holds_is_released_once_after_the_model() -> None:
     pulls.clear()
     pulls.clear()
     assert released == ["snapshot"]
+
+
+def test_keys_to_delete_are_not_written_as_rows() -> None:
+    pulls = ModelPulls()
+    pulls.must_select("m", DELETES)
+    assert pulls.needed_columns("m", deletes_by_condition=True) == {}
+    needed = pulls.needed_columns("m", deletes_by_condition=False)
+    require_selected("m", needed, ["id", "_ACTION"])
+    with pytest.raises(ConfigError, match="the model does not return _action"):
+        require_selected("m", needed, ["id"])
+    pulls.clear()
+    assert pulls.needed_columns("m", deletes_by_condition=False) == {}
 
 
 def test_one_table_in_place_of_another_is_no_pull() -> None:
