@@ -83,6 +83,19 @@ def test_a_materialized_view_is_refreshed_by_what_changed_under_its_own_type(sho
         shop.dbt("run", "--select", "totals")
         assert is_marked(shop)
         assert shop.rows("totals") == totals(rows)
+    (shop.folder / "models" / "totals.sql").unlink()
+    (shop.folder / "models" / "unit.yml").unlink()
+    shop.file("seeds/totals.csv", "status,orders,amount\nseeded,1,1\n")
+    shop.dbt("seed")
+    assert shop.rows("totals", "status") == [("seeded",)]
+    (shop.folder / "seeds" / "totals.csv").unlink()
+    shop.model("totals", TOTALS.replace("MATERIALIZED", "materialized_view"))
+    shop.file("models/contract.yml", CONTRACT)
+    shop.dbt("run", "--select", "totals")
+    assert shop.rows("totals") == totals(rows)
+    shop.file("models/contract.yml", CONTRACT.replace("data_type: string", "data_type: date"))
+    assert "date" in shop.fail("run", "--select", "totals")
+    shop.file("models/contract.yml", CONTRACT)
     left = {entry.name for entry in shop.catalog.list_relations(shop.schema) if "totals" in entry.name}
     assert len(left) == 3, left
 
@@ -101,6 +114,15 @@ unit_tests:
         rows: [{id: 1, status: new, amount: 1}, {id: 2, status: new, amount: 2}]
     expect:
       rows: [{status: new, orders: 2, amount: 3}]
+"""
+CONTRACT = """
+models:
+  - name: totals
+    config: {contract: {enforced: true}}
+    columns:
+      - {name: status, data_type: string, constraints: [{type: not_null}]}
+      - {name: orders, data_type: bigint}
+      - {name: amount, data_type: bigint}
 """
 MOVES = """
 {% macro moves(schema) %}
