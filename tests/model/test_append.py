@@ -268,7 +268,7 @@ def step(story: Appending, chance: random.Random, inside: bool = False) -> None:
     elif what == "compact":
         story.compact(story.orders, chance.choice([0, GRACE_S]), trouble)
     elif what == "let go":
-        story.let_go(story.orders, chance.choice([GRACE_S * 1000, HOUR_MS]), trouble)
+        story.let_go(story.orders, chance.choice([GRACE_S * 1000, HOUR_MS // 2]), trouble)
     elif what == "roll back" and story.versions:
         story.roll_back(story.orders, chance.choice(story.versions), trouble)
     elif what == "undo" and story.orders.shown is not None and story.orders.shown.previous is not None:
