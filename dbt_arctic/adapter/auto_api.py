@@ -16,7 +16,7 @@ from dbt_arctic.adapter.advice import advice_for, advice_text
 from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.model_api import ModelApi
-from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.adapter.pins import texts_of, unpinned
 from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
@@ -36,6 +36,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.store.context import Alongside, Outcome, StageRun
+from dbt_arctic.store.other_catalogs import reading_others
 from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")
@@ -95,7 +96,8 @@ class AutoApi(ModelApi):
                 )
             settings = settings_of_meaning(self.config.credentials, model["config"])
             # SQL that is executed as written keeps the versions of the invocation.
-            sql = sql if unsupported_setting(settings) is not None else unpinned(sql)
+            if unsupported_setting(settings) is None:
+                context, sql = reading_others(context, texts_of(sql)), unpinned(sql)
             config, sql = self._auto_config(model, sql)
             if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
                 context.query_schema(sql)

@@ -80,7 +80,9 @@ def check_project(
         }
         schemas = copy_schemas(sources.values(), target.credentials.schema, schema, written)
         place = OtherSchemas(
-            schema, {(one.schema.lower(), one.identifier.lower()): to for one, to in schemas.items()}
+            schema,
+            {(one.schema.lower(), one.identifier.lower()): to for one, to in schemas.items()},
+            catalog,
         )
         churn = _Churn(
             operator, declared_tests(manifest.nodes), pulled(manifest.nodes.values(), manifest.macros)

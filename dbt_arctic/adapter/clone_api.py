@@ -8,11 +8,14 @@ from typing import Any
 
 from dbt.adapters.base.meta import available
 
+from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import read_contract
+from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.appended import carried_keys
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config
@@ -24,9 +27,17 @@ class CloneApi(KeyedApi):
     @available.parse(lambda *a, **k: "")
     def clone_property(self, source: ArcticRelation, model: Mapping[str, Any]) -> str:
         """The property that makes a view over ``source`` a clone; empty for an ordinary view."""
-        if source.database != self.config.credentials.database:
+        if not is_known(source.database, self.config.credentials.catalog_names):
             return ""
         with as_dbt_errors():
+            others = pins.others()
+            if others is not None and others.text_of(source.name_parts) is not None:
+                raise ConfigError(
+                    f"{source.name_parts} cannot be cloned",
+                    where=model["name"],
+                    why="a clone is a view, and its source is read through a catalog of another name",
+                    fix=f"build it: dbt run --select {model['name']}",
+                )
             return clone.property_for(self.catalog, source.name_parts, model["name"])
 
     @available.parse(lambda *a, **k: None)

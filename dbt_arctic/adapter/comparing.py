@@ -13,7 +13,7 @@ from typing import Any
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.operator import Operator
-from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.adapter.pins import texts_of, unpinned
 from dbt_arctic.adapter.result_inputs import (
     settings_of_meaning,
     statements_of_session,
@@ -28,6 +28,7 @@ from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.store.other_catalogs import with_texts
 from dbt_arctic.store.state import load_keyed
 
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -87,6 +88,7 @@ def _compared(
         now = None  # the run evaluated it at an unknown time
     reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
+    whole = with_texts(whole, texts_of(node.compiled_code))
     differing, rows = _numbers(query, count_differing(stored, whole, columns))
     if not differing:
         return Compared(rows=rows)

@@ -10,8 +10,9 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.flags import get_flags
 
 from dbt_arctic.adapter import pins
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.other_reads import OtherReads
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
@@ -24,6 +25,8 @@ class ConsistentReads(KeyedApi):
         """Discard the pins of earlier invocations. dbt creates an adapter for each invocation."""
         super().__init__(config, mp_context)
         pins.begin(None)
+        own, *others = config.credentials.catalog_names
+        pins.begin_others(OtherReads(self.catalog, own) if others else None)
 
     def acquire_connection(self, name: str | None = None) -> Any:
         """Pin versions before anything else, even if dbt does not list all relations first.
@@ -33,7 +36,7 @@ class ConsistentReads(KeyedApi):
         """
         reads = getattr(get_flags(), "WHICH", "") != "run-operation"  # type: ignore[no-untyped-call]
         if reads and self.config.credentials.consistent_reads and pins.current() is None:
-            pins.begin(self.catalog, self.config.credentials.database)
+            pins.begin(self.catalog, self.config.credentials.catalog_names)
         return super().acquire_connection(name)
 
     def set_relations_cache(
@@ -46,23 +49,31 @@ class ConsistentReads(KeyedApi):
         ``--no-populate-cache``."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, clear, required_schemas)
-        ours = self.config.credentials.database
-        begun = pins.begin(self.catalog if self.config.credentials.consistent_reads else None, ours)
+        credentials = self.config.credentials
+        begun = pins.begin(self.catalog if credentials.consistent_reads else None, credentials.catalog_names)
         if begun is None:
             return
         resolver: Any = self.get_macro_resolver()
         sources = list(getattr(resolver, "sources", {}).values())
         with as_dbt_errors():
             begun.pin(
-                Name(ours, node.schema, node.identifier)
+                Name(node.database or credentials.database, node.schema, node.identifier)
                 for node in [*nodes, *sources]
-                if is_of(node.database, ours) and node.schema and node.identifier
+                if is_known(node.database, credentials.catalog_names) and node.schema and node.identifier
             )
 
     @available.parse(lambda *a, **k: "")
     def unpinned(self, sql: str) -> str:
-        """SQL without pinned versions, for SQL that is stored and read after this run."""
-        return pins.unpinned(sql)
+        """SQL without pinned versions, for SQL that is stored and read after this run.
+
+        :raises ConfigError: it would read from a catalog of another name.
+        """
+        sql, others = pins.unpinned(sql), pins.others()
+        if others is not None:
+            with as_dbt_errors():
+                fix = "make it a table, or an incremental model"
+                others.refuse_names(sql, self.config.credentials.schema, "a view, which stores names", fix)
+        return sql
 
     def cache_added(self, relation: BaseRelation | None) -> str:
         """Pin the new version of a model. dbt calls this when the model is complete."""

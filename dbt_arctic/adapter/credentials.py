@@ -15,6 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic import secret
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.adapter.other_catalogs import read_catalogs, resolved
 from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
 from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
@@ -27,7 +28,7 @@ from dbt_arctic.engine.connect_settings import (
     connect_conf,
     parsed_host,
 )
-from dbt_arctic.engine.settings import SparkSettings, local_cores
+from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, local_cores
 from dbt_arctic.errors import ProfileError
 
 ADAPTER = "arctic"
@@ -76,6 +77,7 @@ class ArcticCredentials(Credentials):
     max_executors: int | None = None
     consistent_reads: bool = False
     packages_see_spark: bool = True
+    catalogs: dict[str, Any] = field(default_factory=dict, repr=False)
     kafka: dict[str, Any] = field(default_factory=dict, repr=False)
     jdbc: dict[str, Any] = field(default_factory=dict, repr=False)
     host: str | None = field(default=None, repr=False)
@@ -134,6 +136,7 @@ class ArcticCredentials(Credentials):
                 fix="set a folder for the tables, for instance warehouse: ./lake",
             )
         read_databases(self.jdbc)
+        self.other_catalogs()
         for setting in ("spark_conf", "catalog_properties", "kafka"):
             nested = [key for key, value in getattr(self, setting).items() if isinstance(value, (dict, list))]
             if nested:
@@ -245,6 +248,7 @@ class ArcticCredentials(Credentials):
             executor_cores=self.executor_cores,
             max_executors=self.max_executors,
             connectors=(*(("kafka",) if self.kafka else ()), *kinds_of(self.databases)),
+            others=self.other_catalogs(project_root),
         )
 
     def connect_settings(self) -> ConnectSettings:
@@ -264,9 +268,25 @@ class ArcticCredentials(Credentials):
             parameters=parameters,
             tls_ca=Path(self.tls_ca).expanduser() if self.tls_ca else None,
             catalog=self.database,
-            conf=connect_conf(self.database, self.warehouse, self.iceberg_properties, spark_conf),
+            conf=connect_conf(
+                self.database, self.warehouse, self.iceberg_properties, spark_conf, self.other_catalogs()
+            ),
             timeout_s=self.connect_timeout,
         )
+
+    def other_catalogs(self, project_root: str | None = None) -> tuple[OtherCatalog, ...]:
+        """The catalogs of the section ``catalogs:``.
+
+        :raises ProfileError: a name or a definition is invalid.
+        """
+        own = self.resolved_warehouse(project_root)
+        found = read_catalogs(self.catalogs, self.database, self.method, self.spark_conf)
+        return tuple(resolved(one, own, project_root) for one in found)
+
+    @property
+    def catalog_names(self) -> list[str]:
+        """The names of all catalogs of the profile, its own first."""
+        return [self.database, *self.catalogs]
 
     @property
     def iceberg_properties(self) -> dict[str, str]:

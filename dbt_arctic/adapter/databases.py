@@ -1,9 +1,9 @@
-"""Checks of dbt's ``database``, which is a catalog. The profile opens only one, whose metadata is read
-without Spark."""
+"""Checks of dbt's ``database``, which is a catalog. The profile knows one or several; dbt writes to its own,
+and Spark may know more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dbt_arctic.errors import ConfigError
@@ -16,6 +16,14 @@ def is_of(database: str | None, ours: str) -> bool:
     return not database or database.lower() == ours.lower()
 
 
+def is_known(database: str | None, names: Collection[str]) -> bool:
+    """Whether a relation of that database is in a catalog of the profile, so that its metadata is read.
+
+    :param names: the names of its catalogs.
+    """
+    return not database or database.lower() in {name.lower() for name in names}
+
+
 def is_schema_of(schema: str, own: str) -> bool:
     """Whether dbt derives this name from the schema of a target by default: the schema itself, or with a
     custom one appended."""
@@ -25,13 +33,13 @@ def is_schema_of(schema: str, own: str) -> bool:
 def refuse_model(model: Mapping[str, Any], ours: str) -> None:
     """Refuse a node that is to be written to another catalog.
 
-    :raises ConfigError: the node is to be written to another catalog, whose contents are unknown.
+    :raises ConfigError: the node is to be written to another catalog.
     """
     if not is_of(model.get("database"), ours):
         raise ConfigError(
             f"{model['name']} has the catalog {model['database']}",
             where=str(model.get("original_file_path") or model["name"]),
-            why=f"the profile's catalog is {ours}, and the metadata of other catalogs cannot be read",
+            why=f"the profile's own catalog is {ours}, and models are written to no other one",
             fix="remove the config database, or use a target with that catalog",
         )
 
@@ -52,15 +60,18 @@ def refuse_reserved_name(model: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_reading(name: Name, ours: str) -> None:
-    """Refuse to read versions of a relation in another catalog.
+def refuse_reading(name: Name, names: Sequence[str]) -> None:
+    """Refuse to read versions of a relation in a catalog that is not in the profile.
 
+    :param names: the names of the profile's catalogs, its own first.
     :raises ConfigError: the relation is in another catalog.
     """
-    if not is_of(name.catalog, ours):
+    if not is_known(name.catalog, names):
+        several = f"those of the profile, {', '.join(names)}"
+        known = f"the profile's, {names[0]}" if len(names) == 1 else several
         raise ConfigError(
-            f"{name} is in another catalog than the profile's, {ours}",
+            f"{name} is in another catalog than {known}",
             where=name.dotted,
             why="its versions cannot be read; a table of the same name in this catalog would be used instead",
-            fix="read it with ref() or source() in plain SQL, or copy it here first",
+            fix="add the catalog in profiles.yml under catalogs; or read it with source() in plain SQL",
         )

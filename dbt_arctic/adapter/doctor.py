@@ -32,5 +32,5 @@ def results_of(credentials: ArcticCredentials, project_root: str | None) -> list
     """The results of all checks of a profile."""
     chosen = choose_engine(credentials, project_root)
     if isinstance(chosen.engine, ConnectEngine):
-        return diagnose_server(chosen.engine.settings, chosen.description)
+        return diagnose_server(chosen.engine.settings, chosen.description, credentials.catalog_names[1:])
     return diagnose(credentials.spark_settings(project_root))

@@ -12,11 +12,13 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.catalog.several import together
 from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
 from dbt_arctic.engine import server, start_notices
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import OtherCatalog
 
 logger = AdapterLogger("Arctic")
 
@@ -52,16 +54,30 @@ def choose_engine(
 
 
 def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:
-    """A reader of the profile's catalog. It uses SQL if the server defines the catalog, or its file is
-    not local."""
-    properties = credentials.iceberg_properties
+    """A reader of the profile's own catalog, which leads to those of its other catalogs. It uses SQL if the
+    server defines a catalog, or its file is not local."""
     if credentials.method == "connect":
-        file = sqlite_file(properties.get("uri", ""))
-        if not names_a_kind(properties) or (file and not Path(file).exists()):
-            return SqlCatalog(credentials.database, run)
-        return open_catalog(credentials.database, credentials.warehouse or "", properties, run)
-    settings = credentials.spark_settings(project_root)
-    return open_catalog(settings.catalog, settings.warehouse, settings.catalog_properties, run)
+        properties = credentials.iceberg_properties
+        own = _by_server(OtherCatalog(credentials.database, credentials.warehouse or "", properties), run)
+    else:
+        settings = credentials.spark_settings(project_root)
+        own = open_catalog(settings.catalog, settings.warehouse, settings.catalog_properties, run)
+    readers = {credentials.database: own}
+    for other in credentials.other_catalogs(project_root):
+        if credentials.method == "connect" or other.properties is None:
+            readers[other.name] = _by_server(other, run)
+        else:
+            readers[other.name] = open_catalog(other.name, other.warehouse, other.properties, run)
+    return together(readers)
+
+
+def _by_server(catalog: OtherCatalog, run: Run) -> CatalogReader:
+    """The reader of a catalog that a server opens, or that Spark's configuration defines."""
+    properties = catalog.properties or {}
+    file = sqlite_file(properties.get("uri", ""))
+    if not names_a_kind(properties) or (file and not Path(file).exists()):
+        return SqlCatalog(catalog.name, run)
+    return open_catalog(catalog.name, catalog.warehouse, properties, run)
 
 
 def cores_of(credentials: ArcticCredentials) -> int | None:

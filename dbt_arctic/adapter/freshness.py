@@ -11,11 +11,13 @@ from dbt.adapters.base.meta import AdapterMeta
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.database_sources import database_of, database_source
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.external_sources import kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
+from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
@@ -42,7 +44,7 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         # A catalog that is read by SQL needs a connection. The embedded one does not, and starts no Spark.
         with as_dbt_errors(), self.connection_named("freshness"):
             for source in sources:
-                if not is_of(source.database, self.config.credentials.database):
+                if not is_known(source.database, self.config.credentials.catalog_names):
                     continue
                 try:
                     found[source] = self._freshness(source)
@@ -56,6 +58,14 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         """The freshness of one source."""
         with as_dbt_errors():
             return None, self._freshness(source)
+
+    def calculate_freshness(self, source: BaseRelation, *args: Any, **kwargs: Any) -> Any:
+        """The freshness of a source by a column. It is read like a model reads it."""
+        others = pins.others()
+        if others is not None and isinstance(source, ArcticRelation):
+            with as_dbt_errors():
+                source = source.replace(read_as=others.text_of(source.name_parts))
+        return super().calculate_freshness(source, *args, **kwargs)
 
     def _newest_ms(self, declared: Mapping[str, Any]) -> int | None:
         """The time of the newest file, message or row of a source; ``None`` if it has none."""
@@ -71,14 +81,16 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         return max((file.modified_ms for file in listed if files.accepts(file.path)), default=None)
 
     def _freshness(self, source: BaseRelation) -> FreshnessResponse:
-        ours = self.config.credentials.database
-        name = Name(source.database or ours, source.schema or "", source.identifier or "")
-        if not is_of(name.catalog, ours):
+        names = self.config.credentials.catalog_names
+        name = Name(source.database or names[0], source.schema or "", source.identifier or "")
+        if not is_known(name.catalog, names):
             raise ConfigError(
                 f"the age of {name} cannot be determined from metadata",
                 where=name.dotted,
-                why=f"it is in another catalog than the profile's, {ours}",
-                fix="set loaded_at_field to a column with the time of its rows",
+                why=f"it is in another catalog than {'that' if len(names) == 1 else 'those'} of the profile, "
+                f"{', '.join(names)}",
+                fix="add the catalog in profiles.yml under catalogs; or set loaded_at_field to a column with "
+                "the time of its rows",
             )
         external = getattr(source, "external", None)
         at_ms = last_modified_ms(self.catalog, name) if external is None else self._newest_ms(external)

@@ -24,7 +24,7 @@ from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
@@ -230,8 +230,17 @@ class ArcticAdapter(
 
     def list_schemas(self, database: str) -> list[str]:
         """The names of all schemas."""
+        database = database.strip("`")  # dbt quotes it, and a catalog's name has no backticks of its own
         with as_dbt_errors():
-            return self._reader(database).list_schemas()
+            return self._reader(database).list_schemas() if self._knows(database) else []
+
+    def _listed(self, place: BaseRelation) -> list[RelationEntry]:
+        """The relations of the schema of a relation."""
+        return self._reader(place.database).list_relations(place.schema or "")
+
+    def _knows(self, database: str | None) -> bool:
+        """Whether a database is a catalog of the profile."""
+        return is_known(database, self.config.credentials.catalog_names)
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
@@ -243,17 +252,17 @@ class ArcticAdapter(
         """Like dbt's implementation, but on a copy of the project, a source that is looked up by name is
         its copy."""
         place = other_schema.current()
-        if place is not None and is_of(database, self.config.credentials.database):
-            schema = place.schema_of(schema or "", identifier or "")
+        if place is not None:
+            schema = place.schema_of(database, schema or "", identifier or "")
         found: BaseRelation | None = super().get_relation(database, schema, identifier)
         return found
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables, views and keyed tables; excludes the side tables of keyed tables."""
-        if not is_of(schema_relation.database, self.config.credentials.database):
+        if not self._knows(schema_relation.database):
             return []
         with as_dbt_errors():
-            entries = self._reader(schema_relation.database).list_relations(schema_relation.schema or "")
+            entries = self._listed(schema_relation)
         return [
             self.Relation.create(
                 database=schema_relation.database,
@@ -270,7 +279,7 @@ class ArcticAdapter(
     def list_everything(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
         """All stored relations of a schema, including side tables; views first."""
         with as_dbt_errors():
-            entries = self._reader(schema_relation.database).list_relations(schema_relation.schema or "")
+            entries = self._listed(schema_relation)
         return [
             self.Relation.create(
                 database=schema_relation.database,
@@ -286,9 +295,8 @@ class ArcticAdapter(
 
         Relations outside of the catalog (a temporary view, another catalog) are analysed by Spark.
         """
-        ours = is_of(relation.database, self.config.credentials.database)
         with as_dbt_errors():
-            if ours and relation.schema and relation.include_policy.schema:
+            if self._knows(relation.database) and relation.schema and relation.include_policy.schema:
                 name = (relation.schema, relation.identifier or "")
                 reader = self._reader(relation.database)
                 state = reader.load_table(*name) or reader.load_view(*name)
@@ -313,15 +321,13 @@ class ArcticAdapter(
         from dbt_common.clients.agate_helper import table_from_data_flat
 
         rows: list[dict[str, Any]] = []
-        ours = self.config.credentials.database
-        database = information_schema.database or ours
+        database = information_schema.database or self.config.credentials.database
         with as_dbt_errors():
             # dbt requests them in lower case.
-            reader = self._reader(database)
-            listed = reader.list_schemas() if is_of(database, ours) else []
+            listed = self._reader(database).list_schemas() if self._knows(database) else []
             wanted = {schema.lower() for schema in schemas}
             for schema in sorted(one for one in listed if one.lower() in wanted):
-                for entry in visible(reader.list_relations(schema)):
+                for entry in visible(self._reader(database).list_relations(schema)):
                     rows.extend(catalog_rows(self.catalog, database, entry))
         table = table_from_data_flat(rows, CATALOG_COLUMNS)
         return self._catalog_filter_table(table, used_schemas)
@@ -330,9 +336,8 @@ class ArcticAdapter(
     def get_catalog_for_single_relation(self, relation: ArcticRelation) -> CatalogTable | None:
         """The catalog's metadata of one relation; ``None`` if it does not exist."""
         with as_dbt_errors():
-            ours = is_of(relation.database, self.config.credentials.database)
-            reader = self._reader(relation.database)
-            listed = visible(reader.list_relations(relation.schema or "")) if ours else []
+            known = self._knows(relation.database)
+            listed = visible(self._listed(relation)) if known else []
             entry = next((entry for entry in listed if entry.name == relation.identifier), None)
             rows = [] if entry is None else list(catalog_rows(self.catalog, relation.database or "", entry))
         if not rows:

@@ -344,7 +344,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def _origin(self, relation: ArcticRelation) -> Name:
         with as_dbt_errors():
-            refuse_reading(relation.name_parts, self.config.credentials.database)
+            refuse_reading(relation.name_parts, self.config.credentials.catalog_names)
         return clone.origin(self.catalog, relation.name_parts)
 
     @staticmethod

@@ -16,13 +16,14 @@ from dbt.events.types import JinjaLogWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.constraints import (
     contract_mismatch,
     contracted_select,
     read_contract,
     warn_of_ignored,
 )
-from dbt_arctic.adapter.databases import is_of, refuse_model, refuse_reserved_name
+from dbt_arctic.adapter.databases import is_known, is_of, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
@@ -135,6 +136,10 @@ class ModelApi(KeyedApi):
             refuse_grants(model)
             refuse_model(model, self.config.credentials.database)
             refuse_reserved_name(model)
+            others = pins.others()
+            if others is not None and model.get("language") == "sql":
+                code, fix = model.get("compiled_code") or "", "write it with source() or ref()"
+                others.refuse_names(code, self.config.credentials.schema, model["name"], fix)
         if '"' in (model.get("compiled_code") or "") and model.get("language") == "sql":
             self._warn_of_double_quotes(model)
         if model.get("package_name") == self.config.project_name:
@@ -192,7 +197,7 @@ class ModelApi(KeyedApi):
             seen.add(node.unique_id)
             if getattr(node, "is_ephemeral_model", False):
                 waiting += node.depends_on.nodes
-            elif node.schema and is_of(node.database, self.config.credentials.database):
+            elif node.schema and is_known(node.database, self.config.credentials.catalog_names):
                 name = node.schema, node.identifier
                 reader = self.catalog.of(Name(node.database, *name))
                 state = reader.load_table(*name) or reader.load_view(*name)

@@ -21,9 +21,13 @@ class OtherSchemas:
 
     schema: str
     sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    catalog: str = ""
+    """The catalog of the sources, which is the profile's own one."""
 
-    def schema_of(self, schema: str, identifier: str) -> str:
+    def schema_of(self, database: str | None, schema: str, identifier: str) -> str:
         """The schema in which a relation is read that the project looks up in another schema."""
+        if database and database.lower() != self.catalog.lower():
+            return schema
         return self.sources.get((schema.lower(), identifier.lower()), schema)
 
 

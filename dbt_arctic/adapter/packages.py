@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.base.relation import BaseRelation
 
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.sql_extensions import rewrite_when_compiled
 from dbt_arctic.adapter.target_type import name_spark_in_packages
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -46,21 +46,22 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
         self, schema_pattern: str, table_pattern: str, exclude: str = "", database: str | None = None
     ) -> list[BaseRelation]:
         """The stored relations that match case-insensitive LIKE patterns."""
-        ours = self.config.credentials.database
+        names = self.config.credentials.catalog_names
+        listed = database or names[0]
         with as_dbt_errors():
-            if not is_of(database, ours):
+            if not is_known(database, names):
                 raise ConfigError(
                     f"relations of the catalog {database} cannot be listed",
                     where=f"the pattern {schema_pattern}.{table_pattern}",
-                    why=f"the profile's catalog is {ours}, and no other can be listed",
-                    fix="refer to the relations with source(), or list them with a target of that catalog",
+                    why=f"the profile has: {', '.join(names)}; and no other catalog can be listed",
+                    fix="add the catalog in profiles.yml under catalogs; or refer to them with source()",
                 )
         schema_matches, matches, excluded = map(like, (schema_pattern, table_pattern, exclude))
         found = [
             relation
-            for schema in filter(schema_matches.fullmatch, self.list_schemas(ours))
+            for schema in filter(schema_matches.fullmatch, self.list_schemas(listed))
             for relation in self.list_relations_without_caching(
-                self.Relation.create(database=ours, schema=schema).without_identifier()
+                self.Relation.create(database=listed, schema=schema).without_identifier()
             )
             if (name := relation.identifier or "")
             and matches.fullmatch(name)

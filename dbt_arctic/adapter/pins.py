@@ -8,10 +8,12 @@ other's results.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.databases import is_known
+from dbt_arctic.adapter.other_reads import OtherReads
 from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
@@ -30,8 +32,8 @@ class Pin:
 class Pins:
     """The pins of one invocation. Threads of dbt share them."""
 
-    def __init__(self, catalog: CatalogReader, catalog_name: str) -> None:
-        self._catalog, self._catalog_name = catalog, catalog_name
+    def __init__(self, catalog: CatalogReader, catalog_names: Collection[str]) -> None:
+        self._catalog, self._catalog_names = catalog, catalog_names
         self._lock = threading.Lock()
         self._pins: dict[str, Pin | None] = {}
 
@@ -44,9 +46,9 @@ class Pins:
     def find(self, name: Name) -> Pin | None:
         """The pin of a relation. A relation that was unknown at the beginning is pinned on first use.
 
-        Relations of other catalogs are not pinned.
+        Relations of catalogs that are not in the profile are not pinned.
         """
-        if not is_of(name.catalog, self._catalog_name):
+        if not is_known(name.catalog, self._catalog_names):
             return None
         key = name.dotted.lower()
         with self._lock:
@@ -54,14 +56,22 @@ class Pins:
                 self._pins[key] = _pinned(self._catalog, name)
             return self._pins[key]
 
+    @property
+    def texts(self) -> dict[str, Name]:
+        """The relations by their texts."""
+        with self._lock:
+            return {pin.text: pin.name for pin in self._pins.values() if pin is not None}
+
     def unpinned(self, sql: str) -> str:
         """The SQL with relation names instead of pinned versions."""
-        with self._lock:
-            pins = [pin for pin in self._pins.values() if pin is not None]
-        # The longest first: one text may be a part of another.
-        for pin in sorted(pins, key=lambda pin: -len(pin.text)):
-            sql = sql.replace(pin.text, pin.name.sql)
-        return sql
+        return _with_names(sql, self.texts)
+
+
+def _with_names(sql: str, texts: Mapping[str, Name]) -> str:
+    # The longest first: one text may be a part of another.
+    for text in sorted(texts, key=len, reverse=True):
+        sql = sql.replace(text, texts[text].sql)
+    return sql
 
 
 def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
@@ -75,15 +85,42 @@ def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
 
 
 class _Current:
-    """The pins of the current invocation in this process; ``None`` if nothing is pinned."""
+    """The pins of the current invocation in this process; ``None`` if nothing is pinned.
+
+    ``others`` knows the relations that must not be read by their names, if the profile has several catalogs.
+    ``texts`` are those by which some were read.
+    """
 
     pins: Pins | None = None
+    others: OtherReads | None = None
+    texts: ClassVar[dict[str, Name]] = {}
 
 
-def begin(catalog: CatalogReader | None, catalog_name: str = "") -> Pins | None:
+def begin(catalog: CatalogReader | None, catalog_names: Collection[str] = ()) -> Pins | None:
     """Begin an invocation. If a catalog is given, all reads of it are pinned."""
-    _Current.pins = Pins(catalog, catalog_name) if catalog is not None else None
+    _Current.pins = Pins(catalog, catalog_names) if catalog is not None else None
     return _Current.pins
+
+
+def begin_others(others: OtherReads | None) -> None:
+    """Begin an invocation with these relations of several catalogs; ``None`` for one catalog."""
+    _Current.others, _Current.texts = others, {}
+
+
+def others() -> OtherReads | None:
+    """The relations of several catalogs of this invocation; ``None`` if there is one catalog."""
+    return _Current.others
+
+
+def text_of(name: Name) -> str | None:
+    """The text by which ``ref()`` and ``source()`` read a relation; ``None`` to read it by its name."""
+    pin = _Current.pins.find(name) if _Current.pins is not None else None
+    if pin is not None:
+        return pin.text
+    text = _Current.others.text_of(name) if _Current.others is not None else None
+    if text is not None:
+        _Current.texts[text] = name
+    return text
 
 
 def current() -> Pins | None:
@@ -91,6 +128,19 @@ def current() -> Pins | None:
     return _Current.pins
 
 
+def texts_of(sql: str) -> dict[Name, str]:
+    """The relations that ``ref()`` and ``source()`` have written into SQL and that must not be read by
+    their names, with their current texts."""
+    if _Current.others is None:
+        return {}
+    texts = dict(_Current.texts)
+    if _Current.pins is not None:
+        texts |= _Current.pins.texts
+    found = {name: _Current.others.text_of(name) for text, name in texts.items() if text in sql}
+    return {name: text for name, text in found.items() if text is not None}
+
+
 def unpinned(sql: str) -> str:
-    """SQL with relation names instead of the pinned versions of this invocation."""
+    """SQL with relation names instead of the pinned versions of this invocation, and of other texts."""
+    sql = _with_names(sql, dict(_Current.texts))
     return sql if _Current.pins is None else _Current.pins.unpinned(sql)

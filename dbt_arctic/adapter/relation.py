@@ -11,7 +11,8 @@ from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.external_sources import declared_source, remember
-from dbt_arctic.adapter.pins import current
+from dbt_arctic.adapter.pins import text_of
+from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name, quote
 
 _STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})
@@ -43,7 +44,8 @@ class ArcticRelation(BaseRelation):
     ``is_incremental()`` and others depend on it. Only a materialized view has a type of its own.
     ``is_clone``: a view over another table, which becomes a separate table with its first write. In dbt, it
     is a table for the same reason.
-    ``read_as``: its text in queries, if an invocation reads everything at one version.
+    ``read_as``: its text in queries, if an invocation reads everything at one version, or if its name would
+    not do in a profile with several catalogs.
     ``branch``: the Iceberg branch that is written to, instead of main.
     ``external``: how a source whose rows are outside the catalog is declared (``declared_source``).
     """
@@ -79,15 +81,17 @@ class ArcticRelation(BaseRelation):
         made = super().create_from(quoting, relation_config, **kwargs)
         place = other_schema.current()
         if place is not None and getattr(relation_config, "resource_type", None) == "source":
-            schema = place.schema_of(made.schema or "", made.identifier or "")
+            schema = place.schema_of(made.database, made.schema or "", made.identifier or "")
             made = made.replace(path=made.path.replace(schema=schema))
         external = declared_source(relation_config)
         if external is not None:
             remember(made.render(), external)
             return made.replace(external=external)
-        pins = current() if "limit" in kwargs else None
-        pin = pins.find(made.name_parts) if pins is not None else None
-        return made if pin is None else made.replace(read_as=pin.text)
+        if "limit" not in kwargs:
+            return made
+        with as_dbt_errors():
+            text = text_of(made.name_parts)
+        return made if text is None else made.replace(read_as=text)
 
     def render(self) -> str:
         """The text of the relation in SQL."""

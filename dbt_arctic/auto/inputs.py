@@ -25,6 +25,7 @@ from dbt_arctic.planner.frontend.source_text import with_relations
 from dbt_arctic.planner.properties.facts import UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
+from dbt_arctic.store.other_catalogs import is_readable, require_own_names
 
 VERSION_OF_RULES = "12"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
@@ -100,7 +101,7 @@ def read(
     views: dict[str, View] = {}
     trees: dict[str, exp.Query] = {}
 
-    def follow(tree: exp.Query, home: Name) -> exp.Query:
+    def follow(tree: exp.Query, home: Name, view: Name | None = None) -> exp.Query:
         for table in tree.find_all(exp.Table):
             if is_unseen(table):
                 raise CannotPlan(
@@ -112,6 +113,8 @@ def read(
         for written, table in named_relations(tree).items():
             name = full_name(written, home, line_of(table))
             key = name.dotted.lower()
+            if view is not None:
+                require_own_names(catalog, view, name)
             if key in upstreams or key in views:
                 known = (upstreams.get(key) or views[key]).name
                 if known.dotted != name.dotted and _are_two(catalog, known, name):
@@ -123,11 +126,12 @@ def read(
                         line_of(table),
                     )
                 continue
-            if name.catalog.lower() != target.catalog.lower():
+            if not is_readable(catalog, name, target):
                 raise CannotPlan(
                     "unknown-relation",
                     f"{written} is not in the catalog {target.catalog}: its changes cannot be tracked",
-                    "copy it into a table of this catalog first",
+                    "copy it into a table of this catalog first, or add its catalog in profiles.yml under "
+                    "catalogs",
                     line_of(table),
                 )
             found = look_at(
@@ -139,7 +143,7 @@ def read(
             if isinstance(found, View):
                 views[key] = found
                 with of_view(key):
-                    trees[key] = follow(parse(found.sql), found.home)
+                    trees[key] = follow(parse(found.sql), found.home, name)
             else:
                 upstreams[key] = found
         return named(tree, lambda written: full_name(written, home).dotted.lower())

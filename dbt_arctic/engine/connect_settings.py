@@ -5,7 +5,7 @@ This module must not import pyspark or grpc.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -14,6 +14,7 @@ from dbt_arctic import secret
 from dbt_arctic.engine.settings import (
     ICEBERG_CATALOG,
     SESSION_DEFAULTS,
+    OtherCatalog,
     catalog_prefix,
     check_catalog_name,
     check_spark_conf,
@@ -107,23 +108,22 @@ def connect_conf(
     warehouse: str | None,
     catalog_properties: Mapping[str, str],
     spark_conf: Mapping[str, str],
+    others: Sequence[OtherCatalog] = (),
 ) -> dict[str, str]:
     """The conf of a session on an external server: defaults, then the catalog, then the user's conf.
 
     Without properties in the profile, the server defines the catalog, and only its cache is disabled, because
     a cached table may be out of date.
     """
-    prefix = catalog_prefix(catalog)
-    conf = {
-        **SESSION_DEFAULTS,
-        "spark.sql.defaultCatalog": catalog,
-        f"{prefix}.cache-enabled": "false",
-    }
-    if catalog_properties:
-        conf[prefix] = ICEBERG_CATALOG
-        if warehouse:
-            conf[f"{prefix}.warehouse"] = warehouse
-        conf |= {f"{prefix}.{key}": value for key, value in catalog_properties.items()}
+    conf = {**SESSION_DEFAULTS, "spark.sql.defaultCatalog": catalog}
+    for one in (OtherCatalog(catalog, warehouse or "", catalog_properties), *others):
+        prefix = catalog_prefix(one.name)
+        conf[f"{prefix}.cache-enabled"] = "false"
+        if one.properties:
+            conf[prefix] = ICEBERG_CATALOG
+            if one.warehouse:
+                conf[f"{prefix}.warehouse"] = one.warehouse
+            conf |= {f"{prefix}.{key}": value for key, value in one.properties.items()}
     return conf | dict(spark_conf)
 
 

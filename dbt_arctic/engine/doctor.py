@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from dbt_arctic.engine.api import Connection
@@ -59,18 +60,22 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
     with contextlib.closing(SessionEngine(settings).connect()) as connection:
         place = settings.warehouse or "the server's warehouse"
         stored = _of_the_catalog(connection, settings.catalog, _kind(settings), place)
-        return _until_one_fails([("java", java), ("spark", spark), *stored])
+        others = _of_other_catalogs(connection, [other.name for other in settings.others])
+        return _until_one_fails([("java", java), ("spark", spark), *stored, *others])
 
 
-def diagnose_server(settings: ConnectSettings, description: str) -> list[Check]:
-    """The checks of a Spark Connect server: spark, catalog, write and capabilities; see ``diagnose``."""
+def diagnose_server(settings: ConnectSettings, description: str, others: Sequence[str] = ()) -> list[Check]:
+    """The checks of a Spark Connect server: spark, catalog, write and capabilities; see ``diagnose``.
+
+    :param others: the names of the other catalogs of the profile.
+    """
 
     def spark() -> list[Check]:
         return [Check("spark", True, f"Spark {_spark_version(connection)}, {description}")]
 
     with contextlib.closing(ConnectEngine(settings).connect()) as connection:
         stored = _of_the_catalog(connection, settings.catalog, "as the server has it", settings.catalog)
-        return _until_one_fails([("spark", spark), *stored])
+        return _until_one_fails([("spark", spark), *stored, *_of_other_catalogs(connection, others)])
 
 
 _Step = tuple[str, Callable[[], list[Check]]]
@@ -87,6 +92,16 @@ def _of_the_catalog(connection: Connection, catalog: str, kind: str, place: str)
         return [Check("write", True, detail), *map(_of, found.tried)]
 
     return [("catalog", listed), ("write", written)]
+
+
+def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_Step]:
+    """Checks that other catalogs can be read. Nothing is written to them."""
+
+    def listed(name: str) -> list[Check]:
+        schemas = _rows(connection, f"SHOW SCHEMAS IN `{name}`")
+        return [Check(f"catalog {name}", True, f"{len(schemas)} schemas, read only")]
+
+    return [(f"catalog {name}", partial(listed, name)) for name in names]
 
 
 def _until_one_fails(steps: list[_Step]) -> list[Check]:

@@ -33,7 +33,7 @@ from dbt_arctic.engine.settings import (
 from dbt_arctic.engine.start_notices import starting
 from dbt_arctic.engine.startup import log_tail, start_error
 from dbt_arctic.engine.traffic import traffic_of
-from dbt_arctic.engine.warehouse import prepare_warehouse
+from dbt_arctic.engine.warehouse import prepare_warehouses
 from dbt_arctic.errors import SparkStartError
 from dbt_arctic.secret import shown
 
@@ -171,7 +171,7 @@ def running(settings: SparkSettings) -> SparkProcess:
     with _lock:
         if _running is not None and not _running.is_alive():
             _forget()
-        prepare_warehouse(settings)
+        prepare_warehouses(settings)
         if _running is None:
             _running = _adopted() or _started(settings)
         return _running

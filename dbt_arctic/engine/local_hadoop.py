@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt_arctic.engine.settings import SparkSettings, local_warehouse
+from dbt_arctic.engine.settings import SparkSettings, each_catalog, local_warehouse
 
 _FILES = """
 package dbtarctic;
@@ -108,7 +108,7 @@ def needs_defaults(settings: SparkSettings, environ: Mapping[str, str]) -> bool:
     elsewhere."""
     return (
         settings.packages is not None
-        or local_warehouse(settings) is None
+        or any(local_warehouse(one) is None for one in each_catalog(settings))
         or bool(environ.get("HADOOP_CONF_DIR"))
         or any(key.startswith(("spark.hadoop.", "spark.jars")) for key in settings.spark_conf)
     )

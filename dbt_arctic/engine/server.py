@@ -30,7 +30,7 @@ from dbt_arctic.engine.private_file import blank_secrets, write_private, write_p
 from dbt_arctic.engine.settings import SparkSettings, session_conf
 from dbt_arctic.engine.start_notices import starting
 from dbt_arctic.engine.startup import start_error
-from dbt_arctic.engine.warehouse import prepare_warehouse
+from dbt_arctic.engine.warehouse import prepare_warehouses
 from dbt_arctic.errors import ServerError
 
 START_TIMEOUT_S = 600
@@ -130,7 +130,7 @@ def start(project: Path, settings: SparkSettings) -> Server:
                 why="A server keeps the settings of the target with which it was started.",
                 fix="dbt-arctic server stop, then dbt-arctic server start",
             )
-        prepare_warehouse(settings)
+        prepare_warehouses(settings)
         server = _started(project, settings, _state_folder())
         try:
             write_private(_state_file(project), json.dumps(asdict(server)))

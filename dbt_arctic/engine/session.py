@@ -145,7 +145,8 @@ class SessionConnection:
         if session is None or process is None or not process.is_alive():
             return
         with translated("", process):
-            process.close_catalog(session, self.settings.catalog)
+            for name in (self.settings.catalog, *(other.name for other in self.settings.others)):
+                process.close_catalog(session, name)
 
 
 @contextmanager

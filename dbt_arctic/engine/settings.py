@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
@@ -102,6 +102,20 @@ _LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
 
 
 @dataclass(frozen=True)
+class OtherCatalog:
+    """A catalog of a profile in addition to the one in which its models are.
+
+    :param warehouse: the location of its tables, as for ``SparkSettings``.
+    :param properties: Iceberg catalog properties, as for ``SparkSettings``; ``None`` if another part of the
+        configuration, or a server, defines the catalog.
+    """
+
+    name: str
+    warehouse: str = ""
+    properties: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
 class SparkSettings:
     """The settings of an embedded Spark and its Iceberg catalog in a profile.
 
@@ -135,6 +149,8 @@ class SparkSettings:
     executor_cores: int | None = None
     max_executors: int | None = None
     connectors: tuple[str, ...] = ()
+    others: tuple[OtherCatalog, ...] = ()
+    """The other catalogs of the profile."""
 
     def __post_init__(self) -> None:
         secret.remember(self.catalog_properties)
@@ -160,6 +176,24 @@ class SparkSettings:
     def chosen_master(self) -> str:
         """Spark's master, which ``spark_conf`` may set as well."""
         return self.spark_conf.get("spark.master", self.master)
+
+
+def each_catalog(settings: SparkSettings) -> list[SparkSettings]:
+    """The settings of each catalog that they define, as if it were the only one; the models' own first."""
+    return [
+        replace(settings, others=()),
+        *(
+            replace(
+                settings,
+                catalog=other.name,
+                warehouse=other.warehouse,
+                catalog_properties=other.properties,
+                others=(),
+            )
+            for other in settings.others
+            if other.properties is not None
+        ),
+    ]
 
 
 def check_catalog_name(name: str) -> None:
@@ -249,7 +283,8 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
             fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
         )
     readers = [jar for connector in settings.connectors for jar in CONNECTORS[connector]]
-    drivers = _drivers(catalog_conf(settings), version=runtime.rpartition(":")[2])
+    version = runtime.rpartition(":")[2]
+    drivers = [jar for one in each_catalog(settings) for jar in _drivers(catalog_conf(one), version)]
     return tuple(dict.fromkeys((runtime, *drivers, *readers)))
 
 
@@ -291,7 +326,7 @@ def chooses_collector(environ: Mapping[str, str]) -> bool:
 def session_conf(settings: SparkSettings) -> dict[str, str]:
     """The complete Spark conf of a session: defaults, then the catalog, then the user's conf. Later ones
     win."""
-    prefix = catalog_prefix(settings.catalog)
+    catalogs = each_catalog(settings)
     conf = {
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
@@ -305,7 +340,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": FAIR_SCHEDULER.as_uri(),
         **SESSION_DEFAULTS,
-        prefix: ICEBERG_CATALOG,
+        **{catalog_prefix(one.catalog): ICEBERG_CATALOG for one in catalogs},
     }
     jars = packages(settings)
     if jars:
@@ -337,6 +372,8 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
             settings.executor_cores,
             settings.max_executors,
         )
-    conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(settings).items()}
+    for one in catalogs:
+        prefix = catalog_prefix(one.catalog)
+        conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(one).items()}
     conf |= dict(settings.spark_conf)
     return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

@@ -7,7 +7,13 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from dbt_arctic.engine.settings import SparkSettings, catalog_conf, is_embedded, local_warehouse
+from dbt_arctic.engine.settings import (
+    SparkSettings,
+    catalog_conf,
+    each_catalog,
+    is_embedded,
+    local_warehouse,
+)
 from dbt_arctic.errors import CatalogUnavailable
 
 _SQLITE = "jdbc:sqlite:"
@@ -43,6 +49,25 @@ def _make_tables(file: Path) -> None:
         for statement in _TABLES:
             connection.execute(statement)
         connection.execute("COMMIT")
+
+
+def prepare_warehouses(settings: SparkSettings) -> None:
+    """Create what the embedded catalog needs, and check that other embedded catalogs exist.
+
+    :raises CatalogUnavailable: the folder cannot be created, or another catalog does not exist. It belongs
+        to another project, and an empty one in its place would hide a wrong path.
+    """
+    own, *others = each_catalog(settings)
+    prepare_warehouse(own)
+    for other in others:
+        file = catalog_file(other)
+        if file is not None and not file.exists():
+            raise CatalogUnavailable(
+                f"There is no catalog {other.catalog} in its warehouse.",
+                where=str(file),
+                why="The file does not exist. A profile with several catalogs creates only its own.",
+                fix=f"Correct profiles.yml, catalogs: {other.catalog}; or run the project that builds it.",
+            )
 
 
 def prepare_warehouse(settings: SparkSettings) -> None:

@@ -20,6 +20,7 @@ from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
+from dbt_arctic.store.other_catalogs import is_of_others, require_own_names
 from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
@@ -89,7 +90,11 @@ def cloned_from(
         return None
     view = catalog.of(upstream).load_view(upstream.schema, upstream.identifier)
     source = began_as(view.properties) if view is not None else None
-    return None if source is None or source.dotted not in expected else (source, expected[source.dotted])
+    if source is None or source.dotted not in expected:
+        return None
+    if is_of_others(catalog, upstream) and source.catalog.lower() != upstream.catalog.lower():
+        return None  # the other project's name for it
+    return source, expected[source.dotted]
 
 
 def is_clone(properties: Mapping[str, str]) -> bool:
@@ -105,6 +110,7 @@ def origin(catalog: CatalogReader, name: Name) -> Name:
         source = began_as(view.properties) if view is not None and is_clone(view.properties) else None
         if source is None:
             return seen[-1]
+        require_own_names(catalog, seen[-1], source)
         if source in seen:
             raise UnknownRelation(
                 f"{name} is a clone of itself",

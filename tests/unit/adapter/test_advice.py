@@ -9,6 +9,7 @@ import pytest
 from dbt_arctic.adapter.advice import advice_for, advice_text, model_line
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.upstreams import Upstream, View
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 
@@ -69,7 +70,7 @@ def test_a_line_of_a_loop_is_not_guessed() -> None:
 
 
 T, V = Name("lake", "shop", "t"), Name("lake", "shop", "v")
-NO_CATALOG = cast(Any, None)
+NO_CATALOG = cast(Any, OneCatalog())
 
 
 @pytest.mark.parametrize(

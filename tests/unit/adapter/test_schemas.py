@@ -9,6 +9,7 @@ import pytest
 
 from dbt_arctic.adapter.databases import is_schema_of
 from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.other_schema import OtherSchemas
 from dbt_arctic.keyed.names import Name
 
 
@@ -24,6 +25,13 @@ from dbt_arctic.keyed.names import Name
 )
 def test_what_dbt_makes_of_a_schema(schema: str, of_it: bool) -> None:
     assert is_schema_of(schema, "shop") == of_it
+
+
+def test_a_check_copies_sources_of_its_own_catalog_only() -> None:
+    place = OtherSchemas("checked", {("shop", "orders"): "checked_shop"}, "lake")
+    assert place.schema_of("Lake", "Shop", "Orders") == "checked_shop"
+    assert place.schema_of(None, "shop", "orders") == "checked_shop"
+    assert place.schema_of("archive", "shop", "orders") == "shop"
 
 
 def operator(*existing: str, own: str = "shop", **models: str | None) -> Any:

@@ -12,6 +12,7 @@ from dbt_arctic.auto import inputs as reading_module
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.inputs import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
+from dbt_arctic.catalog.several import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed, decode_consumed
 from dbt_arctic.planner.frontend.parse import is_unseen, named_relations, parse
@@ -177,13 +178,13 @@ def test_a_reason_in_a_view_names_the_view(
     made = reading(SQL)
     there = {T: made.upstreams[T.dotted], V: replace(made.views[V.dotted], sql=text)}
     monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: there.get(name))
-    found = read(cast(Any, None), T, "SELECT *\n\n\n FROM v", {}).reason
+    found = read(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == (code, line, V.dotted)
     assert found.fix
     there[V] = replace(made.views[V.dotted], sql="SELECT id FROM t")
-    assert read(cast(Any, None), T, "SELECT *\n\n\n FROM v", {}).reason is None
-    mine = read(cast(Any, None), T, text, {}).reason
+    assert read(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason is None
+    mine = read(cast(Any, OneCatalog()), T, text, {}).reason
     assert mine is not None
     assert (mine.code, mine.line, mine.view) == (code, line, "")
 
@@ -194,7 +195,11 @@ def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is
     monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: None)
     config = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"})
     told = {
-        text: [one.reason.line for one in advise(read(cast(Any, None), T, text, {}), config) if one.always]
+        text: [
+            one.reason.line
+            for one in advise(read(cast(Any, OneCatalog()), T, text, {}), config)
+            if one.always
+        ]
         for text in ("SELECT id\nFROM yet", "SELECT id\nFROM other.shop.t", "SELECT id\nFROM t.files('x')")
     }
     assert list(told.values()) == [[], [2], [2]]
@@ -207,6 +212,6 @@ def test_a_reason_in_a_view_of_a_view_names_the_view_that_contains_it(
     inner = replace(made.views[V.dotted], sql="SELECT id\nFROM t WHERE WHERE")
     there = {V: inner, w: replace(inner, name=w, sql="SELECT *\n\n\nFROM v")}
     monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: there.get(name))
-    found = read(cast(Any, None), T, "SELECT * FROM w", {}).reason
+    found = read(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == ("not-parsed", 2, V.dotted)

@@ -14,9 +14,10 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.several import OneCatalog, together
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh import clone, replacement
 
 CONSUMED = '{"lake.prod.orders": ["an-id", "7"]}'
@@ -116,3 +117,27 @@ def test_what_an_interrupted_swap_left_stands_for_a_name_that_is_free() -> None:
     assert replacement.standing(catalog, name("ci")) == name("ci")
     assert replacement.kind_of(catalog, name("ci")) == "clone"
     assert replacement.standing(catalog, name("ci", "other")) == name("ci", "other")
+
+
+def test_a_clone_of_another_project_leads_to_nothing_of_this_one() -> None:
+    ours = Catalog({("prod", "orders"): 7})
+    theirs = Catalog({("prod", "orders"): 8}, {("ci", "orders"): cloned_from("prod")})
+    catalog = together({"lake": ours, "archive": theirs})
+    assert clone.origin(catalog, name("prod")) == name("prod")
+    assert clone.origin(catalog, Name("archive", "prod", "orders")).catalog == "archive"
+    with pytest.raises(ConfigError, match=r"view archive\.ci\.orders reads lake\.prod\.orders"):
+        clone.origin(catalog, Name("archive", "ci", "orders"))
+    # It is what they had read before, by the name that they have for their catalog.
+    read = {"lake.prod.orders": Consumed("an-id", "7")}
+    assert clone.cloned_from(catalog, Name("archive", "ci", "orders"), read) is None
+    alone = Catalog({("prod", "orders"): 8}, {("ci", "orders"): cloned_from("prod")})
+    assert clone.cloned_from(alone, name("ci"), read) == (name("prod"), read["lake.prod.orders"])
+    # This project may clone what it reads.
+    ours.views["ci", "orders"] = {
+        clone.PROPERTY_CLONE: '["archive", "prod", "orders"]',
+        "arctic.protocol": "",
+    }
+    assert clone.origin(catalog, name("ci")) == Name("archive", "prod", "orders")
+    assert clone.cloned_rows(catalog, name("ci"), "m").sql.endswith(
+        "FROM `archive`.`prod`.`orders` VERSION AS OF 8"
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.several import OneCatalog, together
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
@@ -104,3 +104,13 @@ def test_a_plain_table_changes_by_what_changed_its_rows(
 def test_what_has_no_time_of_its_own_is_refused(name: str, told: str) -> None:
     with pytest.raises(UnknownRelation, match=told):
         last_modified_ms(Catalog((MARKERS,)), ORDERS.sibling(name))  # type: ignore[arg-type]
+
+
+def test_a_table_of_another_catalog_has_its_own_time() -> None:
+    ours, theirs = (
+        Catalog((commit(1, BUILT, added_records="1"),)),
+        Catalog((commit(1, UPSERTED, added_records="1"),)),
+    )
+    catalog = together({"lake": ours, "archive": theirs})
+    assert last_modified_ms(catalog, Name("lake", "shop", "plain")) == BUILT
+    assert last_modified_ms(catalog, Name("archive", "shop", "plain")) == UPSERTED

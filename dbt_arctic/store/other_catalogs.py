@@ -1,0 +1,92 @@
+"""Relations of other catalogs than the one in which the models are, and what the SQL of their views names.
+
+Another project may have another name for the same catalog, which the texts of its views contain. In this
+session, that name may be unknown, or be that of a different catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dbt_arctic.catalog.api import CatalogReader, ViewState
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.store.context import Context
+
+
+def is_readable(catalog: CatalogReader, name: Name, own: Name) -> bool:
+    """Whether metadata of a name can be read: it is in the catalog of ``own``, or in another one of the
+    profile.
+
+    :param own: a name in the profile's own catalog.
+    """
+    if name.catalog.lower() == own.catalog.lower():
+        return True
+    try:
+        # The only reader of a profile reads its own catalog, whatever the name.
+        return catalog.of(name) is not catalog.of(own)
+    except ConfigError:
+        return False
+
+
+def is_of_others(catalog: CatalogReader, name: Name) -> bool:
+    """Whether a name is in another catalog than the profile's own.
+
+    :param catalog: the readers of the profile, not one that ``of`` returned.
+    """
+    return catalog.of(name) is not catalog
+
+
+def is_renamed(table: KeyedTable, view: ViewState) -> bool:
+    """Whether the view of a keyed table names its side tables in a catalog of another name."""
+    for side in (table.base, table.change):
+        without_catalog = side.sql.removeprefix(quote(side.catalog))
+        if view.sql.count(without_catalog) != view.sql.count(side.sql):
+            return True
+    return False
+
+
+def merged_text(table: KeyedTable) -> str:
+    """The query of a keyed table's view, with the name that its catalog has here, for a FROM clause."""
+    return f"(\n{merge_on_read(table.visible)}\n)"
+
+
+def require_own_names(catalog: CatalogReader, view: Name, named: Name) -> None:
+    """Refuse a view of another catalog whose text names a relation outside of that catalog.
+
+    :param named: a relation that its text names.
+    :raises ConfigError: it is unknown which catalog is meant.
+    """
+    if named.catalog.lower() != view.catalog.lower() and is_of_others(catalog, view):
+        raise ConfigError(
+            f"the view {view} reads {named}, which is not in its own catalog",
+            where=view.dotted,
+            why=f"where it was created, {named.catalog} may be the name of another catalog than here",
+            fix="read the tables that it reads, or create it over tables of its own catalog only",
+        )
+
+
+def reading_others(context: Context, texts: Mapping[Name, str]) -> Context:
+    """The context in which SQL that is executed as written reads relations by these texts."""
+    if not texts:
+        return context
+
+    def run(step: str, sql: str, table: KeyedTable | None = None) -> int | None:
+        return context.run(step, with_texts(sql, texts), table)
+
+    return replace(
+        context,
+        run=run,
+        query=lambda sql: context.query(with_texts(sql, texts)),
+        query_schema=lambda sql: context.query_schema(with_texts(sql, texts)),
+    )
+
+
+def with_texts(sql: str, texts: Mapping[Name, str]) -> str:
+    """The SQL with texts in place of names, as ``ref()`` and ``source()`` write them."""
+    for name, text in texts.items():
+        sql = sql.replace(name.sql, text)
+    return sql

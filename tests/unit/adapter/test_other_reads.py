@@ -1,0 +1,212 @@
+"""Views of several catalogs: which names in their texts mean what, and what is read in place of a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.other_reads import OtherReads
+from dbt_arctic.auto import inputs
+from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
+from dbt_arctic.catalog.several import OneCatalog, together
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.table import Column, Generation, KeyedTable
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.other_catalogs import reading_others
+
+COLUMNS = (CatalogColumn("id", "bigint"),)
+
+
+@dataclass
+class Catalog(OneCatalog):
+    """Views by name in the schema ``shop``, and one plain table ``plain``."""
+
+    views: dict[str, ViewState] = field(default_factory=dict)
+
+    def view(self, name: str, sql: str, namespace: str = "shop", catalog: str = "") -> None:
+        self.views[name] = ViewState("shop", name, {}, COLUMNS, sql, namespace=namespace, catalog=catalog)
+
+    def keyed(self, name: str, written_in: str) -> None:
+        """A keyed table, built by a project that has this name for the catalog."""
+        table = keyed(written_in, name)
+        text = merge_on_read(table.visible)
+        self.views[name] = ViewState("shop", name, table.to_properties(), COLUMNS, text)
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        return self.views.get(name) if schema == "shop" else None
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        if name != "plain":
+            return None
+        return TableState(schema, name, f"file:/{id(self)}", {}, COLUMNS, (), None, {})
+
+
+def keyed(catalog: str, name: str = "orders") -> KeyedTable:
+    return KeyedTable(
+        Name(catalog, "shop", name),
+        Generation(1, "b", "c"),
+        ("id",),
+        Layout(2, ("id",)),
+        (Column("id", "bigint"), Column("inside", "bigint")),
+        hidden=("inside",),
+    )
+
+
+@pytest.fixture
+def lake() -> Catalog:
+    return Catalog()
+
+
+@pytest.fixture
+def archive() -> Catalog:
+    return Catalog()
+
+
+@pytest.fixture
+def catalog(lake: Catalog, archive: Catalog) -> CatalogReader:
+    return together({"lake": lake, "archive": archive})  # type: ignore[dict-item]
+
+
+@pytest.fixture
+def reads(catalog: CatalogReader) -> OtherReads:
+    return OtherReads(catalog, "lake")
+
+
+def there(name: str) -> Name:
+    return Name("archive", "shop", name)
+
+
+def here(name: str) -> Name:
+    return Name("lake", "shop", name)
+
+
+def test_a_keyed_table_is_read_under_the_name_that_its_catalog_has_here(
+    reads: OtherReads, archive: Catalog
+) -> None:
+    archive.keyed("orders", "lake")
+    assert reads.text_of(there("orders")) == f"(\n{merge_on_read(keyed('archive').visible)}\n)"
+    archive.keyed("orders", "archive")
+    assert reads.text_of(there("orders")) is None
+    assert reads.text_of(there("plain")) is None
+    assert reads.text_of(Name("cold", "shop", "orders")) is None, "only Spark knows it"
+
+
+def test_the_own_catalog_may_have_had_another_name_as_well(reads: OtherReads, lake: Catalog) -> None:
+    lake.keyed("orders", "archive")
+    assert reads.text_of(here("orders")) == f"(\n{merge_on_read(keyed('lake').visible)}\n)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM lake.shop.orders",
+        "SELECT id FROM shop.plain WHERE id IN (SELECT id FROM `lake`.`shop`.`orders`)",
+        "WITH o AS (SELECT * FROM cold.shop.orders) SELECT id FROM o",
+    ],
+)
+def test_a_view_of_others_that_names_further_catalogs_is_refused(
+    reads: OtherReads, archive: Catalog, sql: str
+) -> None:
+    archive.view("shown", sql)
+    with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads (lake|cold)\.shop\.orders"):
+        reads.text_of(there("shown"))
+    archive.view("over", "SELECT id FROM shown")
+    with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads"):
+        reads.text_of(there("over"))
+
+
+def test_a_view_of_others_over_their_own_tables_is_read(reads: OtherReads, archive: Catalog) -> None:
+    archive.keyed("orders", "archive")
+    archive.view(
+        "shown", "SELECT id FROM plain JOIN archive.shop.orders USING (id) JOIN ARCHIVE.shop.x USING (id)"
+    )
+    assert reads.text_of(there("shown")) is None
+    archive.view("shown", "SELECT id FROM things", catalog="lake")
+    with pytest.raises(ConfigError, match=r"reads lake\.shop\.things"):
+        reads.text_of(there("shown"))
+    for sql in ("SELECT FROM WHERE (", "SELECT snapshot_id FROM lake.shop.orders.snapshots"):
+        archive.view("shown", sql)
+        with pytest.raises(ConfigError, match="cannot be read"):
+            reads.text_of(there("shown"))
+
+
+def test_a_view_over_a_keyed_table_of_another_name_is_refused(
+    reads: OtherReads, lake: Catalog, archive: Catalog
+) -> None:
+    lake.view("shown", "SELECT id FROM archive.shop.orders JOIN lake.shop.shown USING (id)")
+    archive.keyed("orders", "archive")
+    assert reads.text_of(here("shown")) is None, "this project may name all its catalogs"
+    archive.keyed("orders", "lake")
+    with pytest.raises(ConfigError, match=r"archive\.shop\.orders has another name for its catalog"):
+        reads.text_of(here("shown"))
+
+
+def test_a_name_in_a_model_is_refused_and_a_source_is_not(reads: OtherReads, archive: Catalog) -> None:
+    archive.keyed("orders", "lake")
+    text = reads.text_of(there("orders"))
+    reads.refuse_names(f"SELECT * FROM {text} AS o JOIN lake.shop.orders USING (id)", "shop", "m", "")
+    snapshots = "SELECT * FROM lake.shop.orders.snapshots CROSS JOIN"
+    with pytest.raises(ConfigError, match="write source"):
+        reads.refuse_names(f"{snapshots} archive.shop.orders", "shop", "m", "write source()")
+
+
+def test_a_text_becomes_the_name_again_and_the_name_the_text(reads: OtherReads, archive: Catalog) -> None:
+    archive.keyed("orders", "lake")
+    pins.begin_others(reads)
+    try:
+        text = pins.text_of(there("orders"))
+        assert text is not None
+        sql = f"SELECT * FROM {text} AS o"
+        assert pins.unpinned(sql) == "SELECT * FROM `archive`.`shop`.`orders` AS o"
+        assert pins.texts_of(sql) == {there("orders"): text}
+        assert pins.texts_of("SELECT 1") == {}
+        ran: list[str] = []
+        context = Context(
+            None,  # type: ignore[arg-type] # nothing is read
+            lambda step, sql, table=None: ran.append(sql),
+            lambda sql: ran.append(sql) or [],  # type: ignore[func-returns-value]
+            lambda sql: ran.append(sql) or [],  # type: ignore[func-returns-value]
+        )
+        there_again = reading_others(context, pins.texts_of(sql))
+        there_again.run("step", pins.unpinned(sql))
+        there_again.query_schema(pins.unpinned(sql))
+        there_again.query(pins.unpinned(sql))
+        assert ran == [sql] * 3
+        assert reading_others(context, {}) is context
+    finally:
+        pins.begin_others(None)
+    assert pins.unpinned(sql) == sql
+
+
+def test_an_automatic_model_pins_each_catalog_by_its_own_name(
+    catalog: CatalogReader, archive: Catalog
+) -> None:
+    sql = "SELECT a.id FROM archive.shop.plain AS a JOIN lake.shop.plain AS b ON a.id = b.id"
+    reading = inputs.read(catalog, here("m"), sql, {})
+    assert reading.reason is None
+    consumed = {one.name.dotted: one.consumed.table_id for one in reading.upstreams.values()}
+    assert len(set(consumed.values())) == 2
+    assert sorted(consumed) == ["archive.shop.plain", "lake.shop.plain"]
+
+    archive.view("shown", "SELECT id FROM lake.shop.plain")
+    with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
+        inputs.read(catalog, here("m"), "SELECT id FROM archive.shop.shown", {})
+    # Even if the query reads that relation itself.
+    with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
+        inputs.read(
+            catalog, here("m"), "SELECT id FROM lake.shop.plain JOIN archive.shop.shown USING (id)", {}
+        )
+    unknown = inputs.read(catalog, here("m"), "SELECT id FROM cold.shop.plain", {}).reason
+    assert unknown is not None
+    assert unknown.code == "unknown-relation"
+
+
+def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> None:
+    unknown = inputs.read(lake, here("m"), "SELECT id FROM archive.shop.plain", {}).reason  # type: ignore[arg-type]
+    assert unknown is not None
+    assert unknown.code == "unknown-relation"
