@@ -142,6 +142,19 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
     assert (free.table.layout.buckets, free.rows()) == (2, ROWS)
 
 
+def test_a_small_table_shrinks_to_one_bucket(shop: Any) -> None:
+    orders = shop.table(buckets=8)
+    orders.build(ROWS)
+    orders.apply([{"id": 7, "amount": 70}], [{"id": 50}])
+    (due,) = plan_table(measured(orders), None, CompactionSettings())
+    assert (due.kind, due.to_buckets) == ("full", 1)
+    assert run_operation(shop.main.context, due).outcome == REWRITTEN
+    assert amounts(orders) == {n: 70 if n == 7 else n for n in range(COUNT) if n != 50}
+    assert (measured(orders).table.layout.buckets, findings(orders)) == (1, [])
+    assert shuffles(shop.main, f"SELECT amount FROM {orders.name.sql}") == 0
+    assert plan_table(measured(orders), None, CompactionSettings()) == []
+
+
 @pytest.mark.modelled
 def test_cut_off_anywhere(shop: Any, troubled: Any) -> None:
     orders = shop.table(buckets=2)
