@@ -9,6 +9,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt_arctic.adapter import keep_mode
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -72,9 +73,13 @@ class CompactionApi(ModelApi):
         """Run the operations that are due for the project's tables, the most valuable first. Returns a line
         for each.
 
+        In ``dbt-arctic keep``, which compacts by itself, nothing.
+
         :param models: name, schema and settings ``compaction`` and ``buckets`` of each model.
         :param budget: by default the maximum that a model declares, or five minutes.
         """
+        if keep_mode.active():
+            return []
         with as_dbt_errors():
             settings = _settings(self.config.credentials.database, models)
             if shed or not settings:

@@ -77,6 +77,8 @@ class ArcticConfig(AdapterConfig):
     sql_extensions: str | list[str] | None = None
     full_refresh_above: float | None = None
     compaction: dict[str, Any] | None = None
+    target_lag: str | int | None = None
+    schedule: dict[str, Any] | None = None
     submission_method: str | None = None
 
 

@@ -46,6 +46,7 @@ from dbt_arctic.refresh.unused_settings import (
     reject_without_effect,
     settings_without_effect,
 )
+from dbt_arctic.scheduling.settings import parse_keep
 from dbt_arctic.store.view_support import require_views
 
 DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
@@ -133,6 +134,7 @@ class ModelApi(KeyedApi):
                 strategy = choose_strategy(model["name"], model["config"])
                 check_full_refresh(model["name"], model["config"], strategy, model["language"])
             parse_settings(model["name"], model["config"].get("compaction"))
+            parse_keep(model["name"], model["config"])
             refuse_grants(model)
             refuse_model(model, self.config.credentials.database)
             refuse_reserved_name(model)

@@ -14,6 +14,19 @@ from dbt_arctic.adapter.external_sources import declared_source, remember
 from dbt_arctic.adapter.pins import text_of
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.scheduling.settings import SETTINGS, check_values
+
+
+def check_when_parsed(node: Any) -> None:
+    """Refuse wrong settings that no run reads. dbt creates the relation of each model while it parses.
+
+    The other settings of the model may not be complete then.
+    """
+    config = getattr(node, "config", None)
+    values = {one: config.get(one) for one in SETTINGS} if hasattr(config, "get") and config else {}
+    if any(value is not None for value in values.values()):
+        with as_dbt_errors():
+            check_values(str(getattr(node, "name", "")), values)
 
 _STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})
 
@@ -78,6 +91,7 @@ class ArcticRelation(BaseRelation):
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
         """Like dbt's implementation. Only ``ref()`` and ``source()`` set the number of rows to read
         (``limit``)."""
+        check_when_parsed(relation_config)
         made = super().create_from(quoting, relation_config, **kwargs)
         place = other_schema.current()
         if place is not None and getattr(relation_config, "resource_type", None) == "source":

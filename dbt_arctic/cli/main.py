@@ -29,6 +29,7 @@ COMMANDS = {
     "expire": "expire",
     "history": "history",
     "ingest": "ingest",
+    "keep": "keep",
     "lag": "lag",
     "plan": "plan",
     "report": "report",

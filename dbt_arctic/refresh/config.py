@@ -40,6 +40,8 @@ OWN_SETTINGS = (
     "before_images",
     "compaction",
     "sql_extensions",
+    "target_lag",
+    "schedule",
 )
 """The settings of this adapter, in addition to those of dbt."""
 

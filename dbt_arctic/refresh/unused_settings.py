@@ -54,7 +54,7 @@ _IGNORED = (
     _Group("dbt-snowflake", ("query_tag",), "dbt's query_comment is part of each statement"),
     _Group("dbt-snowflake", ("copy_grants", "row_access_policy", "secure"), _GRANTS),
     _Group("dbt-snowflake", ("automatic_clustering",), "run dbt-arctic compact, which also sorts"),
-    _Group("dbt-snowflake", ("target_lag", "refresh_mode", "initialize"), _VIEW),
+    _Group("dbt-snowflake", ("refresh_mode", "initialize"), _VIEW),
     _Group("dbt-snowflake", ("external_volume", "base_location_subpath", "base_location_root"), _LOCATION),
     _Group("dbt-snowflake", ("tmp_relation_type", "table_tag"), "remove it"),
     _Group("dbt-bigquery", ("require_partition_filter", "labels", "resource_tags"), _PROPERTIES),

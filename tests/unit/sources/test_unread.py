@@ -90,6 +90,7 @@ def test_messages_wait_since_the_time_stamp_of_the_oldest_one() -> None:
     assert look(cluster, [2, 1], 30) == Unread("shop.orders", "message", 2, 80)
     # They arrived while the run of this commit was active, or their producer's clock is wrong.
     assert look(cluster, [1, 1], 85) == Unread("shop.orders", "message", 3, 85)
+    assert look(cluster, [1, 2], 85) == Unread("shop.orders", "message", 2, 85)
     cluster.logs[0].append(None)
     assert look(cluster, [3, 2], 95) == Unread("shop.orders", "message", 1, 95)
     cluster.starts = [0, 2]

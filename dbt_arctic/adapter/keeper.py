@@ -1,0 +1,196 @@
+"""What ``dbt-arctic keep`` observes and does: lags, refreshes by dbt in this process, compaction."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dbt_arctic.adapter.dbt_invocation import invoke
+from dbt_arctic.adapter.keep_mode import keeping
+from dbt_arctic.adapter.kept_models import KeptProject
+from dbt_arctic.adapter.model_lags import LagReader
+from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.auto.auxiliary_tables import find_states
+from dbt_arctic.catalog.once import Once
+from dbt_arctic.compaction.plan import Operation, most_valuable_first
+from dbt_arctic.compaction.run import Done, run_operations
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.maintenance.overview import look
+from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
+from dbt_arctic.refresh.freshness import last_modified_ms
+from dbt_arctic.scheduling.model_lag import NOT_BUILT, Late, ModelLag, late_models, problems_of
+from dbt_arctic.scheduling.scheduler import Seen
+
+Status = Literal["refreshed", "failed", "skipped", "overtaken"]
+
+_OVERTAKEN = "AR-404"
+_NOT_RUN = "dbt did not run it; see its log"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one model in one refresh.
+
+    :param rows: the rows written; ``None`` if unknown.
+    :param message: why it failed; else empty.
+    """
+
+    model: str
+    status: Status
+    seconds: float = 0.0
+    rows: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was known of all models at one time.
+
+    :param late: the late models, and why, as far as a refresh of the kept models can change that.
+    """
+
+    seen: Mapping[str, Seen]
+    lags: Mapping[str, ModelLag]
+    late: Mapping[str, Late]
+
+
+class Keeper:
+    """Keeps the models of a project current."""
+
+    def __init__(self, project: KeptProject, operator: Operator, warn: Callable[[str], None]) -> None:
+        self._project = project
+        self._operator = operator
+        self._warn = warn
+
+    def look(self, ran_at: Mapping[str, float]) -> Look:
+        """Read the lags of all models, from metadata, listings and offsets.
+
+        :param ran_at: when this process has run a model, in seconds since the epoch.
+        :raises ArcticError: the catalog cannot be read.
+        """
+        project = self._project
+        catalog = Once(self._operator.catalog)
+        reader = LagReader(catalog, project.target, project.manifest)
+        lags = {one.model: reader.lag_of(project.nodes[one.model]) for one in project.models}
+        seen = {}
+        for one in project.models:
+            lag = lags[one.model]
+            waiting = {
+                other.upstream: other.since_ms / 1000 for other in lag.waiting if other.since_ms is not None
+            }
+            is_built, is_scheduled = lag.problem != NOT_BUILT, one.settings.every_s is not None
+            is_unknown = bool(problems_of(lag))
+            times = [ran_at[one.model]] if one.model in ran_at else []
+            if is_built and is_scheduled:
+                changed_ms = last_modified_ms(catalog, project.table_of(one.model))
+                times += [] if changed_ms is None else [changed_ms / 1000]
+            must_run = not is_built or (is_unknown and not is_scheduled)
+            seen[one.model] = Seen(waiting, must_run, max(times, default=None))
+        scheduled = {one.model for one in project.models if one.settings.every_s is not None}
+        reads = {name: [one for one in ones if one not in scheduled] for name, ones in project.reads.items()}
+        return Look(seen, lags, late_models(list(lags.values()), reads))
+
+    def refresh(self, models: Sequence[str]) -> list[Outcome] | None:
+        """Run models with dbt; ``None`` if that was interrupted."""
+        project = self._project
+        # dbt stores compiled SQL in the manifest, so each invocation needs its own.
+        manifest = project.manifest.deepcopy()
+        selection = [_selector(project.nodes[model]) for model in models]
+        with keeping(), redirect_stdout(io.StringIO()):
+            outcome = invoke(
+                project.target,
+                manifest,
+                *("run", "--log-level", "none", "--select", *selection),
+                artifacts=project.target.artifacts,
+            )
+        if isinstance(outcome.exception, KeyboardInterrupt | SystemExit):
+            return None
+        results = getattr(outcome.result, "results", None)
+        if results is None:
+            why = str(outcome.exception or "dbt has returned no results; see its log")
+            return [Outcome(model, "failed", message=why) for model in models]
+        names = {node.unique_id: name for name, node in project.nodes.items()}
+        outcomes = [_outcome(one, names.get(one.node.unique_id, one.node.name)) for one in results]
+        return completed(models, outcomes)
+
+    def due_compactions(self) -> list[Operation]:
+        """The compactions of the models' tables that are due, the most valuable first.
+
+        :raises ArcticError: the catalog cannot be read.
+        """
+        operator = self._operator
+        catalog = Once(operator.catalog)
+        tables = self._project.tables
+        tables |= {state.name for name in tables for state in find_states(catalog, name)}
+        found = look(
+            catalog,
+            self._project.target.credentials.database,
+            sorted({name.schema for name in tables}),
+            operator.context.now_ms(),
+            operator.compaction_of,
+            tables,
+            with_lags=False,
+        )
+        due = [one for seen in found for one in seen.due]
+        if not due:
+            return []
+        experience = experience_of(catalog, operator.name("any"), self._warn)
+        return most_valuable_first(experience.applied(due))
+
+    def compact(
+        self, operations: Sequence[Operation], budget_s: float | None, report: Callable[[Done], None]
+    ) -> None:
+        """Run compactions within a budget; without one, the first of them."""
+        operator = self._operator
+        chosen = operations if budget_s is not None else operations[:1]
+        experience = experience_of(operator.catalog, operator.name("any"), self._warn)
+        operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
+        done = run_operations(operator.context, chosen, budget_s, report=report)
+        own, kept_s = operator.name("any"), operator.operations_kept_s
+        record_and_keep(operator.context, own, done, experience, kept_s, self._warn)
+
+
+def completed(models: Sequence[str], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes of a run, with one for each of its models.
+
+    A model that dbt skipped because a hook failed has failed. It would otherwise be due again at once.
+
+    :param outcomes: of models and of hooks.
+    """
+    found = [*outcomes]
+    known = {one.model for one in outcomes}
+    found += [Outcome(one, "failed", message=_NOT_RUN) for one in models if one not in known]
+    if any(one.status == "failed" and one.model not in models for one in outcomes):
+        found = [replace(one, status="failed") if one.status == "skipped" else one for one in found]
+    return found
+
+
+def _selector(node: Any) -> str:
+    """dbt's selector of exactly one model. A folder may have the name of a model."""
+    return f"fqn:{'.'.join(node.fqn)},file:{Path(node.original_file_path).name}"
+
+
+def _outcome(result: Any, name: str) -> Outcome:
+    status = str(result.status.value)
+    message = str(result.message or "")
+    if status in ("success", "no-op", "pass", "warn"):
+        rows = (result.adapter_response or {}).get("rows_affected")
+        known = rows if isinstance(rows, int) and rows >= 0 else None
+        return Outcome(name, "refreshed", result.execution_time, known)
+    if status == "skipped":
+        return Outcome(name, "skipped")
+    found: Status = "overtaken" if _OVERTAKEN in message else "failed"
+    return Outcome(name, found, result.execution_time, message=message)
+
+
+def now_s() -> float:
+    """The time in seconds since the epoch."""
+    return time.time()
+
+
+__all__ = ["ArcticError", "Keeper", "Look", "Outcome", "completed", "now_s"]
