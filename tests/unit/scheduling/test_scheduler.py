@@ -261,7 +261,7 @@ def test_a_refresh_without_effect_is_not_repeated_at_once() -> None:
 
 
 def test_a_model_does_not_run_before_the_first_build_of_what_it_reads() -> None:
-    models = [lag("a", 60), lag("b", 60, "a")]
+    models = [lag("a", 6), lag("b", 6, "a")]
     seen = {"a": Seen(must_run=True), "b": Seen(must_run=True)}
     assert decide(0, models, seen, {}) == Refresh(("a", "b"), {"a": 0.0, "b": 0.0})
     assert decide(0, models, seen, {"a": Memory().failed(0)}) == Wait(10)
