@@ -14,6 +14,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
+from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
 from dbt_arctic.planner.delta.plan import Guard, plan_incremental
 from dbt_arctic.planner.frontend.point_in_time import DATE, Clock
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -52,7 +53,9 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         checked = with_exact_averages(query)
         if checked is not query and _may_have_state(checked, reading, config):
             query = checked
-        if not _has_state(query, reading, config):
+        if _has_state(query, reading, config):
+            query = as_one_aggregate(query)
+        else:
             reason = _in_the_way(query, reading, config)
             if reason is not None:
                 return [Advice(reason, True)]

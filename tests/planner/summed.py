@@ -33,6 +33,10 @@ _Key = tuple[object, ...]
 _LEFT = "groups_without_extreme"
 
 
+class SeveralGroupsError(Exception):
+    """Two groups of sums have one key."""
+
+
 def draw_summed(seed: int) -> Case:
     dice = random.Random(f"summed/{seed}")
     return summed(
@@ -121,7 +125,8 @@ def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, 
     lost = set()
     for key, group in groups.items():
         values = [one for one, count in carried[key].items() if count]
-        assert len(values) == 1 or not sums.carried, "a key of several groups"
+        if sums.carried and len(values) != 1:
+            raise SeveralGroupsError
         group.update(zip(sums.carried, values[0] if sums.carried else (), strict=True))
         group.update({name: None for name, counter in sums.counted.items() if not group[counter]})
         for name, which in sums.extremes.items():

@@ -110,7 +110,7 @@ def test_a_group_that_is_not_selected_becomes_a_hidden_column() -> None:
             "SELECT q.id, q.g, sum(t.n) AS s FROM t JOIN t AS q ON q.id = t.n GROUP BY q.id, q.g "
             "ORDER BY s, q.id LIMIT 9",
             "id",
-            ("id",),
+            ("id", "g"),
         ),
         # The filter decides that the key is unique.
         ("SELECT g, d, sum(n) AS s FROM t GROUP BY g, d HAVING d = DATE '2026-01-01'", "g", ("g", "d")),

@@ -347,13 +347,13 @@ def test_a_cause_in_the_query_over_a_view_is_the_querys() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT id,\nx > (\nSELECT max(v) FROM b) AS m -- here\nFROM a",
-        "SELECT id,\nx > (\nSELECT max(v) -- here\nFROM b\nWHERE aid > 3) AS m FROM a",
+        "SELECT id,\nx - (\nSELECT max(v) FROM b) AS m -- here\nFROM a",
+        "SELECT id,\nx - (\nSELECT max(v) -- here\nFROM b\nWHERE aid > 3) AS m FROM a",
         "WITH t AS (\nSELECT aid, sum(v) AS s FROM b GROUP BY aid\n)\n"
-        "SELECT id, x > (\nSELECT max(s) -- here\nFROM t) AS m FROM a",
-        "SELECT id, x > (\nSELECT count(*) - 2 -- here\nFROM b\nWHERE v > 3) AS m FROM a",
+        "SELECT id, x - (\nSELECT max(s) -- here\nFROM t) AS m FROM a",
+        "SELECT id, x - (\nSELECT count(*) - 2 -- here\nFROM b\nWHERE v > 3) AS m FROM a",
         "SELECT id FROM a WHERE EXISTS (\nSELECT 1 -- here\nFROM b\nWHERE v > 3)",
-        "SELECT id, x > (\n\nSELECT max(s) -- here\nFROM totals) AS m FROM a",
+        "SELECT id, x - (\n\nSELECT max(s) -- here\nFROM totals) AS m FROM a",
         "SELECT id FROM a\nWHERE x NOT IN (\nSELECT v FROM b -- here\n)",
     ],
 )
@@ -365,8 +365,18 @@ def test_a_value_that_all_rows_depend_on_is_reported_with_its_line(sql: str) -> 
     assert found.reason.fix
 
 
-def test_a_value_that_a_condition_compares_is_no_reason_for_a_full_refresh() -> None:
-    assert advise(reading("SELECT id FROM a WHERE x > (SELECT max(v) FROM b)", {}), CONFIG) == []
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM a WHERE x > (SELECT max(v) FROM b)",
+        "SELECT id, CASE WHEN x > (SELECT max(v) FROM b) THEN 1 END AS m FROM a",
+        # One row of sums, and exact averages.
+        "SELECT 1 AS id, (SELECT count(*) FROM a) AS n, (SELECT max(v) FROM b) AS m",
+        "SELECT x AS id, avg(CAST(y AS BIGINT)) AS m FROM a GROUP BY x",
+    ],
+)
+def test_a_query_with_an_incremental_plan_has_no_advice(sql: str) -> None:
+    assert advise(reading(sql, {}), CONFIG) == []
 
 
 def test_a_refusal_of_a_strict_model_says_the_place() -> None:

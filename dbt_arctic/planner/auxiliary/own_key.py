@@ -31,9 +31,10 @@ class OwnKey:
 
 
 def own_key(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]) -> OwnKey | None:
-    """The key of a model that ends in an aggregate.
+    """The key of a model that ends in an aggregate, if a column of it is computed from the groups.
 
-    ``None`` if it is that of the groups, or might not be unique without the filters over the aggregate.
+    ``None`` if it might not be unique without the filters over the aggregate, or if it consists of groups.
+    The groups are then compared as keys, which costs less than carrying them.
 
     :param key: the columns of the model's key.
     :param keys_of: the keys of upstreams, by stored names.
@@ -52,7 +53,7 @@ def own_key(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str
         return None
     facts = Facts({source: UpstreamFacts(True, tuple(one)) for source, one in keys_of.items()})
     is_whole = used <= groups and any(one <= used for one in unique_keys(node, facts))
-    if not is_whole or {plain(value) for value in values} == groups:
+    if not is_whole or all(plain(value) is not None for value in values):
         return None
     named = [(plain(value) or f"_key_{place}", value) for place, value in enumerate(values, 1)]
     computed = tuple((name, value) for name, value in named if plain(value) is None)

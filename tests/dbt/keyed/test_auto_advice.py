@@ -16,8 +16,8 @@ CONFIG = """{{ config(
 """
 NEVER = "\n" + CONFIG + "select id,\n  rand() as dice\nfrom {{ source('raw', 'raw_orders') }}"
 AT_TIMES = CONFIG + (
-    "select o.id,\n  o.amount > (\n  select max(amount) / 2\n"
-    "  from {{ source('raw', 'raw_orders') }}) as is_large\n"
+    "select o.id,\n  o.amount - (\n  select max(amount) / 2\n"
+    "  from {{ source('raw', 'raw_orders') }}) as above\n"
     "from {{ source('raw', 'raw_orders') }} as o"
 )
 DICES = (
