@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +12,9 @@ from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_time, shown_value
 from dbt_arctic.cli.tables import Abbreviated, Cell, wrap
 from dbt_arctic.keyed.data_type import parse_type
+from dbt_arctic.keyed.version import Version, is_token
 from dbt_arctic.maintenance.provenance import Feed, Gap, Provenance, Step, explain_row
-from dbt_arctic.maintenance.row_change import Values
+from dbt_arctic.maintenance.row_change import BY_HAND, Values
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def _print_steps(found: Provenance, shown: tuple[Step, ...]) -> None:
             [
                 _time(step.change.time_ms),
                 step.change.effect,
-                Abbreviated(step.version.token, short[step.version]) if step.version else "expired",
+                _version_of(step, short),
                 step.change.stored,
                 step.change.kind,
                 _by(step),
@@ -110,7 +112,7 @@ def _print_reads(shown: tuple[Step, ...]) -> None:
         (
             [
                 _time(step.change.time_ms),
-                read.upstream.partition(".")[2],
+                _relation(read.upstream),
                 "all rows" if read.before is None else _version(read.before),
                 _version(read.to),
             ]
@@ -130,7 +132,7 @@ def _print_feeds(found: Provenance) -> None:
         },
         (
             [
-                feed.name.partition(".")[2],
+                _relation(feed.name),
                 "" if feed.version is None else _version(feed.version),
                 _time(feed.time_ms),
                 _has_read(feed),
@@ -187,8 +189,22 @@ def _cell(found: Provenance, column: str, row: Values) -> Any:
     return value if type_ is None else table_value(value, parse_type(type_))
 
 
+def _version_of(step: Step, short: Mapping[Version, str]) -> Cell:
+    if step.version is not None:
+        return Abbreviated(step.version.token, short[step.version])
+    # A commit of the base table, or of another program, has no version of its own.
+    return "" if step.change.is_base or step.change.kind == BY_HAND else "expired"
+
+
 def _version(token: str) -> Cell:
-    return Abbreviated(token, abbreviated_token(token))
+    """A version; the offsets of a topic and the snapshot of a plain table in full."""
+    return Abbreviated(token, abbreviated_token(token)) if is_token(token) else token
+
+
+def _relation(name: str) -> str:
+    """A relation without its catalog; the name of a topic as it is."""
+    _, _, rest = name.partition(".")
+    return rest if "." in rest else name
 
 
 def _time(time_ms: int | None) -> str:

@@ -139,7 +139,7 @@ def _previous(catalog: CatalogReader, table: KeyedTable) -> tuple[list[KeyedTabl
         found = generation_of(catalog, table, number).visible
     except (VersionUnavailable, DamagedKeyedTable):
         return [], [Gap(number, None, "it no longer exists")]
-    if {column.lower() for column in found.key} != {column.lower() for column in table.key}:
+    if set(found.key) != set(table.key):
         return [], [Gap(number, None, f"its key was {', '.join(found.key)}")]
     return [found], []
 

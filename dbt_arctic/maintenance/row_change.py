@@ -20,6 +20,9 @@ only."""
 
 Values = Mapping[str, Any]
 
+BY_HAND = "by hand"
+"""The kind of a commit of another program."""
+
 
 @dataclass(frozen=True)
 class StoredRow:

@@ -22,6 +22,7 @@ from dbt_arctic.keyed.log import (
 )
 from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.maintenance.row_change import (
+    BY_HAND,
     RowChange,
     Stored,
     StoredRow,
@@ -32,8 +33,6 @@ from dbt_arctic.maintenance.row_change import (
 )
 from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
 from dbt_arctic.store.leftovers import txn_ms
-
-BY_HAND = "by hand"
 
 
 @dataclass
