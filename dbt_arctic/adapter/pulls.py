@@ -136,9 +136,7 @@ class ModelPulls:
         :param deletes_by_condition: whether the model has ``delete_when``, and so needs no ``_action``.
         """
         needed = self._needed.get(model, {})
-        return {
-            name: why for name, why in needed.items() if not (deletes_by_condition and name == ACTION)
-        }
+        return {name: why for name, why in needed.items() if not (deletes_by_condition and name == ACTION)}
 
     def nothing_new(self, model: str) -> bool:
         """Whether a model pulls and none of its upstreams has changed."""

@@ -28,6 +28,7 @@ def check_when_parsed(node: Any) -> None:
         with as_dbt_errors():
             check_values(str(getattr(node, "name", "")), values)
 
+
 _STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})
 
 
