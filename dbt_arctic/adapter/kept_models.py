@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.adapter.model_lags import graph_of, name_of, shown_name
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.scheduling.scheduler import Kept, effective_targets
 from dbt_arctic.scheduling.settings import KeepSettings, parse_keep, require_versions
 

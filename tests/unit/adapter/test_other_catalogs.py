@@ -31,8 +31,8 @@ def profile(**settings: Any) -> ArcticCredentials:
 
 
 def test_spark_opens_each_catalog_and_keeps_its_own_as_the_default() -> None:
-    alone = session_conf(profile().spark_settings("/work/p"))
-    settings = profile(catalogs=OTHERS).spark_settings("/work/p")
+    alone = session_conf(profile().spark_settings("/srv/p"))
+    settings = profile(catalogs=OTHERS).spark_settings("/srv/p")
     conf = session_conf(settings)
     jars = "spark.jars.packages"
     assert {key: conf[key] for key in alone if key != jars} == {
@@ -42,8 +42,8 @@ def test_spark_opens_each_catalog_and_keeps_its_own_as_the_default() -> None:
     assert POSTGRES_DRIVER in packages(settings)
     other = {key: value for key, value in conf.items() if key not in alone}
     assert other["spark.sql.catalog.archive"] == "org.apache.iceberg.spark.SparkCatalog"
-    assert other["spark.sql.catalog.archive.uri"] == "jdbc:sqlite:/work/archive/catalog.db"
-    assert other["spark.sql.catalog.archive.warehouse"] == "/work/archive"
+    assert other["spark.sql.catalog.archive.uri"] == "jdbc:sqlite:/srv/archive/catalog.db"
+    assert other["spark.sql.catalog.archive.warehouse"] == "/srv/archive"
     assert other["spark.sql.catalog.shared.type"] == "rest"
     assert "spark.sql.catalog.shared.warehouse" not in other
     assert other["spark.sql.catalog.warm.warehouse"] == "s3://b/w"
@@ -51,7 +51,7 @@ def test_spark_opens_each_catalog_and_keeps_its_own_as_the_default() -> None:
 
 
 def test_each_catalog_has_its_reader() -> None:
-    catalog = choose_catalog(profile(catalogs=OTHERS), "/work/p", lambda sql: [])
+    catalog = choose_catalog(profile(catalogs=OTHERS), "/srv/p", lambda sql: [])
     readers = {name: catalog.of(Name(name, "s", "t")) for name in ("lake", *OTHERS)}
     assert {name: type(reader) for name, reader in readers.items() if name != "warm"} == {
         "lake": EmbeddedCatalog,
