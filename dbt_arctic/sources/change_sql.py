@@ -115,9 +115,12 @@ def summary_of(events: ChangeEvents, delivery: Delivery, view: str) -> str:
 def _is_other_table(events: ChangeEvents) -> str:
     if not events.table:
         return "false"
-    table = literal(events.table)
-    name = "`_table`" if "." in events.table else "substring_index(`_table`, '.', -1)"
-    return f"coalesce(`_table` <> '' AND {name} <> {table}, false)"
+    database, _, table = events.table.rpartition(".")
+    if not database:
+        return f"coalesce(`_table` <> '' AND substring_index(`_table`, '.', -1) <> {literal(table)}, false)"
+    # A message about the whole database is about the table as well.
+    own = ", ".join(map(literal, ("", database, events.table)))
+    return f"coalesce(`_table` NOT IN ({own}), false)"
 
 
 def _is_change(events: ChangeEvents, delivery: Delivery) -> str:
@@ -183,8 +186,8 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
         encoded = Encoded(value, text, "`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
     made = decoded(kind, encoded, events, name)
     if name in events.key:
-        return f"CASE WHEN {value} IS NOT NULL THEN {made} END"
-    sent = f"{_ACTION} = 'U' AND {value} IS NOT NULL"
+        return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
+    sent = f"{_ACTION} = 'U' AND {text} IS NOT NULL"
     if events.format == "debezium":
         sent += f" AND NOT coalesce(array_contains({quote(_NOT_SENT)}, {literal(name)}), false)"
     return f"CASE WHEN {sent} THEN {made} END"

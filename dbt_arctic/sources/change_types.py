@@ -117,7 +117,9 @@ def _time_of_day(micros: str) -> str:
     seconds = "abs(t) div 1000000"
     clock = f"format_string('%02d:%02d:%02d', {seconds} div 3600, {seconds} div 60 % 60, {seconds} % 60)"
     fraction = "IF(t % 1000000 = 0, '', format_string('.%06d', abs(t) % 1000000))"
-    return _bound("t", micros, f"concat(IF(t < 0, '-', ''), {clock}, {fraction})")
+    # format_string() writes NULL as text.
+    text = f"CASE WHEN t IS NOT NULL THEN concat(IF(t < 0, '-', ''), {clock}, {fraction}) END"
+    return _bound("t", micros, text)
 
 
 def _date(encoded: Encoded, events: ChangeEvents) -> str:
