@@ -6,17 +6,23 @@ wrong catalog exists, and has wrong rows.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.store.state import load_keyed
 from tests.dbt.keyed.conftest import Shop, opened_shop
 
 Rows = dict[int, tuple[int, int]]
@@ -45,6 +51,14 @@ class Archive:
     catalog: str
     orders: Rows = field(default_factory=dict)
     events: list[int] = field(default_factory=list)
+
+    def log(self, name: str) -> list[Snapshot]:
+        """The commits of a keyed table, newest first."""
+        catalog = EmbeddedCatalog(self.catalog, self.shop.warehouse)
+        table = load_keyed(catalog, Name(self.catalog, self.shop.schema, name))
+        change = catalog.load_table(self.shop.schema, table.change.identifier)
+        assert change is not None
+        return change.history()
 
     def run(self, orders: Rows, deleted: tuple[int, ...] = (), events: tuple[int, ...] = ()) -> None:
         """Write to both tables."""
@@ -89,9 +103,23 @@ def mirror(warehouse: Path) -> None:
 
 
 def declared_sources(schema: str) -> dict[str, Any]:
-    tables = [{"name": "orders"}, {"name": "events"}]
-    source = {"name": "arc", "database": "archive", "schema": schema, "tables": tables}
-    return {"version": 2, "sources": [source]}
+    in_archive = {
+        "database": "archive",
+        "schema": schema,
+        "config": {"freshness": {"warn_after": {"count": 1, "period": "hour"}}},
+    }
+    amounts = {"accepted_values": {"arguments": {"values": [10, 20], "quote": False}}}
+    columns = [
+        {"name": "id", "data_tests": ["unique", "not_null"]},
+        {"name": "amount", "data_tests": [amounts]},
+    ]
+    tables = [{"name": "orders", "columns": columns}, {"name": "events"}]
+    by_column = {"name": "orders", "config": {"loaded_at_field": "timestamp_seconds(amount)"}}
+    sources = [
+        {"name": "arc", **in_archive, "tables": tables},
+        {"name": "by_column", **in_archive, "tables": [by_column]},
+    ]
+    return {"version": 2, "sources": sources}
 
 
 @pytest.fixture(params=["archive", "lake"])
@@ -134,7 +162,8 @@ def test_another_project_is_read_exactly(shop: Shop, archive: Archive) -> None:
     )
     shop.model(
         "automatic",
-        "{{ config(materialized='incremental', incremental_strategy='auto', unique_key='city') }} "
+        "{{ config(materialized='incremental', incremental_strategy='auto', unique_key='city', "
+        "full_refresh_above=1.0) }} "
         "select a.city, sum(a.amount) as amount, max(o.amount) as ours "
         "from {{ source('arc', 'orders') }} as a left join {{ ref('orders') }} as o on o.id = a.id "
         "group by a.city",
@@ -156,6 +185,12 @@ def test_another_project_is_read_exactly(shop: Shop, archive: Archive) -> None:
         assert shop.rows("as_written") == shop.rows("whole", "id, amount")
         assert shop.rows("appended") == [(number,) for number in archive.events]
         assert shop.rows("automatic") == sorted(by_city(orders))
+    assert shop.recorded["automatic"]["strategy"] == "incremental"
+    # A commit to a table of the same name in this project is nothing new there.
+    shop.sql("INSERT INTO {s}.events VALUES (-2)")
+    shop.dbt("run", "--select", "appended", "pulled", "automatic")
+    assert shop.recorded["automatic"]["strategy"] == "skip"
+    assert shop.rows("appended") == [(number,) for number in archive.events]
 
 
 def by_city(orders: Rows) -> list[tuple[int, int, int | None]]:
@@ -170,6 +205,31 @@ def by_city(orders: Rows) -> list[tuple[int, int, int | None]]:
     ]
 
 
+def test_what_dbt_says_of_another_project_is_of_that_project(shop: Shop, archive: Archive) -> None:
+    archive.run({3: (20, 2)}, events=(3,))
+    written_ms = archive.log("orders")[0].timestamp_ms
+    shop.try_dbt("source", "freshness")  # stale by its column
+    found = json.loads((shop.folder / "target" / "sources.json").read_text(encoding="utf-8"))
+    loaded = {one["unique_id"]: one["max_loaded_at"] for one in found["results"]}
+    by_metadata = datetime.fromisoformat(loaded["source.shop.arc.orders"].replace("Z", "+00:00"))
+    assert abs(by_metadata.timestamp() * 1000 - written_ms) < 1
+    assert loaded["source.shop.by_column.orders"].startswith("1970-01-01T00:00:20")
+
+    tests = shop.dbt("test", "--select", "source:arc").results
+    assert [str(one.status) for one in tests] == ["pass"] * 3
+
+    shop.dbt("docs", "generate")
+    documented = json.loads((shop.folder / "target" / "catalog.json").read_text(encoding="utf-8"))
+    theirs, ours = documented["sources"]["source.shop.arc.orders"], documented["nodes"]["model.shop.orders"]
+    assert (theirs["metadata"]["database"], ours["metadata"]["database"]) == ("archive", "lake")
+    assert (theirs["stats"]["num_rows"]["value"], ours["stats"]["num_rows"]["value"]) == (3, 2)
+
+    use(shop, consistent_reads=True)
+    shop.model("whole", "{{ config(materialized='table') }} select * from {{ source('arc', 'orders') }}")
+    shop.dbt("run", "--select", "whole")
+    assert shop.rows("whole", "id, amount") == [(1, 10), (2, 20), (3, 20)]
+
+
 def test_a_name_that_would_read_from_here_is_not_stored(shop: Shop, archive: Archive) -> None:
     place = f"archive.{shop.schema}.orders"
     # A statement that is no model is executed as it is. The models must not read this.
@@ -179,6 +239,10 @@ def test_a_name_that_would_read_from_here_is_not_stored(shop: Shop, archive: Arc
         "shown", "{{ config(materialized='view') }} select id, amount from {{ source('arc', 'orders') }}"
     )
     shop.model("named", f"select id from {place}")
+    config = "config(materialized='table', database='archive', schema='missing')"
+    shop.model("elsewhere", f"{{{{ {config} }}}} select 1 as id")
+    assert "elsewhere has the catalog archive" in shop.fail("run", "--select", "elsewhere")
+    assert [sql for sql in shop.script.ran if "missing" in sql] == []
     if archive.catalog == "archive":
         assert rows == [1, 2, 3]
         shop.dbt("run", "--select", "shown", "named")
