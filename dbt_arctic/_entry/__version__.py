@@ -1,3 +1,3 @@
 """The version, which dbt, setup.py and ``dbt-arctic --version`` read here."""
 
-version = "0.1.0"
+version = "0.2.0"

@@ -29,7 +29,8 @@ ID_POSITIVE = Check("check on id", "check (id > 0)", "NOT ( (id > 0) )")
 ID_FROM_ONE = Check("check on id", "check id >= 1", "NOT ( id >= 1 )")
 PROPERTIES = """
 using iceberg tblproperties ('format-version' = '3', 'write.delete.mode' = 'merge-on-read',
-'write.merge.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read')
+'write.merge.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read',
+'write.spark.fanout.enabled' = 'false')
 """
 
 
