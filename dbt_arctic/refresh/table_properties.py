@@ -24,8 +24,8 @@ TABLE_DEFAULTS = {
     "write.delete.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
-    # With it, each task has an open writer for each partition, and thousands of partitions need gigabytes. Without
-    # it, Spark sorts the rows of a task by partition.
+    # With it, each task has an open writer for each partition, and thousands of partitions need gigabytes.
+    # Without it, Spark sorts the rows of a task by partition.
     "write.spark.fanout.enabled": "false",
 }
 """The default properties of plain tables."""
