@@ -14,7 +14,7 @@ from dbt_arctic.cli.tables import Abbreviated, Cell, wrap
 from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.version import Version, is_token
 from dbt_arctic.maintenance.provenance import Feed, Gap, Provenance, Step, explain_row
-from dbt_arctic.maintenance.row_change import BY_HAND, Values
+from dbt_arctic.maintenance.row_change import MANUAL, Values
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _version_of(step: Step, short: Mapping[Version, str]) -> Cell:
     if step.version is not None:
         return Abbreviated(step.version.token, short[step.version])
     # A commit of the base table, or of another program, has no version of its own.
-    return "" if step.change.is_base or step.change.kind == BY_HAND else "expired"
+    return "" if step.change.is_base or step.change.kind == MANUAL else "expired"
 
 
 def _version(token: str) -> Cell:

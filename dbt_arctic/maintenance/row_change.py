@@ -20,7 +20,7 @@ only."""
 
 Values = Mapping[str, Any]
 
-BY_HAND = "by hand"
+MANUAL = "manual"
 """The kind of a commit of another program."""
 
 

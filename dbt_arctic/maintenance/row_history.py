@@ -22,7 +22,7 @@ from dbt_arctic.keyed.log import (
 )
 from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.maintenance.row_change import (
-    BY_HAND,
+    MANUAL,
     RowChange,
     Stored,
     StoredRow,
@@ -87,7 +87,7 @@ class GenerationLog:
     def is_unrecorded(self, commit: Snapshot) -> bool:
         """Whether a commit of the base table has rows whose own commits are not in the log."""
         known = {*self._commits, *(txn for _, txn in carried_log(self.changes))}
-        return kind_of_base(commit) == BY_HAND or bool(merged_by(commit) - known)
+        return kind_of_base(commit) == MANUAL or bool(merged_by(commit) - known)
 
     def commit_of(self, txn: int | None) -> Snapshot | None:
         """The commit of a transaction; ``None`` if it has expired."""
@@ -192,7 +192,7 @@ class _Walk:
             self._base_commit(one)
         now = current_row(log)
         if not is_same_row(self._values(), now):
-            change = change_of(BY_HAND, self._values(), now)
+            change = change_of(MANUAL, self._values(), now)
             self.found.append(replace(change, stored="base"))
 
     def _keeps(self, origin: StoredRow | None) -> bool:
@@ -261,7 +261,7 @@ class _Walk:
         wins = _wins(write, self._row, self.log.sequence_by)
         after = values_of(write) if wins else before
         is_by_hand = commit is None and not self._may_have_expired(write)
-        kind = BY_HAND if is_by_hand else "upsert" if commit is None else kind_of_change(commit)
+        kind = MANUAL if is_by_hand else "upsert" if commit is None else kind_of_change(commit)
         change = change_of(kind, before, after, is_known=is_known)
         self.found.append(
             replace(

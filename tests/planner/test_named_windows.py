@@ -79,8 +79,11 @@ def test_each_query_has_names_of_its_own() -> None:
             "does not define",
         ),
         (f"SELECT id, rank() OVER w AS n FROM a WINDOW w AS ({BY_X}), w AS ()", "defined twice"),
-        (f"SELECT id, rank() OVER u AS n FROM a WINDOW u AS v, v AS w, w AS ({BY_X})", "no written window"),
-        ("SELECT id, rank() OVER u AS n FROM a WINDOW u AS v", "no written window"),
+        (
+            f"SELECT id, rank() OVER u AS n FROM a WINDOW u AS v, v AS w, w AS ({BY_X})",
+            "not a defined window",
+        ),
+        ("SELECT id, rank() OVER u AS n FROM a WINDOW u AS v", "not a defined window"),
         (
             "SELECT id, rank() OVER (w ORDER BY y, id) AS n FROM a WINDOW w AS (PARTITION BY x)",
             "refines another",

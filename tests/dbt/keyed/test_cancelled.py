@@ -12,7 +12,7 @@ from dbt_arctic.engine.session_cursor import SessionCursor
 from tests.dbt.keyed.conftest import Shop
 
 
-def test_after_ctrl_c_no_statement_of_a_model_is_sent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_ctrl_c_no_statement_of_a_model_is_sent(shop: Shop) -> None:
     hook = "create table {{ this.schema }}.h (x int) using iceberg"
     config = f"materialized='incremental', unique_key='id', post_hook=\"{hook}\""
     shop.model("a", f"{{{{ config({config}) }}}} select 1 as id")
@@ -28,12 +28,12 @@ def test_after_ctrl_c_no_statement_of_a_model_is_sent(shop: Shop, monkeypatch: p
         execute(cursor, sql, bindings)
 
     interrupted_at: list[str] = []
-    monkeypatch.setattr(SessionCursor, "execute", interrupted)
-    outcome = shop.try_dbt("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionCursor, "execute", interrupted)
+        outcome = shop.try_dbt("run")
     assert isinstance(outcome.exception, KeyboardInterrupt)
     assert interrupted_at
     assert not any(interrupted_at[0] in sql or "create table" in sql.lower() for sql in shop.script.ran)
     assert shop.sql("SHOW TABLES IN {s}") == []
-    monkeypatch.setattr(SessionCursor, "execute", execute)
     shop.dbt("run")
     assert shop.rows("b") == [(1,)]

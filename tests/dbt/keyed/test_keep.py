@@ -123,7 +123,7 @@ def test_two_of_them_end_anywhere_and_no_row_is_lost_or_doubled(shop: Shop, tmp_
     check(shop, landing)
 
 
-def test_a_failing_model_is_retried_and_the_others_go_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_model_is_retried_and_the_others_go_on(shop: Shop) -> None:
     project(shop)
     shop.model("broken", APPENDED.replace("select id", "select raise_error('no') as id"))
     landing = Landing(shop)
@@ -150,14 +150,14 @@ def test_a_failing_model_is_retried_and_the_others_go_on(shop: Shop, monkeypatch
         execute(cursor, sql, bindings)
 
     interrupted_at: list[str] = []
-    monkeypatch.setattr(SessionCursor, "execute", interrupted)
     before = signal.getsignal(signal.SIGTERM)
-    ended = keep(shop)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionCursor, "execute", interrupted)
+        ended = keep(shop)
     assert ended.exit_code == 0, ended.output
     assert "Ended by SIGTERM" in ended.output
     assert interrupted_at
     assert signal.getsignal(signal.SIGTERM) == before
-    monkeypatch.setattr(SessionCursor, "execute", execute)
     assert keep(shop, "--for", "3s").exit_code == 0
     check(shop, landing)
 

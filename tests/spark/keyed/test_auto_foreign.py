@@ -177,7 +177,7 @@ def test_two_tables_whose_names_differ_in_capitals(unbuilt: Orders) -> None:
     reason = model.plan().reason
     assert reason is not None
     assert reason.code == "unknown-relation"
-    assert "by their capitals" in reason.what
+    assert "only in upper and lower case" in reason.what
 
 
 def test_a_zero_that_gets_a_sign_is_another_value(unbuilt: Orders) -> None:

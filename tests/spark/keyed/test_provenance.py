@@ -302,13 +302,13 @@ def test_what_another_program_changed_is_reported(shop: Any) -> None:
     ledger.build([row(key, key) for key in KEYS])
     cursor = shop.main.connection.cursor()
     cursor.execute(f"DELETE FROM {ledger.orders.table.base.sql} WHERE id = 1")
-    assert events_of(ledger.explain(1))[1:] == [("by hand", "deleted", row(1, 1), None)]
+    assert events_of(ledger.explain(1))[1:] == [("manual", "deleted", row(1, 1), None)]
     ledger.orders.upsert([row(1, 5), row(2, 5)])
-    of_both = [("by hand", "deleted", row(1, 1), None), ("upsert", "new", None, row(1, 5))]
+    of_both = [("manual", "deleted", row(1, 1), None), ("upsert", "new", None, row(1, 5))]
     assert events_of(ledger.explain(1))[1:] == of_both
     assert events_of(ledger.explain(2))[1:] == [("upsert", "changed", row(2, 2), row(2, 5))]
     cursor.execute(f"DELETE FROM {ledger.orders.table.change.sql} WHERE id = 2")
-    assert events_of(ledger.explain(2))[2:] == [("by hand", "changed", row(2, 5), row(2, 2))]
+    assert events_of(ledger.explain(2))[2:] == [("manual", "changed", row(2, 5), row(2, 2))]
     ledger.orders.compact()
     assert events_of(ledger.explain(1))[1:] == of_both
     ledger.check([0])
@@ -382,7 +382,7 @@ def test_on_spark_a_key_costs_the_matching_files_of_its_bucket(shop: Any) -> Non
         orders.session.context, orders.name, [f"id={changed}", f"line={changed % 3}"]
     ).steps
     assert (newest.change.kind, newest.change.time_ms, newest.change.after) == (
-        "by hand",
+        "manual",
         None,
         {**after, "amount": -1},
     )

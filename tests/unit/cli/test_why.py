@@ -42,7 +42,7 @@ def explained() -> Provenance:
     steps = (
         Step(changed("pull", commit=COMMIT), 1, VERSION, reads),
         Step(changed("upsert"), 1, None, ()),
-        Step(changed("by hand", time_ms=None), 1, None, ()),
+        Step(changed("manual", time_ms=None), 1, None, ()),
         Step(changed("compaction of 2", commit=COMMIT, is_base=True), 1, None, ()),
     )
     feeds = (
