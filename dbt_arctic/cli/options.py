@@ -63,9 +63,9 @@ def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool
 
 def no_tables_text(operator: Operator, chosen: tuple[str, ...], everything: bool) -> str:
     """What a command prints that found no tables: where it looked, and how to look elsewhere."""
-    schemas = ", ".join(operator.schemas(chosen, everything))
-    if everything or not schemas:
+    if everything:
         return "There are no tables yet."
+    schemas = ", ".join(operator.schemas(chosen)) or "the schema of the target"
     return f"There are no tables in {schemas}. To look in every schema of the catalog: --all"
 
 

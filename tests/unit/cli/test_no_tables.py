@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 
 class _Operator:
-    def schemas(self, chosen: tuple[str, ...], everything: bool) -> list[str]:
-        return list(chosen) or ["shop", "shop_ods"]
+    def __init__(self, *schemas: str) -> None:
+        self._schemas = list(schemas)
+
+    def schemas(self, chosen: tuple[str, ...]) -> list[str]:
+        return list(chosen) or self._schemas
 
 
 def _text(chosen: tuple[str, ...] = (), everything: bool = False) -> str:
-    return no_tables_text(cast("Operator", _Operator()), chosen, everything)
+    return no_tables_text(cast("Operator", _Operator("shop", "shop_ods")), chosen, everything)
 
 
 def test_the_schemas_are_named_with_the_option_that_looks_in_all() -> None:
@@ -26,3 +29,8 @@ def test_the_schemas_are_named_with_the_option_that_looks_in_all() -> None:
 
 def test_nothing_more_is_advised_after_looking_everywhere() -> None:
     assert _text(everything=True) == "There are no tables yet."
+
+
+def test_a_schema_that_does_not_exist_yet_is_one_without_tables() -> None:
+    text = no_tables_text(cast("Operator", _Operator()), (), everything=False)
+    assert text.startswith("There are no tables in the schema of the target. To look in every schema")
