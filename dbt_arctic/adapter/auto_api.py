@@ -27,7 +27,7 @@ from dbt_arctic.auto.inputs import Reading, unsupported_setting
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.auto.request import Terms
+from dbt_arctic.auto.refresh_request import Terms
 from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end

@@ -9,8 +9,8 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt_arctic.adapter import keep_mode
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.auxiliary_tables import find_states
@@ -78,7 +78,7 @@ class CompactionApi(ModelApi):
         :param models: name, schema and settings ``compaction`` and ``buckets`` of each model.
         :param budget: by default the maximum that a model declares, or five minutes.
         """
-        if keep_mode.active():
+        if KEEPING.is_on:
             return []
         with as_dbt_errors():
             settings = _settings(self.config.credentials.database, models)

@@ -12,7 +12,7 @@ from dbt.flags import get_flags
 from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi
-from dbt_arctic.adapter.other_reads import OtherReads
+from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name

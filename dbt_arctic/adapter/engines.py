@@ -11,8 +11,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
+from dbt_arctic.catalog.multi_catalog import together
 from dbt_arctic.catalog.open import open_catalog
-from dbt_arctic.catalog.several import together
 from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
 from dbt_arctic.engine import server, start_notices
 from dbt_arctic.engine.api import Engine

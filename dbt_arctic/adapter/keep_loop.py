@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
-from dbt_arctic.adapter.keeper import Keeper, Look, Outcome, now_s
+from dbt_arctic.adapter.keep_actions import Keeper, Look, Outcome, now_s
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.adapter.stop_signals import StopSignals
 from dbt_arctic.compaction.plan import Operation

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dbt_arctic.adapter.databases import is_known
-from dbt_arctic.adapter.other_reads import OtherReads
+from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name

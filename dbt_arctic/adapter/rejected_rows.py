@@ -10,9 +10,9 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt_arctic.adapter import replay_mode
 from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.create import drop_table
@@ -67,7 +67,7 @@ class Rejections(KeyedApi):
                 pulls.add(unique_id, expected, newer, base.consumed)
                 base = Version(name, newer.consumed)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
-        taken = take_again(context, source, base) if replay_mode.active() and base is not None else None
+        taken = take_again(context, source, base) if REPLAYING.is_on and base is not None else None
         if not view and taken is None and expected:
             return planned
         rejection = reject(context, source, target, view, base, taken)

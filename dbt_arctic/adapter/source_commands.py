@@ -10,8 +10,8 @@ from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.project import Target
-from dbt_arctic.adapter.replay_mode import replaying
 from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -47,7 +47,7 @@ def preview_sources(
 
 def replay(target: Target, models: Sequence[str]) -> bool:
     """Run models so that they take their rejected rows again, and return whether all succeeded."""
-    with replaying():
+    with REPLAYING.on():
         outcome = invoke(target, None, "run", "--select", *models)
     if outcome.exception is not None:
         raise ConfigError(

@@ -32,7 +32,7 @@ from dbt_arctic.auto.plan import (
     RefreshPlan,
     StatePlan,
 )
-from dbt_arctic.auto.request import Request, Schema, Terms
+from dbt_arctic.auto.refresh_request import Request, Schema, Terms
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo

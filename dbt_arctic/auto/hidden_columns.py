@@ -14,7 +14,7 @@ from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, vi
 from dbt_arctic.auto.group_counts import may_be_many
 from dbt_arctic.auto.inputs import Reading, read
 from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan
-from dbt_arctic.auto.request import Request, Schema
+from dbt_arctic.auto.refresh_request import Request, Schema
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.schema_difference import same_columns

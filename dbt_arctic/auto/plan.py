@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.request import Request
+from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.requested_states import RecordedRequests
 from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.upstreams import Upstream

@@ -18,7 +18,7 @@ from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
 from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import History, plan_auto
-from dbt_arctic.auto.request import Request, Schema, Terms
+from dbt_arctic.auto.refresh_request import Request, Schema, Terms
 from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.timings import timings

@@ -22,7 +22,7 @@ from dbt_arctic.auto.inputs import (
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
 from dbt_arctic.auto.plan import Build, ByKeys, BySums, Full, Header, Nothing, RefreshPlan, rows_of
-from dbt_arctic.auto.request import Request
+from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,

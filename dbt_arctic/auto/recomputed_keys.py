@@ -15,7 +15,7 @@ from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.inputs import Reading, by_name, pinned_text, read, understood, unsupported_setting
 from dbt_arctic.auto.nested_view import consumed_by
-from dbt_arctic.auto.request import Terms
+from dbt_arctic.auto.refresh_request import Terms
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState

@@ -18,7 +18,7 @@ from dbt_arctic.auto.recomputed_keys import (
     shortened,
     states_read,
 )
-from dbt_arctic.auto.request import Terms
+from dbt_arctic.auto.refresh_request import Terms
 from dbt_arctic.auto.timings import PROPERTY_REFRESH, Took, timings
 from dbt_arctic.auto.verification_log import Result, Verified, record_sql, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot

@@ -32,7 +32,7 @@ from dbt_arctic.catalog.ddl import (
     view_text,
 )
 from dbt_arctic.catalog.files import local_path
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
 from dbt_arctic.errors import CatalogUnavailable, StatementError

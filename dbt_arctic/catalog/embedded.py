@@ -26,7 +26,7 @@ from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
     snapshot_columns,

@@ -29,7 +29,7 @@ from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
     no_table,
     snapshot_columns,

@@ -58,10 +58,10 @@ def diff(
     by column, with samples. Reads both and writes nothing. The exit code is 2 if a comparison failed.
     """
     from dbt_arctic.adapter.diff_report import Threshold
-    from dbt_arctic.adapter.diffing import diff_targets
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.project import load_target
     from dbt_arctic.adapter.relation_diff import DiffOptions
+    from dbt_arctic.adapter.target_diff import diff_targets
 
     threshold = None if max_changed is None else Threshold.parse(max_changed)
     other = load_target(target.project_root, target.profiles_dir, base)

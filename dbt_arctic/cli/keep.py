@@ -39,8 +39,8 @@ def keep(
 
     Runs until SIGTERM, Ctrl-C or the end of --for. Exits with 1 if the last refresh of a model failed.
     """
+    from dbt_arctic.adapter.keep_actions import Keeper
     from dbt_arctic.adapter.keep_loop import KeepLoop
-    from dbt_arctic.adapter.keeper import Keeper
     from dbt_arctic.adapter.kept_models import load_project
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.stop_signals import StopSignals

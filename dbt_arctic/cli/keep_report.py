@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dbt_arctic.adapter.keeper import Look, Outcome
+from dbt_arctic.adapter.keep_actions import Look, Outcome
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.cli.lag import shown_waiting
 from dbt_arctic.cli.output import counted, shown_time, terminal_width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -42,14 +43,32 @@ def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
     """
     table = find_keyed(catalog, name)
     if table is None:
-        raise UnknownRelation(
+        raise _not_keyed(catalog, name)
+    return table
+
+
+def _not_keyed(catalog: CatalogReader, name: Name) -> UnknownRelation:
+    """The error for a name that is no keyed table. It suggests one of another schema, or a similar name."""
+    reader = catalog.of(name)
+    at = name.schema, name.identifier
+    build = f"build it as materialized='incremental' with a unique_key: dbt run --select {name.identifier}"
+    if reader.load_view(*at) is not None or reader.load_table(*at) is not None:
+        return UnknownRelation(
             f"{name} is not a keyed table",
             where=name.dotted,
-            why="there is no view of that name with dbt-arctic's properties",
-            fix="build it as materialized='incremental' with a unique_key: "
-            f"dbt run --select {name.identifier}",
+            why="it has no view with dbt-arctic's properties",
+            fix=build,
         )
-    return table
+    names = {schema: [entry.name for entry in reader.list_names(schema)] for schema in reader.list_schemas()}
+    found = [schema for schema, there in names.items() if name.identifier in there]
+    similar = difflib.get_close_matches(name.identifier, names.get(name.schema, []), n=1)
+    meant = [f"{schema}.{name.identifier}" for schema in found] or similar
+    return UnknownRelation(
+        f"there is no table {name}",
+        where=name.dotted,
+        why=f"the schema {name.schema} does not contain it",
+        fix=f"did you mean {' or '.join(meant)}?" if meant else build,
+    )
 
 
 def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id: str) -> TableState:

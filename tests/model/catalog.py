@@ -15,7 +15,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
 from tests.model.lake import FILE_BYTES, Commit, Field, Lake, Table, View
 

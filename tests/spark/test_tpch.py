@@ -22,7 +22,7 @@ from benchmarks.tpch.report import last_line
 from dbt_arctic.auto import execute_table, nested_view, refresh_model
 from dbt_arctic.auto.plan import NotOver, OverState, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_model import plan_over_state
-from dbt_arctic.auto.request import Schema
+from dbt_arctic.auto.refresh_request import Schema
 from dbt_arctic.auto.stages import Stage
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.embedded import EmbeddedCatalog

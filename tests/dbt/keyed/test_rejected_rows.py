@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from dbt_arctic.adapter.replay_mode import replaying
+from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.cli.main import main
 
 from .conftest import Shop
@@ -186,7 +186,7 @@ def test_a_replay_takes_the_rows_that_fit_now_once(shop: Shop) -> None:
         table=source("quarantine", path="csv", format="csv", options={"sep": ";"}, columns=text),
     )
     shop.end({"appended": (6, False)})
-    with replaying():
+    with REPLAYING.on():
         assert not shop.try_dbt("run", "--select", "appended").success
     shop.end({})
     assert ids(shop, "appended") == [1]

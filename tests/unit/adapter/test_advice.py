@@ -9,7 +9,7 @@ import pytest
 from dbt_arctic.adapter.advice import advice_for, advice_text, model_line
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.upstreams import Upstream, View
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.adapter import keep_loop
+from dbt_arctic.adapter.keep_actions import Look, Outcome, completed
 from dbt_arctic.adapter.keep_loop import KeepLoop, Totals
-from dbt_arctic.adapter.keeper import Look, Outcome, completed
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED, Done
 from dbt_arctic.errors import ArcticError, CatalogUnavailable

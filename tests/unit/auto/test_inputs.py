@@ -12,7 +12,7 @@ from dbt_arctic.auto import inputs as reading_module
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.inputs import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed, decode_consumed
 from dbt_arctic.planner.frontend.parse import is_unseen, named_relations, parse

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_arctic.adapter.keeper import Look, Outcome
+from dbt_arctic.adapter.keep_actions import Look, Outcome
 from dbt_arctic.cli import keep_report
 from dbt_arctic.cli.keep_report import KeepReport, action_lines, shown_end, shown_models
 from dbt_arctic.compaction.plan import Operation

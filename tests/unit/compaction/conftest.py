@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dbt_arctic.catalog.api import PlacedFile, Snapshot, TableState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.compaction.status import TableStatus, measure_keyed
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name

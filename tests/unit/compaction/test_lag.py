@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dbt_arctic.catalog.api import TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.compaction.lag import Upstreams
 from dbt_arctic.compaction.series import LagPoint, Point, lag_series, state_at, table_series
 from dbt_arctic.compaction.status import measure_keyed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.cli.options import duration_ms
 from dbt_arctic.cli.output import shown_time
 from dbt_arctic.errors import ArcticError, ConfigError, DamagedKeyedTable, VersionUnavailable

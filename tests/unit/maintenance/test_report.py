@@ -11,7 +11,7 @@ import pytest
 
 from dbt_arctic.auto.timings import note
 from dbt_arctic.catalog.api import RelationEntry, TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name

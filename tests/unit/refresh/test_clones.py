@@ -14,7 +14,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.several import OneCatalog, together
+from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog, together
+from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.branches import ATTEMPTS, publish

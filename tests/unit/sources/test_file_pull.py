@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.catalog.api import ListedFile, Snapshot, TableState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name

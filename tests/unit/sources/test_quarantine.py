@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed

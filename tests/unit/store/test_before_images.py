@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.catalog.api import DataFile, Snapshot
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.store.before_images import count_images
 from tests.unit.store.test_change_log import TABLE
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import DataFile
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name

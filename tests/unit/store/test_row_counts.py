@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager
-from dbt_arctic.catalog.several import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from dbt_arctic.store.context import Context

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dbt_arctic.adapter.dbt_invocation import invoke
-from dbt_arctic.adapter.keep_mode import keeping
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.adapter.model_lags import LagReader
 from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
@@ -101,7 +101,7 @@ class Keeper:
         # dbt stores compiled SQL in the manifest, so each invocation needs its own.
         manifest = project.manifest.deepcopy()
         selection = [_selector(project.nodes[model]) for model in models]
-        with keeping(), redirect_stdout(io.StringIO()):
+        with KEEPING.on(), redirect_stdout(io.StringIO()):
             outcome = invoke(
                 project.target,
                 manifest,

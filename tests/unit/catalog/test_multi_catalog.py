@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.multi_catalog import together
 from dbt_arctic.catalog.once import Once
-from dbt_arctic.catalog.several import together
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from tests.unit.catalog.conftest import HandmadeWarehouse

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from dbt_arctic.adapter import pins
-from dbt_arctic.adapter.other_reads import OtherReads
+from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto import inputs
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
-from dbt_arctic.catalog.several import OneCatalog, together
+from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name

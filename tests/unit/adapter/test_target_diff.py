@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.diffing import _diff, _Pair, _require_comparable
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.relation_diff import DiffOptions
+from dbt_arctic.adapter.target_diff import _diff, _Pair, _require_comparable
 from dbt_arctic.catalog.api import CatalogColumn, ViewState
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed.names import Name
