@@ -13,6 +13,7 @@ from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import choose_strategy, writes_keyed
+from dbt_arctic.refresh.materializations import is_incremental
 from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.database_settings import DatabaseSource, parse_database
 
@@ -61,7 +62,7 @@ def writes_of(model: Mapping[str, Any]) -> Writes:
     config = model["config"]
     key = config.get("unique_key") or ()
     key = (key,) if isinstance(key, str) else tuple(key)
-    if config.get("materialized") != "incremental":
+    if not is_incremental(config):
         return Writes(key)
     strategy = choose_strategy(model["name"], config)
     replaces = bool(key) and strategy not in ("append", "insert_overwrite")

@@ -102,6 +102,8 @@ class KeepLoop:
     def _step(self) -> None:
         began = now_s()
         look = self.keeper.look(self._ran_at)
+        if self.stop.requested:
+            return
         self._look_at_compaction(began)
         now = now_s()
         models, overhead_s = self.project.models, median(self._overheads)
@@ -142,6 +144,7 @@ class KeepLoop:
             memory = memory.overtaken(now)
         if outcome.status != "skipped":
             self._memories[name] = memory
+        if outcome.status == "refreshed":
             self._ran_at[name] = now
         retry_s = memory.retry_at - now if outcome.status in ("failed", "overtaken") else None
         self.report.refreshed(outcome, look, retry_s)

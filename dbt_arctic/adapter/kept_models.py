@@ -11,7 +11,7 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.materializations import is_automatic
+from dbt_arctic.refresh.materializations import INCREMENTAL, is_automatic
 from dbt_arctic.scheduling.scheduler import Kept, effective_targets
 from dbt_arctic.scheduling.settings import KeepSettings, parse_keep, require_versions
 
@@ -53,12 +53,13 @@ def load_project(target: Target, select: Sequence[str]) -> KeptProject:
     """
     target = target._replace(artifacts=target.artifacts / "keep")
     manifest = parse_project(target, target.artifacts)
-    graph = graph_of(manifest, ("incremental", "table"))
+    graph = graph_of(manifest, (*INCREMENTAL, "table"))
     settings = {key: _settings(manifest, node) for key, node in graph.nodes.items()}
     every = [Kept(key, settings[key], graph.reads[key]) for key in graph.nodes if settings[key].is_set]
     _require_readers(every, graph.nodes)
     chosen = {node.unique_id for node in select_models(target, manifest, select)}
     kept = [one for one in every if one.model in chosen]
+    _require_readers(kept, graph.nodes)
     if not kept:
         selected = "no selected model has" if select else "no model has"
         raise ConfigError(

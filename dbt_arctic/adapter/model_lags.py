@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
 
+from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
@@ -15,7 +16,9 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.lag import Upstreams
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.refresh.consumed_versions import consuming_state
+from dbt_arctic.refresh.materializations import INCREMENTAL
 from dbt_arctic.scheduling.model_lag import (
     NO_VERSIONS,
     NOT_BUILT,
@@ -24,9 +27,11 @@ from dbt_arctic.scheduling.model_lag import (
     waiting_for,
     waiting_outside,
 )
+from dbt_arctic.sources.database_preview import preview_table
+from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE
 from dbt_arctic.sources.kafka_pull import PLACE
-from dbt_arctic.sources.unread import Unread, unread_files, unread_messages
+from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX
 
@@ -63,7 +68,7 @@ class ModelGraph:
         return found
 
 
-def graph_of(manifest: Any, kinds: Collection[str] = ("incremental",)) -> ModelGraph:
+def graph_of(manifest: Any, kinds: Collection[str] = INCREMENTAL) -> ModelGraph:
     """The models of a project with the given materializations."""
     models = {key: node for key, node in manifest.nodes.items() if node.resource_type == "model"}
     parents = {key: [one for one in node.depends_on.nodes if one in models] for key, node in models.items()}
@@ -103,7 +108,7 @@ class LagReader:
         if state is None or state.current_snapshot_id is None:
             return ModelLag(shown_name(node), problem=NOT_BUILT)
         outside = [
-            waiting_outside(look(node.name, name, state))
+            waiting_outside(look(node, name, state))
             for upstream in node.depends_on.nodes
             if (look := self._outside(upstream)) is not None
         ]
@@ -112,21 +117,25 @@ class LagReader:
             for lag in self._upstreams.lags(state)
             if not self._belongs_to_source(lag.upstream)
         ]
-        records_any = any("arctic.consumed" in one.summary for one in state.history())
+        records_any = any(PROPERTY_CONSUMED in one.summary for one in state.history())
         return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
 
-    def _outside(self, unique_id: str) -> Callable[[str, Name, TableState], Unread] | None:
+    def _outside(self, unique_id: str) -> Callable[[Any, Name, TableState], Unread] | None:
         """What looks up the unread rows of a source outside the catalog; ``None`` for any other node."""
         declared = declared_source(self._sources.get(unique_id))
         if declared is None:
             return None
 
-        def look(model: str, name: Name, state: TableState) -> Unread:
+        def look(node: Any, name: Name, state: TableState) -> Unread:
+            model = node.name
             try:
                 consumed = last_consumed(state.history(), model)
-                if kind_of(declared) == "files":
+                kind = kind_of(declared)
+                if kind == "files":
                     files = file_source(declared, str(self._target.project_root))
                     return unread_files(self._catalog, files, model, name, consumed)
+                if kind == "jdbc":
+                    return self._unread_rows(declared, node, state, consumed)
                 topic = kafka_source(declared, self._target.credentials.kafka_properties)
                 key = f"{PLACE}.{topic.name}"
                 read_ms = consumed_at_ms(state.history(), key)
@@ -136,6 +145,17 @@ class LagReader:
                 return Unread(declared["name"], "file", problem=error.what)
 
         return look
+
+    def _unread_rows(
+        self, declared: Mapping[str, Any], node: Any, state: TableState, consumed: Mapping[str, Consumed]
+    ) -> Unread:
+        """What a model has not read of a table of a database."""
+        source = database_source(declared)
+        key = upstream_of(source.name).dotted
+        writes = writes_of({"name": node.name, "config": node.config.to_dict()})
+        database = database_of(declared, self._target.credentials.databases)
+        preview = preview_table(database, source, node.name, consumed.get(key), writes)
+        return unread_rows(preview, consumed_at_ms(state.history(), key))
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""

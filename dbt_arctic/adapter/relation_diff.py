@@ -24,7 +24,7 @@ from dbt_arctic.keyed.differences import (
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.versions import state_at
 from dbt_arctic.store.plain_snapshot import plain_at
-from dbt_arctic.store.state import current_version, find_keyed
+from dbt_arctic.store.state import current_version, keyed_from_view
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -60,18 +60,19 @@ class Relation:
 
 def current_relation(catalog: CatalogReader, name: Name) -> Relation | None:
     """The current version of a relation; ``None`` if it does not exist."""
-    table = find_keyed(catalog, name)
+    reader = catalog.of(name)
+    view = reader.load_view(name.schema, name.identifier)
+    table = None if view is None else keyed_from_view(name, view)
     if table is not None:
         shown = table.visible
         sql = state_at(catalog, shown, current_version(catalog, table))
         return Relation(name, sql, list(shown.types.items()), shown.key)
-    state = catalog.of(name).load_table(name.schema, name.identifier)
+    state = None if view is not None else reader.load_table(name.schema, name.identifier)
     if state is not None:
         today = {column.name: column for column in state.columns}
         at = state.current_snapshot_id
-        present = {} if at is None else catalog.of(name).columns_at(name.schema, name.identifier, at)
+        present = {} if at is None else reader.columns_at(name.schema, name.identifier, at)
         return Relation(name, plain_at(name, today, present, at), _types(state.columns))
-    view = catalog.of(name).load_view(name.schema, name.identifier)
     if view is None:
         return None
     return Relation(name, f"SELECT * FROM {name.sql}", _types(view.columns))

@@ -52,6 +52,8 @@ class StopSignals:
     def acting(self) -> Iterator[None]:
         """An action that a signal may interrupt with ``KeyboardInterrupt``."""
         self._is_acting = True
+        if self.requested:  # since the last look
+            self._arm()
         try:
             yield
         finally:
@@ -71,8 +73,11 @@ class StopSignals:
         self.requested = signal.Signals(number).name
         self._wake.set()
         if self._is_acting:
-            signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
+            self._arm()
         self._on_stop(self.requested)
+
+    def _arm(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
 
     def _time_is_over(self, number: int, frame: FrameType | None) -> None:
         if self._is_interrupted and self._is_acting:

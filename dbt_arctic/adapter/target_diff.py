@@ -126,11 +126,11 @@ def _diff(operator: Operator, pair: _Pair, keys: ProjectKeys, options: DiffOptio
     try:
         if pair.here == pair.there:
             return replace(found, state="not compared", why="both targets have it in the same schema")
+        if pair.there is not None and _shows(operator.catalog, pair.here, pair.there):
+            return replace(found, state="clone")
         here = current_relation(operator.catalog, pair.here)
         if here is None:
             return found
-        if pair.there is not None and _shows(operator.catalog, pair.here, pair.there):
-            return replace(found, state="clone")
         there = None if pair.there is None else current_relation(operator.catalog, pair.there)
         if there is None:
             return replace(found, state="new")

@@ -66,7 +66,7 @@ class Failures:
             yield
         except ArcticError:
             raise
-        except (self.error, OSError) as error:
+        except (self.error, OSError, RuntimeError) as error:  # PyMySQL needs another package to log in
             why = " ".join(str(part) for part in getattr(error, "args", ()) if part) or str(error)
             raise ServerUnreachable(
                 f"{self.kind} at {self.shown} cannot be {action}",

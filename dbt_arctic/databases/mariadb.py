@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -112,12 +113,12 @@ class MariaTable:
                 f"sslMode in url is {mode}", where=self.where, fix=f"use one of {', '.join(_SSL_MODES)}"
             )
         if mode == "disable":
-            return {}
-        return {
-            "ssl_ca": self.address.options.get("serverSslCert"),
-            "ssl_verify_cert": mode != "trust",
-            "ssl_verify_identity": mode == "verify-full",
-        }
+            return {"ssl_disabled": True}
+        # The client's own settings accept a connection without TLS, or any host, if no certificate is given.
+        context = ssl.create_default_context(cafile=self.address.options.get("serverSslCert"))
+        context.check_hostname = mode == "verify-full"
+        context.verify_mode = ssl.CERT_NONE if mode == "trust" else ssl.CERT_REQUIRED
+        return {"ssl": context}
 
     @property
     def _place(self) -> tuple[str, str]:

@@ -119,15 +119,17 @@ def explain_row(context: Context, name: Name, texts: Sequence[str], others: Sequ
     before: tuple[Values | None] | None = None
     row: Values | None = None
     # The previous generation comes first, unless a full refresh was undone.
+    history: Sequence[Snapshot] = ()
     for one in sorted(generations, key=lambda made: made.generation.number):
         log = _log_of(context, one, key)
+        history = log.changes if one is table else history
         is_newer = one is not table and one.generation.number > table.generation.number
         changes = explain(log, None if is_newer else before)
         found += [_step(one, log, change) for change in changes]
         row = current_row(log) if one is table else row
         before = (current_row(log),)
         gaps += _gap(one, log)
-    feeds = _feeds(context.catalog, table, found, others)
+    feeds = _feeds(context.catalog, table, history, found, others)
     return Provenance(table, key, row, table.types, tuple(found[::-1]), tuple(feeds), tuple(gaps))
 
 
@@ -211,10 +213,12 @@ def _gap(table: KeyedTable, log: GenerationLog) -> Iterator[Gap]:
 
 
 def _feeds(
-    catalog: CatalogReader, table: KeyedTable, steps: Sequence[Step], others: Sequence[str]
+    catalog: CatalogReader,
+    table: KeyedTable,
+    history: Sequence[Snapshot],
+    steps: Sequence[Step],
+    others: Sequence[str],
 ) -> Iterator[Feed]:
-    _, change = load_sides(catalog, table)
-    history = change.history()
     last = next((one for one in reversed(steps) if one.generation == table.generation.number), None)
     consumers = find_consumers(catalog, table)
     for consumer in consumers:

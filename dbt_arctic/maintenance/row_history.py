@@ -53,7 +53,7 @@ class GenerationLog:
             if PROPERTY_TXN in one.summary:
                 self._commits[int(one.summary[PROPERTY_TXN])] = one
 
-    @property
+    @cached_property
     def origin(self) -> Snapshot:
         """The oldest commit of the base table that is considered: the build, the adoption, or the oldest one
         that has not expired."""
@@ -65,7 +65,7 @@ class GenerationLog:
         """Whether the log begins with the build of the generation."""
         return self.origin.parent_id is None or PROPERTY_ADOPTED in self.origin.summary
 
-    @property
+    @cached_property
     def later_bases(self) -> list[Snapshot]:
         """The commits of the base table after the origin, oldest first."""
         newer = []
@@ -86,8 +86,12 @@ class GenerationLog:
 
     def is_unrecorded(self, commit: Snapshot) -> bool:
         """Whether a commit of the base table has rows whose own commits are not in the log."""
-        known = {*self._commits, *(txn for _, txn in carried_log(self.changes))}
-        return kind_of_base(commit) == MANUAL or bool(merged_by(commit) - known)
+        return kind_of_base(commit) == MANUAL or bool(merged_by(commit) - self._known)
+
+    @cached_property
+    def _known(self) -> set[int]:
+        """The transactions whose commits are in the log."""
+        return {*self._commits, *(txn for _, txn in carried_log(self.changes))}
 
     def commit_of(self, txn: int | None) -> Snapshot | None:
         """The commit of a transaction; ``None`` if it has expired."""
@@ -182,8 +186,7 @@ class _Walk:
             if not self._is_known or not is_same_row(self._values(), values_of(origin)):
                 self._unrecorded(log.origin, origin)
         self._is_known, self._row = True, origin if not self._keeps(origin) else self._row
-        special = [one for one in log.later_bases if one.snapshot_id in log.snapshots_of_base()]
-        special = [one for one in special if log.is_unrecorded(one)]
+        special = [one for one in log.later_bases if one.parent_id is not None and log.is_unrecorded(one)]
         for write in writes:
             while special and special[0].timestamp_ms <= self._time(write):
                 self._base_commit(special.pop(0))

@@ -62,6 +62,7 @@ class Memory:
 
     :param seconds: of the last refreshes.
     :param failures: in a row.
+    :param overtakes: in a row: another process was faster, or builds the model.
     :param retry_at: it does not run before this time.
     :param before: what was known of it before its last refresh, if that succeeded.
     """
@@ -69,6 +70,7 @@ class Memory:
     seconds: tuple[float, ...] = ()
     failures: int = 0
     retry_at: float = -math.inf
+    overtakes: int = 0
     before: Seen | None = None
     ended_at: float = -math.inf
 
@@ -88,8 +90,9 @@ class Memory:
         return replace(self, failures=self.failures + 1, retry_at=now + wait, before=None, ended_at=now)
 
     def overtaken(self, now: float) -> Memory:
-        """After another process has refreshed the model at the same time."""
-        return replace(self, retry_at=now + 1.0, before=None, ended_at=now)
+        """After another process has refreshed the model. The time to the next try doubles."""
+        wait = min(2.0**self.overtakes, LAST_RETRY_S)
+        return replace(self, overtakes=self.overtakes + 1, retry_at=now + wait, before=None, ended_at=now)
 
     def is_stalled(self, seen: Seen) -> bool:
         """Whether the last refresh succeeded, and the same changes are waiting as before."""
@@ -175,13 +178,13 @@ def decide(
     blocked = {
         name: until for name, memory in known.items() if (until := memory.blocked_until(seen[name])) > now
     }
-    origins = _origins(models, seen, blocked)
+    stuck = _stuck(models, seen, blocked)
+    origins = _origins(models, seen, blocked, stuck)
     round_s = _round_s(models, known, overhead_s)
     due = {
         one.model: found
         for one in models
-        if _can_run(one, seen, blocked)
-        and (found := _due(one, seen[one.model], origins, round_s)) is not None
+        if one.model not in stuck and (found := _due(one, seen[one.model], origins, round_s)) is not None
     }
     ready = {name: one.deadline for name, one in due.items() if one.start <= now}
     starts = (one.start for one in due.values() if one.start > now)
@@ -195,7 +198,7 @@ def decide(
         return Compact(None)
     if not ready:
         return Wait(later)
-    return _batch(models, ready, {name for name in origins if name not in blocked}, known, overhead_s)
+    return _batch(models, ready, {name for name in origins if name not in stuck}, known, overhead_s)
 
 
 def effective_targets(models: Sequence[Kept]) -> dict[str, float]:
@@ -216,7 +219,10 @@ def effective_targets(models: Sequence[Kept]) -> dict[str, float]:
 
 
 def _origins(
-    models: Sequence[Kept], seen: Mapping[str, Seen], blocked: Mapping[str, float]
+    models: Sequence[Kept],
+    seen: Mapping[str, Seen],
+    blocked: Mapping[str, float],
+    stuck: Collection[str],
 ) -> dict[str, float]:
     """The earliest time of the changes that each model does not contain, as far as a refresh can bring them.
 
@@ -224,7 +230,7 @@ def _origins(
     cannot run is no part. Nothing passes a model
     that is blocked, or that has a schedule: a refresh of the models that read it cannot bring these changes.
     """
-    targets = effective_targets([one for one in models if _can_run(one, seen, blocked)])
+    targets = effective_targets([one for one in models if one.model not in stuck])
     passes: dict[str, float] = {}
     found: dict[str, float] = {}
     for one in models:
@@ -241,11 +247,17 @@ def _origins(
     return found
 
 
-def _can_run(one: Kept, seen: Mapping[str, Seen], blocked: Collection[str]) -> bool:
-    """Whether a model may run now: it is not blocked, nor is the first build of a model that it needs."""
-    return one.model not in blocked and not any(
-        upstream in blocked and seen[upstream].must_run for upstream in one.reads if seen[one.model].must_run
-    )
+def _stuck(models: Sequence[Kept], seen: Mapping[str, Seen], blocked: Collection[str]) -> frozenset[str]:
+    """The models that cannot run now: they are blocked, or the first build of a model that they need is.
+
+    :param models: in the order of the graph.
+    """
+    found: set[str] = set()
+    for one in models:
+        needs = one.reads if seen[one.model].must_run else ()
+        if one.model in blocked or any(other in found and seen[other].must_run for other in needs):
+            found.add(one.model)
+    return frozenset(found)
 
 
 def _due(one: Kept, seen: Seen, origins: Mapping[str, float], round_s: float) -> _Due | None:

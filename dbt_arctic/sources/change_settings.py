@@ -24,6 +24,9 @@ CHANGE_SETTINGS = ("key", "table", "order", "optional")
 DEBEZIUM_SETTINGS = ("unavailable", "unavailable_value", "decimal_handling", "binary_handling", "units")
 """Settings of Debezium's format alone."""
 
+_SHARED = ("maxwell", "canal")
+"""Formats whose tools write the events of all tables to one topic by default."""
+
 SEQUENCE, UNAVAILABLE = "_source_sequence", "_unavailable"
 ADDED: Mapping[str, str] = {
     SEQUENCE: "STRING",
@@ -145,6 +148,14 @@ def parse_changes(
         )
     optional = _listed(settings.get("optional"), "optional", types, name, where)
     table = settings.get("table") or ""
+    if not table and form in _SHARED:
+        raise ConfigError(
+            f"the source {name} has no table",
+            where=where,
+            why=f"{form} writes the events of many tables together, and those of another table would change "
+            "the rows of this one",
+            fix="add table: database.table to its meta.arctic",
+        )
     return ChangeEvents(
         form,
         types,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 from dbt_arctic.databases.api import CURSORS, Column
 from dbt_arctic.errors import ConfigError, MalformedFile
@@ -17,6 +17,9 @@ _DAY_S = 86_400
 _DEFAULT_S = 300
 _DEFAULT_STEPS = 1000
 _FUTURE = timedelta(days=1)
+
+_EXACT = Context(prec=100)
+"""For numbers of up to 65 digits, which databases have. Python's default is 28."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,12 @@ def below(cursor: Column, value: str, overlap: int) -> str:
     '2025-12-31 23:58:00.500000'
     >>> below(Column("id", "bigint", "integer", ""), "120", 100)
     '20'
+    >>> below(Column("id", "numeric", "decimal", ""), "12345678901234567890123456789012345678", 1000)
+    '12345678901234567890123456789012344678'
     """
     parsed = parse_value(cursor, value)
     if isinstance(parsed, Decimal):
-        return format(parsed - overlap, "f")
+        return format(_EXACT.subtract(parsed, Decimal(overlap)), "f")
     step = timedelta(days=overlap) if cursor.family == "date" else timedelta(seconds=overlap)
     try:
         return _shown(parsed - step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.databases.api import Column, KeyRange, Look, Window
 from dbt_arctic.errors import ConfigError, MalformedFile, VersionUnavailable
@@ -130,7 +130,7 @@ def _by_cursor(
         again = Window(cursor, below(cursor, newest, overlap), True, newest)
         seen = look.fingerprint([cursor, *(one.column for one in columns)], again)
     progress = Progress(cursor.name, newest, seen, keys, run)
-    same = before is not None and not with_null and progress == _with_run(before, run)
+    same = before is not None and not with_null and progress == replace(before, run=run)
     return ReadPlan(columns, window, progress, not same, key if before is not None else (), tuple(warnings))
 
 
@@ -173,10 +173,6 @@ def divided(extremes: tuple[int, int], parts: int) -> list[KeyRange]:
     low, high = extremes
     ends = sorted({low + (high + 1 - low) * at // parts for at in range(1, parts)} - {low})
     return [KeyRange(*pair) for pair in zip([None, *ends], [*ends, None], strict=True)]
-
-
-def _with_run(progress: Progress, run: str) -> Progress:
-    return Progress(progress.cursor, progress.value, progress.seen, progress.keys, run)
 
 
 def _refuse_twice(source: DatabaseSource, overlap: int, model: str) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from dbt_arctic.databases.api import Database, Look, RowQuery
 from dbt_arctic.engine.api import Connection, SourceRead
-from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import DATABASE, Consumed
-from dbt_arctic.refresh.pull import Pull, Stage, plan_merge_on_read
+from dbt_arctic.refresh.pull import Pull, Stage
 from dbt_arctic.sources.database_columns import read_columns, rows_and_deletes, rows_of, typed
 from dbt_arctic.sources.database_plan import ReadPlan, Writes, plan_read, ranges_of
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
-from dbt_arctic.sources.source_planner import DELETES, Planned, Purpose, no_rows
+from dbt_arctic.sources.source_planner import DELETES, Planned, Purpose, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_keyed
 
@@ -106,27 +106,18 @@ class DatabasePlanner:
                 snapshot,
             )
         )
+        stored = load_keyed(self.context.catalog, self.standing()) if plan.key else None
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         self.connection().create_source_view(view, SourceRead("jdbc", read.options, read.predicates))
-        if not plan.key:
+        if stored is None:
             return rows_of(self.source, plan.columns, view), view
-        standing = self.standing()
-        table = load_keyed(self.context.catalog, standing)
-        stored_key = dict(zip((one.column.name for one in plan.key), table.key, strict=True))
-        stored = plan_merge_on_read(self.context.catalog, standing, None, standing.dotted)
-        return rows_and_deletes(self.source, plan.columns, view, list(plan.key), stored_key, stored), view
+        keys = zip((one.column.name for one in plan.key), stored.key, strict=False)  # the write compares them
+        rows = merge_on_read(stored.visible)
+        return rows_and_deletes(self.source, plan.columns, view, list(plan.key), dict(keys), rows), view
 
     def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
-        other = next((name for name, one in expected.items() if one.table_id == key), None)
-        if other is None:
-            return
-        raise ConfigError(
-            f"{model} has read the table {self.source.table} as the source {other.partition('.')[2]}, "
-            f"and not as {self.source.name}",
-            where=model,
-            why="a run would read all rows of the table again",
-            fix=f"keep the source's name; or build the table again: dbt run --full-refresh --select {model}",
-        )
+        read = f"the table {self.source.table}"
+        refuse_renamed(expected, key, model, self.source.name, read, "all rows of the table")
 
 
 __all__ = ["DatabasePlanner", "upstream_of"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dbt_arctic.brokers.api import Broker
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
@@ -17,7 +16,7 @@ from dbt_arctic.sources.change_sql import rows_of as changed_rows
 from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
-from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows
+from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
 
 PLACE = "kafka"
@@ -83,16 +82,8 @@ class KafkaPlanner:
         return taken.sql, taken.notes
 
     def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
-        other = next((name for name, one in expected.items() if one.table_id == key), None)
-        if other is None:
-            return
-        raise ConfigError(
-            f"{model} has read the topic {self.source.topic} as the source {other.partition('.')[2]}, "
-            f"and not as {self.source.name}",
-            where=model,
-            why="a run would read all messages of the topic again",
-            fix=f"keep the source's name; or build the table again: dbt run --full-refresh --select {model}",
-        )
+        read = f"the topic {self.source.topic}"
+        refuse_renamed(expected, key, model, self.source.name, read, "all messages of the topic")
 
     def _described(self) -> str:
         return no_rows(f"no messages of {self.source.name}", {**self.source.columns, **self.source.added})

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from dbt_arctic.errors import ArcticError
+from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import ACTION
 from dbt_arctic.keyed.version import Consumed
@@ -39,6 +39,28 @@ class Planned:
 
 DELETES = {ACTION: "a deleted row has _action D, and would be written as a row of NULL values"}
 """What a keyed model must select of a source with deletes, unless its config has ``delete_when``."""
+
+
+def refuse_renamed(
+    expected: Mapping[str, Consumed], key: str, model: str, source: str, read: str, everything: str
+) -> None:
+    """Refuse to read a topic or table again that the model has read as another source.
+
+    :param expected: what the model has consumed.
+    :param key: the id of the topic or table.
+    :param read: what it is, for the error.
+    :param everything: what a run would read again.
+    :raises ConfigError: the model has read it as another source.
+    """
+    other = next((name for name, one in expected.items() if one.table_id == key), None)
+    if other is None:
+        return
+    raise ConfigError(
+        f"{model} has read {read} as the source {other.partition('.')[2]}, and not as {source}",
+        where=model,
+        why=f"a run would read {everything} again",
+        fix=f"keep the source's name; or build the table again: dbt run --full-refresh --select {model}",
+    )
 
 
 class SourcePlanner(Protocol):

@@ -11,6 +11,7 @@ from dbt_arctic.catalog.api import CatalogReader, ListedFile
 from dbt_arctic.errors import ArcticError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.kafka_offsets import Range, plan_offsets
@@ -44,7 +45,7 @@ class Unread:
     """
 
     source: str
-    unit: Literal["file", "message"]
+    unit: Literal["file", "message", "row"]
     count: int = 0
     since_ms: int | None = None
     size_bytes: int | None = None
@@ -125,6 +126,16 @@ def unread_messages(
     return Unread(source.name, "message", sum(one.end - one.start for one in ranges), since)
 
 
+def unread_rows(preview: TablePreview, read_ms: int) -> Unread:
+    """What a model has not read of a table of a database.
+
+    :param read_ms: the time of the commit that read it last; 0 for none. No row has been waiting for longer.
+    """
+    waits = bool(preview.rows or preview.reads_all or preview.since)
+    since = read_ms if waits else None
+    return Unread(preview.source, "row", preview.rows, since, problem=preview.problem)
+
+
 def _waiting_since(unread: Range, first: FirstMessage | None, read_ms: int) -> int:
     """Since when the oldest unread message of a partition has been waiting.
 
@@ -144,4 +155,4 @@ def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int:
     return next((one.timestamp_ms for one in snapshots if str(one.snapshot_id) == consumed.version), 0)
 
 
-__all__ = ["Unread", "UnreadFiles", "find_unread_files", "unread_files", "unread_messages"]
+__all__ = ["Unread", "UnreadFiles", "find_unread_files", "unread_files", "unread_messages", "unread_rows"]

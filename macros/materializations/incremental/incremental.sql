@@ -10,6 +10,9 @@
   {%- set target_relation = this.incorporate(type='materialized_view' if model.config.materialized == 'materialized_view' else 'table') -%}
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
+  {#- only a materialized view, or a model that was one, has a mark to change -#}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- set marks = model.config.materialized == 'materialized_view' or (existing is not none and existing.is_materialized_view) -%}
   {%- set kind = adapter.relation_kind(this) -%}
   {%- do adapter.require_form(model, kind, keyed) -%}
   {%- set sample = invocation_args_dict.get('sample') -%}
@@ -64,7 +67,9 @@
   {%- endif -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
-    {%- do adapter.mark_materialized(target_relation, model) -%}
+    {%- if marks -%}
+      {%- do adapter.mark_materialized(target_relation, model) -%}
+    {%- endif -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}
   {%- elif rebuild -%}
     {%- set response = arctic__build_plain(target_relation, model_sql, plain) -%}

@@ -21,6 +21,7 @@ from tests.matrix.components import PASSWORD
 from .conftest import Shop
 from .database_servers import KINDS, Server, run, running_server
 from .kafka_topics import add_reader
+from .test_operator_commands import Terminal
 
 UTC = timezone.utc
 
@@ -287,6 +288,8 @@ def test_a_model_has_the_rows_of_its_table(
 
     accounts.run(*(accounts.put(number, f"n{number}", f"10:00:0{number}") for number in range(1, 9)))
     expected = accounts.rows()
+    (late_by,) = Terminal(shop).json("lag", "m_accounts", "--max", "0s", code=1)
+    assert (late_by["because_of"], late_by["problem"]) == ("crm.accounts", None)
 
     def change() -> None:
         accounts.run(*accounts.change(1, "meanwhile", "10:10:00"), *accounts.change(9, "new", "10:10:01"))
@@ -303,6 +306,7 @@ def test_a_model_has_the_rows_of_its_table(
 
     shop.dbt("run")  # nothing is new: no job
     assert shop.script.jobs == 0
+    Terminal(shop).json("lag", "m_accounts", "m_whole", "m_compared", "--max", "0s")
 
     # A transaction that becomes visible late, below the largest value, and within the overlap.
     with contextlib.closing(server.connect()) as late:

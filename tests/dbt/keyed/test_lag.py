@@ -12,9 +12,9 @@ from .conftest import Shop
 from .test_file_sources import clicks, declare, land, row
 from .test_operator_commands import Terminal
 
-LOADED = """{{ config(materialized='incremental', unique_key='id') }}
+LOADED = """{{ config(materialized='streaming_table', unique_key='id') }}
 select id, city, amount from {{ incremental_pull(source('landing', 'clicks')) }}"""
-AUTO = "{{ config(materialized='incremental', incremental_strategy='auto', unique_key='city') }}\n"
+AUTO = "{{ config(materialized='materialized_view', unique_key='city') }}\n"
 
 
 def lags(type_in: Terminal, *arguments: str, code: int = 0) -> dict[str, Any]:

@@ -252,7 +252,7 @@ class Maxwell:
 class Canal:
     """Canal's flat messages: all values are strings, and there is no position in the binlog."""
 
-    settings: ClassVar[dict[str, Any]] = {"format": "canal"}
+    settings: ClassVar[dict[str, Any]] = {"format": "canal", "table": "shop.orders"}
     is_ordered = False
 
     def messages(self, change: Change) -> list[Any]:

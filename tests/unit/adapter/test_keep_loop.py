@@ -183,3 +183,25 @@ def test_compaction_runs_between_refreshes_or_is_reported(world: World) -> None:
     world.shown.clear()
     assert world.run(4000).compactions == 1
     assert world.shown == ["shed", "budget None", "compacted compacted"]
+
+
+def test_a_model_with_a_schedule_that_failed_has_not_run(world: World) -> None:
+    world.models = (Kept("orders", KeepSettings(every_s=3600)),)
+    answers = iter([[Outcome("orders", "failed", 1.0)], [Outcome("orders", "refreshed", 1.0)]])
+    world.outcomes = lambda: next(answers)
+    world.look = lambda ran_at: Look({"orders": Seen(ran_at=ran_at.get("orders"))}, {}, {})  # type: ignore[method-assign]
+    world.run(100)
+    assert world.shown == ["failed orders 10.0", "refreshed orders None"]
+
+
+def test_a_signal_while_it_looks_begins_nothing(world: World) -> None:
+    world.waiting = {"s": 0.0}
+    look = world.look
+
+    def interrupted(ran_at: dict[str, float]) -> Look:
+        world.requested = "SIGTERM"
+        return look(ran_at)
+
+    world.look = interrupted  # type: ignore[method-assign]
+    assert world.run(100).refreshes == 0
+    assert world.shown == []

@@ -66,6 +66,13 @@ def test_an_action_is_interrupted_after_the_grace(stopped_by: list[str]) -> None
         interrupted()
 
 
+def test_the_grace_also_bounds_an_action_that_begins_after_the_signal() -> None:
+    with StopSignals(0.05, lambda name: None) as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt), stop.acting():
+            time.sleep(20)
+
+
 def test_an_action_that_cannot_be_cancelled_does_not_keep_the_process() -> None:
     code = """
 import os, signal, time

@@ -265,6 +265,18 @@ def test_a_model_does_not_run_before_the_first_build_of_what_it_reads() -> None:
     seen = {"a": Seen(must_run=True), "b": Seen(must_run=True)}
     assert decide(0, models, seen, {}) == Refresh(("a", "b"), {"a": 0.0, "b": 0.0})
     assert decide(0, models, seen, {"a": Memory().failed(0)}) == Wait(10)
+    chain = [*models, lag("c", 6, "b")]
+    assert decide(0, chain, {**seen, "c": Seen(must_run=True)}, {"a": Memory().failed(0)}) == Wait(10)
+
+
+def test_the_time_to_the_next_try_doubles_while_another_process_builds_a_model() -> None:
+    memory, waits = Memory(), []
+    for _ in range(10):
+        memory = memory.overtaken(0)
+        waits.append(memory.retry_at)
+    assert waits[:4] == [1, 2, 4, 8]
+    assert waits[-1] == 300
+    assert memory.succeeded(0, 1.0, Seen()).overtaken(0).retry_at == 1
 
 
 def test_compaction_takes_the_time_that_no_change_can_need() -> None:

@@ -28,7 +28,14 @@ def kafka(**settings: Any) -> ChangeEvents:
 
 
 def files(**settings: Any) -> ChangeEvents:
-    made = {"from": "files", "path": "/data", "format": "maxwell", "key": "id", "columns": COLUMNS}
+    made = {
+        "from": "files",
+        "path": "/data",
+        "format": "maxwell",
+        "key": "id",
+        "columns": COLUMNS,
+        "table": "orders",
+    }
     events = parse_source("shop.orders", {**made, **settings}, {}, "shop.yml").changes
     assert events is not None
     return events
@@ -57,7 +64,9 @@ def test_a_row_says_which_values_it_lacks_only_if_the_stored_ones_are_kept() -> 
         (kafka, {"columns": {"id": "int", "m": "map<string,int>"}}, "m with the type map"),
         (kafka, {"columns": {"id": "int", "_source_sequence": "string"}}, "has a column _source_sequence"),
         (kafka, {"order": "time"}, "has order: time"),
-        (kafka, {"format": "canal", "order": "position"}, "has order: position"),
+        (kafka, {"format": "canal", "table": "orders", "order": "position"}, "has order: position"),
+        (kafka, {"format": "canal"}, "has no table"),
+        (files, {"table": ""}, "has no table"),
         (kafka, {"format": "maxwell", "unavailable": "keep"}, "unknown setting 'unavailable'"),
         (kafka, {"units": {"at": "days"}}, "units for at: days"),
         (kafka, {"optional": ["x"]}, "optional of the source shop.orders names x"),

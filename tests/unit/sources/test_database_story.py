@@ -208,9 +208,10 @@ def stored_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Stored:
         key = ("id",)
+        visible = None
 
     monkeypatch.setattr(database_pull, "load_keyed", lambda catalog, name: Stored)
-    monkeypatch.setattr(database_pull, "plan_merge_on_read", lambda *given: "SELECT 1 AS id")
+    monkeypatch.setattr(database_pull, "merge_on_read", lambda table: "SELECT 1 AS id")
 
 
 def tell(seed: int) -> str:
