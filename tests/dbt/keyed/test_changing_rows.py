@@ -47,7 +47,7 @@ REFUSED = {
     "insert into orders values (1, 2, 'x')": "MERGE INTO",
     "drop table orders": "DROP",
     "update raw_orders set amount = 1": "plain table",
-    "update nothing set amount = 1": "not a keyed table",
+    "update nothing set amount = 1": "there is no table",
     "update orders set amount": "column = value",
     "select 1; select 2": "several",
 }
