@@ -128,18 +128,22 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
     """The outcome of a plan or of its fallbacks, or the full refresh that must follow."""
     following: RefreshPlan = plan
     while isinstance(following, IncrementalPlan):
+        ended: Outcome | Reason | StatementError
         try:
             ended = _attempt(target, following)
         except SparkEnded:
             raise  # A new session lacks what hooks and headers have set.
         except StatementError as error:
-            fallback = next(one for one in fallbacks_of(following) if one.holds(error))
-            target.trace.falls_back(fallback.when)
-            following = fallback.plan(error)
-            continue
+            ended = error
         if isinstance(ended, Outcome):
             return ended
-        following = after(following, ended)
+        if isinstance(ended, Reason):
+            following = after(following, ended)
+            continue
+        failure = ended
+        fallback = next(one for one in fallbacks_of(following) if one.holds(failure))
+        target.trace.falls_back(fallback.when)
+        following = fallback.plan(failure)
     assert isinstance(following, Full)
     return following
 

@@ -1,7 +1,10 @@
-"""The fallback of an incremental refresh whose statement fails in Spark.
+"""The fallbacks of a plan whose statement fails in Spark.
 
 A statement raises an error in Spark to report what it finds in the rows: a group that lost its MIN or MAX, or
-a negative count. The executor compares the error with the fallbacks that the plan declares here.
+a negative count. The executor compares the error with the fallbacks that the plan declares here. Most of them
+contain the plan that follows. The plan without an auxiliary view or without hidden columns depends on what
+the catalog holds after the failure, so these fallbacks name what is given up, and ``run_refresh`` has the
+model planned again.
 """
 
 from __future__ import annotations
@@ -9,16 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dbt_arctic.auto.plan import ByKeys, BySums, IncrementalPlan, Nothing, OverState, RefreshPlan
+from dbt_arctic.auto.plan import (
+    ByKeys,
+    BySums,
+    HiddenColumns,
+    IncrementalPlan,
+    Nothing,
+    OverState,
+    RefreshPlan,
+    StatePlan,
+)
 from dbt_arctic.auto.timings import RECOMPUTED
-from dbt_arctic.errors import StatementError
+from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, StatementError
 from dbt_arctic.keyed.group_totals import BELOW_ZERO, SEVERAL_GROUPS
 from dbt_arctic.keyed.sums import EXTREME_LOST
 from dbt_arctic.planner.reasons import Reason
 
 WITHOUT_STATE = "the state cannot be kept or read"
 WITHOUT_HIDDEN = "hidden columns cannot be stored"
-"""The conditions for the fallbacks that plan the model again, for display."""
+"""The conditions of the fallbacks that give something up, for display."""
+
+_NOT_READ = (StatementError, NullKey)
+_NOT_KEPT = (*_NOT_READ, DuplicateKey)
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,40 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
     if isinstance(plan, BySums):
         return (*_fallbacks_of_sums(plan), failed)
     return (failed,)
+
+
+@dataclass(frozen=True)
+class GivesUp:
+    """The fallback that plans the model again, without its auxiliary view or without its hidden columns.
+
+    :param when: the condition, for display.
+    :param what: what the model is planned without.
+    :param errors: the kinds of errors that meet the condition.
+    """
+
+    when: str
+    what: StatePlan | HiddenColumns
+    errors: tuple[type[ArcticError], ...]
+
+    def holds(self, error: ArcticError) -> bool:
+        """Whether an error meets the condition."""
+        return isinstance(error, self.errors)
+
+
+def gives_up_state(state: StatePlan, *, is_refreshed: bool) -> GivesUp:
+    """The fallback of a plan over an auxiliary view.
+
+    :param is_refreshed: whether the view's own plan has been executed. Duplicate keys are then found in the
+        model's own rows, which are the same without the view.
+    """
+    return GivesUp(WITHOUT_STATE, state, _NOT_READ if is_refreshed else _NOT_KEPT)
+
+
+def gives_up_hidden(plan: RefreshPlan) -> GivesUp | None:
+    """The fallback of the plan of a table with hidden columns; ``None`` if it has none, or does nothing."""
+    if plan.hidden is None or isinstance(plan, Nothing):
+        return None
+    return GivesUp(WITHOUT_HIDDEN, plan.hidden, (StatementError,))
 
 
 @dataclass(frozen=True)
@@ -82,10 +131,12 @@ def after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
 def fallback_conditions(plan: RefreshPlan) -> list[str]:
     """The conditions under which another plan follows, for display, in their order."""
     if isinstance(plan, OverState):
-        found = [one for one in fallback_conditions(plan.first) if one != WITHOUT_STATE]
-        return found if plan.action == "nothing" else [*found, WITHOUT_STATE]
+        own = gives_up_state(plan.state, is_refreshed=False).when
+        found = [one for one in fallback_conditions(plan.first) if one != own]
+        return found if plan.action == "nothing" else [*found, own]
     found = [one.when for one in fallbacks_of(plan)]
-    return [*found, WITHOUT_HIDDEN] if plan.hidden is not None and not isinstance(plan, Nothing) else found
+    hidden = gives_up_hidden(plan)
+    return found if hidden is None else [*found, hidden.when]
 
 
 def _failed(error: StatementError) -> Reason:
@@ -126,8 +177,11 @@ __all__ = [
     "WITHOUT_STATE",
     "Alternative",
     "Fallback",
+    "GivesUp",
     "after",
     "alternatives_of",
     "fallback_conditions",
     "fallbacks_of",
+    "gives_up_hidden",
+    "gives_up_state",
 ]

@@ -23,7 +23,7 @@ from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import load_change
@@ -93,13 +93,21 @@ def is_refreshed(
         query = understand(tree, schemas)
     except CannotPlan:
         return False
+    refusal = _refusal(query, Facts(facts), config)
+    if refusal is None:
+        return True
+    keys = {source: one.key for source, one in facts.items()}
+    more = find_shared_view(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
+    return refusal.code == "too-large" and more is not None
+
+
+def _refusal(query: Query, facts: Facts, config: KeyedConfig) -> Reason | None:
+    """Why a query cannot be refreshed by keys; ``None`` if it can."""
     try:
-        plan_incremental(query, config.unique_key, Facts(facts), config.accept)
+        plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
-        keys = {source: one.key for source, one in facts.items()}
-        more = find_shared_view(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
-        return error.reason.code == "too-large" and more is not None
-    return True
+        return error.reason
+    return None
 
 
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:

@@ -118,10 +118,13 @@ def plan_auto(
     reason = _mostly_new(changed, request.config) or slower(took, rows_of(changed))
     if reason is not None:
         return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
+    plan: RefreshPlan | Reason
     try:
         plan = _incremental(catalog, header, request.config, table, replace(history, took=took), columns)
     except CannotPlan as error:
-        return build.full(error.reason)
+        plan = error.reason
+    if isinstance(plan, Reason):
+        return build.full(plan)
     reason = _few_rows(catalog, plan, request.config, table, took)
     return plan if reason is None else build.full(reason)
 

@@ -2,24 +2,26 @@
 
 How the query over an auxiliary view is refreshed depends on what the view's refresh commits. So the refresh
 has two plans, each a value: the plan of the view is executed, and then that of the query over it is created
-and executed. A plan of no use is replaced by another one in the same way. The modules that execute plans
-(``execute``, ``execute_table``) create none.
+and executed. If a step fails, the error is a value too, and the plan's declared fallback determines what is
+planned and executed next. The modules that execute plans (``execute``, ``execute_table``) create none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.auxiliary_tables import drop_states, owner_of_state
 from dbt_arctic.auto.execute import TableToRefresh, execute_plan
 from dbt_arctic.auto.execute_table import require_incremental
-from dbt_arctic.auto.fallbacks import WITHOUT_HIDDEN, WITHOUT_STATE
+from dbt_arctic.auto.fallbacks import GivesUp, gives_up_hidden, gives_up_state
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
     OTHER_STATE,
     Build,
+    HiddenColumns,
     Nothing,
     NotOver,
     OverState,
@@ -48,6 +50,20 @@ _OF_ROWS = frozenset(["small", "few-rows", "limit", "many-changes", "many-keys",
 is then reported like that of the view, which has read the changes."""
 
 _LITTLE = 0.1
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """The error that has ended a step. The fallbacks of the plan are compared with it."""
+
+    error: ArcticError
+
+    @property
+    def why(self) -> str:
+        return self.error.why or self.error.what
 
 
 @dataclass(frozen=True)
@@ -85,10 +101,23 @@ def run_refresh(
     trace = Trace(name.identifier)
     refresh = _Refresh(context, name, config, owner, comment, column_comments, trace)
     with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
-        return trace.of(_run(refresh, plan))
+        outcome = _run(refresh, plan)
+        if isinstance(outcome, _Failure):
+            raise outcome.error
+        return trace.of(outcome)
 
 
-def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
+def _attempt(step: Callable[[], _T]) -> _T | _Failure:
+    """The result of a step, or its error, if a fallback may follow it."""
+    try:
+        return step()
+    except SparkEnded:
+        raise  # A new session lacks what hooks and headers have set.
+    except (StatementError, NullKey, DuplicateKey) as error:
+        return _Failure(error)
+
+
+def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome | _Failure:
     context = refresh.context
     if isinstance(plan, OverState) and plan.action == "build" and not _has_few_rows(refresh, plan.state):
         instead = plan_with_other_state(context.catalog, plan.state, context.query_schema)
@@ -96,7 +125,8 @@ def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
     if isinstance(plan, OverState):
         return _over_state(refresh, plan)
     outcome = _of_table(refresh, refresh.name, refresh.config, plan)
-    _drop_unused(context, refresh.name, plan, 1)
+    if not isinstance(outcome, _Failure):
+        _drop_unused(context, refresh.name, plan, 1)
     return outcome
 
 
@@ -126,31 +156,29 @@ def _has_few_rows(refresh: _Refresh, state: StatePlan) -> bool:
     return rows is not None and of_source is not None and bool(rows <= size.share * of_source)
 
 
-def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
+def _over_state(refresh: _Refresh, plan: OverState) -> Outcome | _Failure:
     """Refresh the state, and the model from it, which may have another state in between."""
     context, name, config, state = refresh.context, refresh.name, refresh.config, plan.state
     if plan.action == "nothing":
         return _of_table(refresh, name, config, Nothing(plan.header))
-    kept: Outcome | None = None
-    try:
-        kept = _of_table(refresh, state.name, state.config, state.plan)
-        outer = plan_over_state(context.catalog, state, context.query_schema)
-        if isinstance(outer, NotOver):
-            return _without(refresh, state, outer.why, drops=outer.drops)
-        reads_all = state.is_inside and not _reads_little(outer, state.plan)
-        # ``auto: strict`` applies to the auxiliary view, not to the query over it.
-        own = config if reads_all else replace(config, auto="")
-        if isinstance(outer, OverState):
-            outcome = _over_state(replace(refresh, config=own), outer)
-        else:
-            outcome = _of_table(refresh, name, own, outer)
-            _drop_unused(context, name, outer, state.place + 1)
-    except SparkEnded:
-        raise
-    except (StatementError, NullKey, DuplicateKey) as error:
-        if isinstance(error, DuplicateKey) and kept is not None:
-            raise  # They are the model's own rows, with an auxiliary view or without.
-        return _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
+    kept = _of_table(refresh, state.name, state.config, state.plan)
+    if isinstance(kept, _Failure):
+        return _without_state(refresh, gives_up_state(state, is_refreshed=False), kept)
+    fallback = gives_up_state(state, is_refreshed=True)
+    outer = _attempt(lambda: plan_over_state(context.catalog, state, context.query_schema))
+    if isinstance(outer, NotOver | _Failure):
+        return _without_state(refresh, fallback, outer)
+    reads_all = state.is_inside and not _reads_little(outer, state.plan)
+    # ``auto: strict`` applies to the auxiliary view, not to the query over it.
+    own = config if reads_all else replace(config, auto="")
+    if isinstance(outer, OverState):
+        outcome = _over_state(replace(refresh, config=own), outer)
+    else:
+        outcome = _of_table(refresh, name, own, outer)
+    if isinstance(outcome, _Failure):
+        return _without_state(refresh, fallback, outcome)
+    if not isinstance(outer, OverState):
+        _drop_unused(context, name, outer, state.place + 1)
     if plan.action == "build":
         return outcome
     # An earlier run may have refreshed only the auxiliary view.
@@ -165,23 +193,28 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 
-def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
-    """Refresh the model as if it had no state. One that cannot be kept is not tried again."""
-    refresh.trace.falls_back(WITHOUT_STATE)
-    if drops:
-        drop_states(refresh.context, refresh.name, state.place)
-    alone = plan_without_state(refresh.context.catalog, state, refresh.context.query_schema)
+def _without_state(refresh: _Refresh, fallback: GivesUp, cause: _Failure | NotOver) -> Outcome | _Failure:
+    """Refresh the model as if it had no state. One that cannot be kept is not tried again.
+
+    :param cause: why: a step has failed, or the model's query cannot read the state.
+    """
+    if isinstance(cause, _Failure) and not fallback.holds(cause.error):
+        return cause
+    context, state = refresh.context, fallback.what
+    assert isinstance(state, StatePlan)
+    refresh.trace.falls_back(fallback.when)
+    is_lost = cause.drops if isinstance(cause, NotOver) else not isinstance(cause.error, StatementError)
+    if is_lost:
+        drop_states(context, refresh.name, state.place)
+    alone = _attempt(lambda: plan_without_state(context.catalog, state, context.query_schema))
+    if isinstance(alone, _Failure):
+        return alone
     if alone.reason is not None and alone.reason.code == "changed-sql":
         # Its SQL has not changed, but the relations that it reads.
-        what = (
-            f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
-        )
+        why = f": {cause.why}" if cause.why else ""
+        what = f"it is refreshed without its state, which could not be kept or read{why}"
         alone = alone.because(Reason("without-state", what))
     return _of_table(refresh, refresh.name, refresh.config, alone)
-
-
-def _why(error: Exception) -> str:
-    return (error.why or error.what) if isinstance(error, ArcticError) else str(error)
 
 
 def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
@@ -195,9 +228,9 @@ def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
     return read is not None and instead is not None and read <= _LITTLE * instead
 
 
-def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome:
+def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome | _Failure:
     """Build or refresh one table, without hidden columns if these cannot be stored."""
-    hidden, context = plan.hidden, refresh.context
+    context = refresh.context
     target = TableToRefresh(
         name,
         config,
@@ -207,21 +240,34 @@ def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshP
         else f"The state of {refresh.name.identifier}, kept by its refresh",
         refresh.column_comments if name == refresh.name else None,
     )
-    if hidden is None:
-        return execute_plan(context, target, plan, refresh.trace.of_table(name.identifier))
-    builds_first = isinstance(plan, Build) and find_keyed(context.catalog, name) is None
-    small = builds_first and config.buckets is None and hidden.has_few_rows
-    try:
-        own = replace(target, config=replace(config, buckets=1)) if small else target
-        return execute_plan(context, own, plan, refresh.trace.of_table(name.identifier))
-    except SparkEnded:
-        raise
-    except StatementError:
-        without = plan_without_hidden(context.catalog, hidden, context.query_schema)
-        if without.sql == plan.sql:
-            raise
-    refresh.trace.falls_back(WITHOUT_HIDDEN)
-    return execute_plan(context, target, without, refresh.trace.of_table(name.identifier))
+    starts_small = _starts_small(context, target, plan)
+    own = replace(target, config=replace(config, buckets=1)) if starts_small else target
+    outcome = _execute(refresh, own, plan)
+    fallback = gives_up_hidden(plan)
+    if not isinstance(outcome, _Failure) or fallback is None or not fallback.holds(outcome.error):
+        return outcome
+    hidden = fallback.what
+    assert isinstance(hidden, HiddenColumns)
+    without = _attempt(lambda: plan_without_hidden(context.catalog, hidden, context.query_schema))
+    if isinstance(without, _Failure):
+        return without
+    if without.sql == plan.sql:
+        return outcome
+    refresh.trace.falls_back(fallback.when)
+    return _execute(refresh, target, without)
+
+
+def _execute(refresh: _Refresh, target: TableToRefresh, plan: RefreshPlan) -> Outcome | _Failure:
+    trace = refresh.trace.of_table(target.name.identifier)
+    return _attempt(lambda: execute_plan(refresh.context, target, plan, trace))
+
+
+def _starts_small(context: Context, target: TableToRefresh, plan: RefreshPlan) -> bool:
+    """Whether a new table with hidden columns begins with one bucket."""
+    hidden = plan.hidden
+    if hidden is None or not isinstance(plan, Build) or find_keyed(context.catalog, target.name) is not None:
+        return False
+    return target.config.buckets is None and hidden.has_few_rows
 
 
 def _require_wanted(config: KeyedConfig, plan: RefreshPlan) -> None:

@@ -20,7 +20,9 @@ def made(kind: type[Any], *, hidden: bool = False, **fields: Any) -> Any:
 
 
 def over(plan: Any) -> Any:
-    return made(OverState, first=plan, does="nothing" if isinstance(plan, Nothing) else "incremental")
+    return made(
+        OverState, state=None, first=plan, does="nothing" if isinstance(plan, Nothing) else "incremental"
+    )
 
 
 def test_each_condition_of_a_fallback_is_listed() -> None:
