@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.api import Column, Table, Window
@@ -77,23 +77,59 @@ class Failures:
             ) from error
 
 
+class Run(Protocol):
+    """Runs a statement, with values for its parameters if it has any, and returns its rows."""
+
+    def __call__(self, text: str, values: Sequence[Any] | None = None, /) -> list[Any]: ...
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A connection to a database.
+
+    :param failures: explains the client's errors.
+    :param end: closes the connection.
+    """
+
+    failures: Failures
+    run: Run
+    end: Callable[[], None]
+
+    def close(self) -> None:
+        """Close the connection. A connection that was lost has ended its transaction."""
+        with contextlib.suppress(Exception):
+            self.end()
+
+    @contextlib.contextmanager
+    def reading(self, begin: Sequence[str]) -> Iterator[Run]:
+        """Begin a transaction, and explain the errors of the block. They close the connection.
+
+        :param begin: the statements that begin the transaction.
+        """
+        try:
+            with self.failures.explained("read"):
+                for statement in begin:
+                    self.run(statement)
+                yield self.run
+        except BaseException:
+            self.close()
+            raise
+
+
 @dataclass
 class ClientLook:
     """A look at a table with the SQL of a dialect.
 
-    :param run: runs a statement in the transaction, and returns its rows.
+    :param connection: in a transaction.
     :param name: the quoted name of the table.
     :param export: gives the transaction a name for other connections.
-    :param end: closes the connection.
     """
 
     dialect: Dialect
-    failures: Failures
-    run: Callable[[str], Sequence[Sequence[Any]]]
+    connection: Connection
     table: Table
     name: str
     export: Callable[[], str]
-    end: Callable[[], None]
 
     def newest(self, cursor: Column) -> str | None:
         ((found,),) = self._query(sql.newest(self.dialect, cursor, self.name))
@@ -115,16 +151,15 @@ class ClientLook:
         return int(rows)
 
     def share(self) -> str:
-        with self.failures.explained("read"):
+        with self.connection.failures.explained("read"):
             return self.export()
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # a connection that was lost has ended its transaction
-            self.end()
+        self.connection.close()
 
     def _query(self, text: str) -> Sequence[Sequence[Any]]:
-        with self.failures.explained("read"):
-            return self.run(text)
+        with self.connection.failures.explained("read"):
+            return self.connection.run(text)
 
 
-__all__ = ["ClientLook", "Failures", "parts_of"]
+__all__ = ["ClientLook", "Connection", "Failures", "Run", "parts_of"]

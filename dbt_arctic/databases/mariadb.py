@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
-from dbt_arctic.databases.client import ClientLook, Failures, parts_of
+from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
 from dbt_arctic.databases.mariadb_types import MariaDialect, mariadb_type
 from dbt_arctic.errors import ConfigError, PackageMissing, UnknownRelation
 
@@ -35,6 +34,63 @@ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY 
 _SSL_MODES = ("disable", "trust", "verify-ca", "verify-full")
 
 
+def connect(address: Address, where: str) -> Connection:
+    """Connect to a database.
+
+    :param where: what declares it, for errors.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    :raises PackageMissing: PyMySQL is not installed.
+    """
+    try:
+        import pymysql
+    except ImportError as error:
+        raise PackageMissing(
+            "the package PyMySQL is not installed",
+            where=where,
+            why="tables of MariaDB and MySQL are looked at with it",
+            fix="pip install 'dbt-arctic[mariadb]'",
+        ) from error
+    failures = Failures("MariaDB", address.shown, where, pymysql.Error)
+    encrypted = tls_settings(address, where)
+    with failures.explained("reached"):
+        connection: Any = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            database=address.database,
+            user=address.user or None,
+            password=address.password,
+            connect_timeout=_TIMEOUT_S,
+            charset="utf8mb4",
+            init_command=_SESSION,
+            autocommit=True,
+            **encrypted,
+        )
+
+    def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
+        with connection.cursor() as cursor:
+            cursor.execute(text, values)
+            return list(cursor.fetchall())
+
+    return Connection(failures, run, connection.close)
+
+
+def tls_settings(address: Address, where: str) -> dict[str, Any]:
+    """The settings of the Python client for the driver's ``sslMode``.
+
+    :raises ConfigError: the driver has no such mode.
+    """
+    mode = address.options.get("sslMode", "disable").lower()
+    if mode not in _SSL_MODES:
+        raise ConfigError(f"sslMode in url is {mode}", where=where, fix=f"use one of {', '.join(_SSL_MODES)}")
+    if mode == "disable":
+        return {"ssl_disabled": True}
+    # The client's own settings accept a connection without TLS, or any host, if no certificate is given.
+    context = ssl.create_default_context(cafile=address.options.get("serverSslCert"))
+    context.check_hostname = mode == "verify-full"
+    context.verify_mode = ssl.CERT_NONE if mode == "trust" else ssl.CERT_REQUIRED
+    return {"ssl": context}
+
+
 @dataclass(frozen=True)
 class MariaTable:
     """A table of MariaDB or MySQL.
@@ -49,46 +105,10 @@ class MariaTable:
 
     def look(self) -> ClientLook:
         """Look at the table in a transaction of its own. Other connections cannot share its state."""
-        try:
-            import pymysql
-        except ImportError as error:
-            raise PackageMissing(
-                "the package PyMySQL is not installed",
-                where=self.where,
-                why="tables of MariaDB and MySQL are looked at with it",
-                fix="pip install 'dbt-arctic[mariadb]'",
-            ) from error
-        failures = Failures("MariaDB", self.address.shown, self.where, pymysql.Error)
-        encrypted = self._encrypted()
-        with failures.explained("reached"):
-            connection: Any = pymysql.connect(
-                host=self.address.host,
-                port=self.address.port,
-                database=self.address.database,
-                user=self.address.user or None,
-                password=self.address.password,
-                connect_timeout=_TIMEOUT_S,
-                charset="utf8mb4",
-                init_command=_SESSION,
-                autocommit=True,
-                **encrypted,
-            )
-
-        def run(text: str, values: Sequence[Any] | None = None) -> list[Any]:
-            with connection.cursor() as cursor:
-                cursor.execute(text, values)
-                return list(cursor.fetchall())
-
-        try:
-            with failures.explained("read"):
-                for statement in _BEGIN:
-                    run(statement)
-                table = self._describe(run)
-        except BaseException:
-            with suppress(Exception):
-                connection.close()
-            raise
-        return ClientLook(MariaDialect(), failures, run, table, self._quoted, lambda: "", connection.close)
+        connection = connect(self.address, self.where)
+        with connection.reading(_BEGIN) as run:
+            table = self._describe(run)
+        return ClientLook(MariaDialect(), connection, table, self._quoted, lambda: "")
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table."""
@@ -105,21 +125,6 @@ class MariaTable:
         }
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
-    def _encrypted(self) -> dict[str, Any]:
-        """The settings of the Python client for the driver's ``sslMode``."""
-        mode = self.address.options.get("sslMode", "disable").lower()
-        if mode not in _SSL_MODES:
-            raise ConfigError(
-                f"sslMode in url is {mode}", where=self.where, fix=f"use one of {', '.join(_SSL_MODES)}"
-            )
-        if mode == "disable":
-            return {"ssl_disabled": True}
-        # The client's own settings accept a connection without TLS, or any host, if no certificate is given.
-        context = ssl.create_default_context(cafile=self.address.options.get("serverSslCert"))
-        context.check_hostname = mode == "verify-full"
-        context.verify_mode = ssl.CERT_NONE if mode == "trust" else ssl.CERT_REQUIRED
-        return {"ssl": context}
-
     @property
     def _place(self) -> tuple[str, str]:
         *schema, name = parts_of(self.name, self.where)
@@ -129,7 +134,7 @@ class MariaTable:
     def _quoted(self) -> str:
         return ".".join(map(MariaDialect().quote, self._place))
 
-    def _describe(self, run: Any) -> Table:
+    def _describe(self, run: Run) -> Table:
         found = run(_FIND, self._place)
         if not found:
             raise UnknownRelation(
@@ -146,4 +151,4 @@ class MariaTable:
         return Table(f"mariadb/{'/'.join(self._place)}", columns, key, int(found[0][0] or 0))
 
 
-__all__ = ["DRIVER", "MariaTable"]
+__all__ = ["DRIVER", "MariaTable", "connect", "tls_settings"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
-from dbt_arctic.databases.client import ClientLook, Failures, parts_of
+from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
 from dbt_arctic.errors import PackageMissing, UnknownRelation
 
@@ -56,6 +55,45 @@ ORDER BY k.place
 """
 
 
+def connect(address: Address, where: str) -> Connection:
+    """Connect to a database.
+
+    :param where: what declares it, for errors.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    :raises PackageMissing: psycopg is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise PackageMissing(
+            "the package psycopg is not installed",
+            where=where,
+            why="tables of PostgreSQL are looked at with it",
+            fix="pip install 'dbt-arctic[postgres]'",
+        ) from error
+    failures = Failures("PostgreSQL", address.shown, where, psycopg.Error)
+    options: dict[str, Any] = dict(address.options)
+    with failures.explained("reached"):
+        connection: Any = psycopg.connect(
+            host=address.host,
+            port=address.port,
+            dbname=address.database,
+            user=address.user or None,
+            password=address.password or None,
+            connect_timeout=_TIMEOUT_S,
+            application_name="dbt-arctic",
+            client_encoding="utf8",
+            autocommit=True,
+            **options,
+        )
+
+    def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
+        cursor = connection.execute(text, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+    return Connection(failures, run, connection.close)
+
+
 @dataclass(frozen=True)
 class PostgresTable:
     """A table of PostgreSQL.
@@ -70,49 +108,15 @@ class PostgresTable:
 
     def look(self) -> ClientLook:
         """Look at the table in a transaction of its own."""
-        try:
-            import psycopg
-        except ImportError as error:
-            raise PackageMissing(
-                "the package psycopg is not installed",
-                where=self.where,
-                why="tables of PostgreSQL are looked at with it",
-                fix="pip install 'dbt-arctic[postgres]'",
-            ) from error
-        failures = Failures("PostgreSQL", self.address.shown, self.where, psycopg.Error)
-        options: dict[str, Any] = dict(self.address.options)
-        with failures.explained("reached"):
-            connection: Any = psycopg.connect(
-                host=self.address.host,
-                port=self.address.port,
-                dbname=self.address.database,
-                user=self.address.user or None,
-                password=self.address.password or None,
-                connect_timeout=_TIMEOUT_S,
-                application_name="dbt-arctic",
-                client_encoding="utf8",
-                autocommit=True,
-                **options,
-            )
-
-        def run(text: str, values: Sequence[Any] | None = None) -> list[Any]:
-            found: list[Any] = connection.execute(text, values).fetchall()
-            return found
+        connection = connect(self.address, self.where)
+        with connection.reading(_BEGIN) as run:
+            table = self._describe(run)
 
         def export() -> str:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        try:
-            with failures.explained("read"):
-                for statement in _BEGIN:
-                    connection.execute(statement)
-                table = self._describe(run)
-        except BaseException:
-            with suppress(Exception):
-                connection.close()
-            raise
-        return ClientLook(PostgresDialect(), failures, run, table, self._quoted, export, connection.close)
+        return ClientLook(PostgresDialect(), connection, table, self._quoted, export)
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table, in the transaction's snapshot if the query has one."""
@@ -143,7 +147,7 @@ class PostgresTable:
     def _quoted(self) -> str:
         return ".".join(map(PostgresDialect().quote, self._place))
 
-    def _describe(self, run: Any) -> Table:
+    def _describe(self, run: Run) -> Table:
         found = run(_FIND, self._place)
         if not found:
             raise UnknownRelation(
@@ -162,4 +166,4 @@ class PostgresTable:
         return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
 
 
-__all__ = ["DRIVER", "PostgresTable"]
+__all__ = ["DRIVER", "PostgresTable", "connect"]

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.mariadb import MariaTable
+from dbt_arctic.databases.mariadb import tls_settings
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_without_a_mode_nothing_is_encrypted() -> None:
 
 
 def _settings(url: str) -> dict[str, object]:
-    return MariaTable(parse_address(url, "", "", "sources.yml"), "t", "sources.yml")._encrypted()
+    return tls_settings(parse_address(url, "", "", "sources.yml"), "sources.yml")
