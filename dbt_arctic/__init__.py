@@ -50,9 +50,9 @@ def append(
     :raises dbt_arctic.errors.ArcticError: any other error, with a code.
     """
     # Importing dbt takes a second, and most of the package is used without it.
-    from dbt_arctic.adapter.append import append as append_to
+    from dbt_arctic.adapter.append import append_dataframe
 
-    return append_to(
+    return append_dataframe(
         table,
         rows,
         idempotency_key=idempotency_key,

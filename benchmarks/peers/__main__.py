@@ -18,15 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import data, layers_data, tpch_data
-from benchmarks.peers import story as stories
+from benchmarks.peers import data, layers_data, story, tpch_data
 from benchmarks.peers.about import about
 from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.pictures import pictures_of, write_pictures
 from benchmarks.peers.roster import PEERS, peer_class
 from benchmarks.peers.run import Run, Runner
-from benchmarks.peers.story import Story
 from benchmarks.peers.summary import Summary, targets
 from benchmarks.peers.tables import markdown
 from dbt_arctic.engine.java import find_java
@@ -58,23 +56,23 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def planned(given: argparse.Namespace) -> Iterator[Story]:
+def planned(given: argparse.Namespace) -> Iterator[story.Story]:
     rows = int(given.scale * 1e6)
     wanted = given.workloads.split(",")
     for workload in wanted:
         if workload == "upserts":
-            yield stories.upserts(rows, given.rounds)
+            yield story.upserts(rows, given.rounds)
         elif workload == "growth":
             for size in given.growth.split(","):
-                yield stories.growth(int(rows * float(size)), rows // 50, given.rounds)
+                yield story.growth(int(rows * float(size)), rows // 50, given.rounds)
         elif workload == "pending":
-            yield stories.pending(rows, given.commits)
+            yield story.pending(rows, given.commits)
         elif workload == "tpch":
-            yield stories.tpch(rows, given.rounds)
+            yield story.tpch(rows, given.rounds)
         elif workload == "layers":
-            yield stories.layers(rows, given.rounds)
+            yield story.layers(rows, given.rounds)
         elif workload == "mixed":
-            yield stories.mixed(rows // 5, given.mixed_rounds)
+            yield story.mixed(rows // 5, given.mixed_rounds)
         else:
             raise SystemExit(f"no such workload: {workload}; there are {', '.join(WORKLOADS)}")
 
@@ -92,16 +90,16 @@ def main() -> int:
     # Of a workload that is cut off here, the next command finds in the folder what was measured of it.
     runs = kept_runs(given.out / "results.json", given.workloads.split(","))
     earlier = len(runs)
-    for story in planned(given):
+    for chosen in planned(given):
         began = time.perf_counter()
-        expected = PREPARE[story.kind](runner.files, story)
-        _tell(f"{story.name}: data made in {time.perf_counter() - began:.0f} s")
+        expected = PREPARE[chosen.kind](runner.files, chosen)
+        _tell(f"{chosen.name}: data made in {time.perf_counter() - began:.0f} s")
         # Peers in turn, and not one after the other with all of its repeats: what a machine does
         # meanwhile hits all of them.
         for repeat in range(given.repeat):
             for peer in peers:
-                if peer not in story.without:
-                    runs.append(runner.run(peer, story, repeat, expected))
+                if peer not in chosen.without:
+                    runs.append(runner.run(peer, chosen, repeat, expected))
                     _tell(f"  {runs[-1].failed or 'as expected'}")
                     write_results(given.out, runs, machine, given)
     summary = Summary(runs)

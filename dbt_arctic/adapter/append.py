@@ -18,7 +18,7 @@ from dbt_arctic.keyed.names import quote
 from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows, is_appended
 
 
-def append(
+def append_dataframe(
     table: str,
     rows: Any,
     *,
@@ -30,7 +30,7 @@ def append(
     profiles_dir: str | Path | None = None,
     target: str | None = None,
 ) -> Appended:
-    """See ``dbt_arctic.append``."""
+    """What ``dbt_arctic.append`` does; it documents the arguments."""
     ordered = (deduplicate_by,) if isinstance(deduplicate_by, str) else tuple(deduplicate_by)
     options = AppendOptions(idempotency_key, action, sequence, ordered)
     found = load_target(_path(project_dir), _path(profiles_dir), target)
@@ -85,4 +85,4 @@ def _path(text: str | Path | None) -> Path | None:
     return None if text is None else Path(text)
 
 
-__all__ = ["append"]
+__all__ = ["append_dataframe"]

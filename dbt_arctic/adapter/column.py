@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dbt.adapters.base.column import Column
 
 from dbt_arctic.adapter.type_names import translated
-from dbt_arctic.keyed import table as keyed
+from dbt_arctic.keyed import table
 from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import compare_columns
@@ -84,7 +84,7 @@ class ArcticColumn(Column):
         return self.dtype.lower().split("(")[0].strip()
 
 
-def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[keyed.Column]) -> dict[str, str]:
+def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[table.Column]) -> dict[str, str]:
     """SQL of each column that both a query and a table have, as the table stores it, by lower-case name."""
     types = {column.name.lower(): column.type for column in stored}
     return {
@@ -94,9 +94,9 @@ def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[keyed.Colum
     }
 
 
-def as_columns(columns: Sequence[ArcticColumn]) -> tuple[keyed.Column, ...]:
+def as_columns(columns: Sequence[ArcticColumn]) -> tuple[table.Column, ...]:
     """Convert to columns of keyed tables."""
-    return tuple(keyed.Column(column.name, column.dtype) for column in columns)
+    return tuple(table.Column(column.name, column.dtype) for column in columns)
 
 
 def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def choose_engine(
         settings = credentials.connect_settings()
         return Chosen(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
     embedded = credentials.spark_settings(project_root)
-    running = server.usable(project_folder(project_root), embedded) if credentials.use_server else None
+    running = server.usable_server(project_folder(project_root), embedded) if credentials.use_server else None
     if running is not None:
         described = f"the project's own server, process {running.pid}"
         logger.debug(f"Spark: {described}")

@@ -45,7 +45,7 @@ def preview_sources(
     return found
 
 
-def replay(target: Target, models: Sequence[str]) -> bool:
+def replay_rejected(target: Target, models: Sequence[str]) -> bool:
     """Run models so that they take their rejected rows again, and return whether all succeeded."""
     with REPLAYING.on():
         outcome = invoke(target, None, "run", "--select", *models)
@@ -71,4 +71,4 @@ def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, 
                 yield node, name, dict(declared)
 
 
-__all__ = ["preview_sources", "replay"]
+__all__ = ["preview_sources", "replay_rejected"]

@@ -16,7 +16,7 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.erase import PROPERTY_ERASE
+from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, has_rows, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all

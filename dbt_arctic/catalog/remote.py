@@ -132,7 +132,7 @@ class RemoteCatalog(OneCatalog):
     def load_view(self, schema: str, name: str) -> ViewState | None:
         if self._views_by_sql:
             return self._by_sql.load_view(schema, name)
-        from pydantic import ValidationError as UnknownToPydantic
+        import pydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
 
         with self._opened_catalog() as catalog:
@@ -140,7 +140,7 @@ class RemoteCatalog(OneCatalog):
                 view = catalog.load_view((schema, name))
             except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
                 return None  # not implemented by servers without views
-            except UnknownToPydantic:
+            except pydantic.ValidationError:
                 view = None
         if view is None:
             return self._by_sql.load_view(schema, name)
@@ -201,7 +201,7 @@ class RemoteCatalog(OneCatalog):
         return list_files(folder, properties)
 
     def _table(self, schema: str, name: str) -> Table | None:
-        from pydantic import ValidationError as UnknownToPydantic
+        import pydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 
         with self._opened_catalog() as catalog:
@@ -209,7 +209,7 @@ class RemoteCatalog(OneCatalog):
                 return catalog.load_table((schema, name))
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
-            except (ValidationError, UnknownToPydantic) as error:
+            except (ValidationError, pydantic.ValidationError) as error:
                 raise _BeyondPyiceberg from error
 
     def _metadata(self, schema: str, name: str, table: Table) -> TableMetadata:

@@ -10,8 +10,13 @@ from dbt_arctic.cli.options import confirmation_options, json_option, project_op
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance import adopt as adopting
-from dbt_arctic.maintenance.adopt import Adoption
+from dbt_arctic.maintenance.adopt import (
+    Adoption,
+    adopt_table,
+    find_unfinished,
+    finish_adoption,
+    plan_adoption,
+)
 from dbt_arctic.maintenance.release import release
 
 if TYPE_CHECKING:
@@ -54,7 +59,7 @@ def adopt(
             release(operator.context, name)
             _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
-        begun = adopting.find_unfinished(operator.catalog, name) if dry_run else None
+        begun = find_unfinished(operator.catalog, name) if dry_run else None
         if begun is not None:
             result = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
             _print_result(
@@ -63,7 +68,7 @@ def adopt(
                 f"The adoption of {name} was interrupted; run without --dry-run to complete it.",
             )
             return
-        shown = adopting.finish_adoption(operator.context, name)
+        shown = finish_adoption(operator.context, name)
         if shown is not None:
             _print_result(
                 as_json,
@@ -85,7 +90,7 @@ def _adopt(
     as_json: bool,
 ) -> None:
     with progress(f"check that the keys of {name} are unique", quiet=as_json):
-        plan = adopting.plan_adoption(operator.context, name, keys)
+        plan = plan_adoption(operator.context, name, keys)
     if not as_json:
         _show(plan)
     if dry_run:
@@ -94,7 +99,7 @@ def _adopt(
         return
     require_confirmation(f"Adopt {name}?", yes, as_json)
     with progress(f"adopt {name}", quiet=as_json) as bar:
-        adopting.adopt(watched(operator.context, bar), plan)
+        adopt_table(watched(operator.context, bar), plan)
     _print_result(
         as_json,
         _as_json(plan, True),

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dbt_arctic.engine import class_archive as archives
 from dbt_arctic.engine import class_archive_build
+from dbt_arctic.engine.class_archive import existing
 
 
 @click.group()
@@ -29,7 +29,7 @@ def create(java_home: str | None) -> None:
 @class_archive.command()
 def show() -> None:
     """List the class archives on this machine."""
-    found = archives.existing()
+    found = existing()
     for archive in found:
         click.echo(_described(archive))
     if not found:

@@ -10,9 +10,8 @@ from dbt_arctic.cli.options import confirmation_options, json_option, project_op
 from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.cli.tables import Kind
-from dbt_arctic.maintenance import erase as erasing
 from dbt_arctic.maintenance.consumers import Consumer
-from dbt_arctic.maintenance.erase import Erased
+from dbt_arctic.maintenance.erase import Erased, erase_keys
 from dbt_arctic.maintenance.erase_plan import ErasePlan, plan_by_condition, plan_by_values
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def erase(
             question = f"Erase {counted(plan.keys, 'key')} of {name} for good?"
             require_confirmation(question, yes, as_json)
         with progress(f"erase from {name}", quiet=as_json) as bar:
-            done = erasing.erase(
+            done = erase_keys(
                 watched(operator.context, bar), plan, force, lambda path: size_of(path) not in (None, -1)
             )
     if as_json:

@@ -109,14 +109,14 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     Runs the models that have rejected rows. Each row that fits now is removed from the rejected rows in the
     same commit that adds it to the model. New files are read as well.
     """
-    from dbt_arctic.adapter.source_commands import replay as run_again
+    from dbt_arctic.adapter.source_commands import replay_rejected
 
     before = {(one.model, one.source): one for one in _files(target, select) if one.rejected}
     if not before:
         click.echo("No selected model has rejected rows.")
         return
     models = sorted({model for model, _ in before})
-    succeeded = run_again(target, models)
+    succeeded = replay_rejected(target, models)
     after = {(one.model, one.source): one for one in _files(target, models)}
     print_table(
         {"model": "name", "source": "name", "rejected before": "number", "now": "number"},

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import json_option, project_options, require_confirmation, yes_option
-from dbt_arctic.cli.output import counted as counted_items
-from dbt_arctic.cli.output import print_json, print_table, shown_time
+from dbt_arctic.cli.output import counted, print_json, print_table, shown_time
 from dbt_arctic.cli.tables import Abbreviated, Cell
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.maintenance import restore as restoring
-from dbt_arctic.maintenance import savepoint as savepoints
 from dbt_arctic.maintenance import timeline
+from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 from dbt_arctic.maintenance.versions import list_savepoints, resolve
-from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import load_keyed
 
 if TYPE_CHECKING:
@@ -50,10 +49,10 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
             _list(list_savepoints(operator.catalog, load_keyed(operator.catalog, of)), of, as_json)
             return
         if drop:
-            savepoints.drop_savepoint(operator.context, of, name)
+            drop_savepoint(operator.context, of, name)
             result, text = None, f"{of}: dropped savepoint {name}."
         else:
-            made = savepoints.make_savepoint(operator.context, of, name, version)
+            made = make_savepoint(operator.context, of, name, version)
             result, text = made.token, f"{of}: savepoint {name} keeps version {made}."
     if as_json:
         print_json({"table": of.dotted, "savepoint": name, "version": result})
@@ -98,7 +97,7 @@ def rollback(target: Target, table: str, version: str, yes: bool, as_json: bool)
         tokens = {"to": done.to.token, "before": done.before.token}
         print_json({"table": done.table, **tokens, "rows": done.rows})
         return
-    click.echo(f"{done.table} is rolled back to {done.to} ({counted('rows written:', done.rows)}).")
+    click.echo(f"{done.table} is rolled back to {done.to} ({with_rows('rows written:', done.rows)}).")
     click.echo(f"To undo this: dbt-arctic rollback {table} {done.before}")
 
 
@@ -110,7 +109,7 @@ def _described(to: Version, entries: list[timeline.Entry]) -> str:
         return abbreviated_token(to.token)
     entry = entries[places[-1]]
     named = f", savepoint {', '.join(entry.savepoints)}" if entry.savepoints else ""
-    later = counted_items(places[-1], "later commit")
+    later = counted(places[-1], "later commit")
     return f"{short[to]} ({entry.kind} at {shown_time(entry.time_ms)}{named}; {later})"
 
 
@@ -135,9 +134,9 @@ def restore(
         question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
         require_confirmation(question, yes, as_json)
         if previous:
-            shown = restoring.undo_full_refresh(operator.context, name)
+            shown = undo_full_refresh(operator.context, name)
         else:
-            shown = restoring.restore(operator.context, name, generation)
+            shown = restore_table(operator.context, name, generation)
     if as_json:
         print_json({"table": shown.name.dotted, "generation": shown.generation.number})
     else:

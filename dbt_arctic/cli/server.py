@@ -10,9 +10,8 @@ import click
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress
-from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
-from dbt_arctic.engine.server import Server
+from dbt_arctic.engine.server import Server, read_server, start_server, stop_server, usable_server
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ProfileError
 
@@ -31,7 +30,7 @@ def start(target: Target) -> None:
     """Start the project's server with the settings of a target."""
     settings = _embedded_settings(target)
     with progress("server"):
-        running = servers.start(target.project_root, settings)
+        running = start_server(target.project_root, settings)
         # The first statement loads most of Spark's classes. Running one here makes the first `dbt run` fast.
         connection = ConnectEngine(running.connect_settings(settings)).connect()
         connection.cursor().execute(f"SHOW SCHEMAS IN `{settings.catalog}`")
@@ -44,7 +43,7 @@ def start(target: Target) -> None:
 @project_options
 def stop(target: Target) -> None:
     """Stop the project's server."""
-    ended = servers.stop(target.project_root)
+    ended = stop_server(target.project_root)
     click.echo("This project has no running server." if ended is None else f"Stopped process {ended.pid}.")
 
 
@@ -56,13 +55,13 @@ def status(context: click.Context, target: Target, as_json: bool) -> None:
     """Show the project's server. Exits with 1 if the target has no server that it can use."""
     project = target.project_root
     settings = _embedded_settings(target)
-    found = servers.read(project)
+    found = read_server(project)
     if found is None or not found.is_alive():
         if as_json:
             print_json(None)
         click.echo("This project has no running server. Start one with: dbt-arctic server start", err=as_json)
         context.exit(1)
-    is_used = target.credentials.use_server and servers.usable(project, settings) is not None
+    is_used = target.credentials.use_server and usable_server(project, settings) is not None
     described = _described(found, target, is_used)
     if as_json:
         print_json({**described, "usable": is_used})

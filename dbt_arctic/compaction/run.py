@@ -17,7 +17,7 @@ from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_m
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed import operations as sql
+from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.store.context import Context
@@ -159,10 +159,10 @@ def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
     tried = [one for one in done if one.was_tried]
     if not tried:
         return
-    name = schema.sibling(sql.OPERATIONS)
+    name = schema.sibling(operations.OPERATIONS)
     if context.catalog.of(name).load_table(name.schema, name.identifier) is None:
-        context.run("create_operations", sql.create_table(name))
-    context.run("record_operations", sql.insert(name, [_record(context, one) for one in tried]))
+        context.run("create_operations", operations.create_table(name))
+    context.run("record_operations", operations.insert(name, [_record(context, one) for one in tried]))
 
 
 def _record(context: Context, done: Done) -> Record:

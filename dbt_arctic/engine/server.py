@@ -95,7 +95,7 @@ def fingerprint(settings: SparkSettings) -> str:
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
-def read(project: Path) -> Server | None:
+def read_server(project: Path) -> Server | None:
     """The server of a project folder, running or not; ``None`` if none was started or it was stopped."""
     path = _state_file(project)
     try:
@@ -106,21 +106,21 @@ def read(project: Path) -> Server | None:
         return None  # a file of a different version
 
 
-def usable(project: Path, settings: SparkSettings) -> Server | None:
+def usable_server(project: Path, settings: SparkSettings) -> Server | None:
     """The project's server if it is running with exactly these settings."""
-    server = read(project)
+    server = read_server(project)
     if server is None or server.fingerprint != fingerprint(settings) or not server.is_alive():
         return None
     return server
 
 
-def start(project: Path, settings: SparkSettings) -> Server:
+def start_server(project: Path, settings: SparkSettings) -> Server:
     """Start the project's server and wait until it responds. A running one with these settings is kept.
 
     Raises ``ServerError`` if one is running with other settings, and the errors of starting a Spark.
     """
     with _locked(_state_file(project).with_suffix(".lock")):
-        running = read(project)
+        running = read_server(project)
         if running is not None and running.is_alive():
             if running.fingerprint == fingerprint(settings):
                 return running
@@ -140,10 +140,10 @@ def start(project: Path, settings: SparkSettings) -> Server:
         return server
 
 
-def stop(project: Path) -> Server | None:
+def stop_server(project: Path) -> Server | None:
     """Stop the project's server; ``None`` if none is running. Its running statements fail."""
     with _locked(_state_file(project).with_suffix(".lock")):
-        server = read(project)
+        server = read_server(project)
         if server is None:
             return None
         was_alive = server.is_alive()

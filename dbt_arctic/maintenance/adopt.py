@@ -24,8 +24,7 @@ from dbt_arctic.errors import (
     StatementError,
     UnknownRelation,
 )
-from dbt_arctic.keyed import adopt as sql
-from dbt_arctic.keyed import create
+from dbt_arctic.keyed import adoption, create
 from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.data_type import atoms, parse_type
 from dbt_arctic.keyed.layout import adopt_layout
@@ -106,7 +105,7 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
     return Adoption(table, state, state.properties.get("format-version") != "3")
 
 
-def adopt(context: Context, plan: Adoption) -> KeyedTable:
+def adopt_table(context: Context, plan: Adoption) -> KeyedTable:
     """Adopt the table. Its data files stay unchanged.
 
     :raises ConcurrentRun: other programs kept writing to it. It is still a plain table.
@@ -124,14 +123,14 @@ def adopt(context: Context, plan: Adoption) -> KeyedTable:
         properties |= carried_keys(keys)
     context.run("first_commit", mark_buckets(table, properties), table)
     context.run("keep_statistics", create.keep_statistics(table), table)
-    context.run("describe", sql.describe(table, name, created, plan.state.properties), table)
+    context.run("describe", adoption.describe(table, name, created, plan.state.properties), table)
     if not plan.state.sort_order:
         context.run("order_base", create.order_base(table, name), table)
     checked = plan.state.current_snapshot_id
     for _ in range(ATTEMPTS):
         context.run(
             "mark_adopted",
-            sql.mark_adopted(name, table.column_names, {PROPERTY_RUN: context.run_id}),
+            adoption.mark_adopted(name, table.column_names, {PROPERTY_RUN: context.run_id}),
             table,
         )
         state = _plain_table(context.catalog, name)
@@ -168,7 +167,7 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
     for number in generation_numbers(catalog, name):
         base = side_name(name, "base", number)
         state = catalog.of(base).load_table(base.schema, base.identifier)
-        if state is not None and sql.PROPERTY_MOVING in state.properties:
+        if state is not None and adoption.PROPERTY_MOVING in state.properties:
             return load_generation(catalog, name, name.identifier, number)
     return None
 
@@ -179,7 +178,7 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
 
     :raises ConcurrentRun: another relation has the name by now and keeps it.
     """
-    folder = sql.view_properties(load_base(context.catalog, table).location)
+    folder = adoption.view_properties(load_base(context.catalog, table).location)
     try:
         context.run("publish_view", create.publish_view(table, properties=folder, replaces=False), table)
     except (StatementError, CommitStateUnknown) as error:
@@ -195,7 +194,7 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
                 f"the rows of the table are in {table.base}",
                 fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
             ) from error
-    context.run("settle", sql.settle(table.base), table)
+    context.run("settle", adoption.settle(table.base), table)
     return table
 
 
@@ -259,7 +258,7 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
     at = name.sibling(state.name)
     counts = {
         str(kind): (count, example)
-        for kind, count, example in context.query(sql.check_keys(at, state.current_snapshot_id, key))
+        for kind, count, example in context.query(adoption.check_keys(at, state.current_snapshot_id, key))
     }
     duplicates, nulls = counts["duplicate"], counts["null"]
     if duplicates[0]:

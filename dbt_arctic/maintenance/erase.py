@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError
-from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed import erasure
 from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.branch import drop_branch
+from dbt_arctic.keyed.erasure import CARRIED, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
 from dbt_arctic.keyed.log import (
     PROPERTY_LOG,
     PROPERTY_MERGED,
@@ -86,7 +87,7 @@ class Erased:
     to_rebuild: tuple[Consumer, ...]
 
 
-def erase(
+def erase_keys(
     context: Context,
     plan: ErasePlan,
     force: bool = False,
@@ -201,38 +202,40 @@ def _require_generation(context: Context, table: KeyedTable) -> None:
 
 
 def _count(context: Context, plan: ErasePlan, side: Side) -> int:
-    ((rows,),) = context.query(sql.count_rows(side.name, plan.condition, side.is_change))
+    ((rows,),) = context.query(erasure.count_rows(side.name, plan.condition, side.is_change))
     return int(rows)
 
 
 def _hide(context: Context, plan: ErasePlan, side: Side) -> int:
     rows = _count(context, plan, side)
     if rows:
-        statement = sql.hide_rows(side.name, plan.condition, plan.table.key[0], side.is_change)
+        statement = erasure.hide_rows(side.name, plan.condition, plan.table.key[0], side.is_change)
         try:
-            context.run("mark", sql.mark_commits(sql.HIDDEN), plan.table)
+            context.run("mark", erasure.mark_commits(HIDDEN), plan.table)
             context.run("hide_rows", statement, plan.table)
         finally:
             # If it stayed set, the session would commit the property with every later write.
-            context.run("reset_mark", sql.reset_mark(), plan.table)
+            context.run("reset_mark", erasure.reset_mark(), plan.table)
     return rows
 
 
 def _rewrite(context: Context, plan: ErasePlan, side: Side) -> None:
-    context.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
+    context.run("rewrite_files", erasure.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
     _join(context, plan, side)  # left by an interrupted erasure
-    for spec_id, manifests, size in context.query(sql.list_manifests(side.name)):
+    for spec_id, manifests, size in context.query(erasure.list_manifests(side.name)):
         if int(manifests) == 1:
             properties = _state(context, side).properties
-            context.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
-        context.run("rewrite_manifests", sql.rewrite_manifests(side.name, int(spec_id)), plan.table)
+            context.run(
+                "split_manifests", erasure.split_manifests(side.name, int(size), properties), plan.table
+            )
+        context.run("rewrite_manifests", erasure.rewrite_manifests(side.name, int(spec_id)), plan.table)
         _join(context, plan, side)  # before the next partition spec, whose manifests may be many and large
 
 
 def _join(context: Context, plan: ErasePlan, side: Side) -> None:
-    before = _state(context, side).properties.get(sql.PROPERTY_SPLIT)
+    before = _state(context, side).properties.get(PROPERTY_SPLIT)
     if before is not None:
-        for statement in sql.join_manifests(side.name, before):
+        for statement in erasure.join_manifests(side.name, before):
             context.run("join_manifests", statement, plan.table)
 
 
@@ -241,14 +244,14 @@ def _carry_on(context: Context, side: Side, start: _Start) -> int:
     for _ in range(ATTEMPTS):
         state = _state(context, side)
         carried = _of_change(state, start) if side.is_change else _of_base(context, side.generation, state)
-        if sql.BRANCH in state.branches:
-            context.run("drop_branch", drop_branch(side.name, sql.BRANCH), side.generation)
-        with staged(context, side.name, head(state), sql.BRANCH, side.generation):
+        if erasure.BRANCH in state.branches:
+            context.run("drop_branch", drop_branch(side.name, erasure.BRANCH), side.generation)
+        with staged(context, side.name, head(state), erasure.BRANCH, side.generation):
             properties = {PROPERTY_RUN: context.run_id, **carried}
-            statement = sql.carry_on(side.name, side_columns(side), properties)
+            statement = erasure.carry_on(side.name, side_columns(side), properties)
             context.run("carry_on", statement, side.generation)
             made = _carried(_state(context, side))
-            if made is not None and publish(context, side.name, sql.BRANCH, side.generation, head(state)):
+            if made is not None and publish(context, side.name, erasure.BRANCH, side.generation, head(state)):
                 return made
     raise ConcurrentRun(
         f"the commit to {side.name} conflicted with other commits {ATTEMPTS} times",
@@ -259,9 +262,9 @@ def _carry_on(context: Context, side: Side, start: _Start) -> int:
 
 def _carried(state: TableState) -> int | None:
     """The commit on the branch; a concurrent erasure may have created the branch without it."""
-    at = state.branches.get(sql.BRANCH)
+    at = state.branches.get(erasure.BRANCH)
     one = next((one for one in state.snapshots if one.snapshot_id == at), None)
-    return at if one is not None and one.summary.get(sql.PROPERTY_ERASE) == sql.CARRIED else None
+    return at if one is not None and one.summary.get(PROPERTY_ERASE) == CARRIED else None
 
 
 def _state(context: Context, side: Side) -> TableState:
@@ -288,7 +291,7 @@ def _start(context: Context, table: KeyedTable) -> _Start:
     before_hidden = [head(state)]
     only_erased = True
     for commit in history:
-        if commit.summary.get(sql.PROPERTY_ERASE) == sql.HIDDEN:
+        if commit.summary.get(PROPERTY_ERASE) == HIDDEN:
             if commit.parent_id in kept:
                 before_hidden.append(commit.parent_id)
         elif commit.operation not in _KEEPS_ROWS:
@@ -299,7 +302,7 @@ def _start(context: Context, table: KeyedTable) -> _Start:
     counted = {
         (int(txn), int(rows))
         for at in before_hidden
-        for txn, rows in context.query(sql.count_by_transaction(table.change, at))
+        for txn, rows in context.query(erasure.count_by_transaction(table.change, at))
     }
     whole = set()
     for commit in history:
@@ -321,7 +324,7 @@ def _of_change(state: TableState, start: _Start) -> dict[str, str]:
             break
         if PROPERTY_TXN in commit.summary:
             whole.add(int(commit.summary[PROPERTY_TXN]))
-        if commit.operation not in _KEEPS_ROWS and commit.summary.get(sql.PROPERTY_ERASE) != sql.HIDDEN:
+        if commit.operation not in _KEEPS_ROWS and commit.summary.get(PROPERTY_ERASE) != HIDDEN:
             whole = set()  # a compaction has trimmed in the meantime
             break
     properties = {PROPERTY_LOG: encode_log(_log(history, whole))}
@@ -346,7 +349,7 @@ def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
 def _of_base(context: Context, table: KeyedTable, state: TableState) -> dict[str, str]:
     """The properties that the commit to a base carries on; without them, changes would be merged again."""
     change = load_change(context.catalog, table)
-    rows = context.query(sql.count_by_transaction(table.change, head(change)))
+    rows = context.query(erasure.count_by_transaction(table.change, head(change)))
     pending = {int(txn) for txn, _ in rows}
     return {PROPERTY_MERGED: encode_merged(merged_transactions(state.history()) & pending)}
 
@@ -355,7 +358,7 @@ def _expire(context: Context, side: Side, fence: int, hidden: int, before: froze
     state = _state(context, side)
     kept = next(snapshot for snapshot in state.snapshots if snapshot.snapshot_id == fence)
     context.run(
-        "expire", sql.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation
+        "expire", erasure.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation
     )
     snapshots = _state(context, side).snapshots
     older = [one.snapshot_id for one in snapshots if one.sequence_number < kept.sequence_number]
@@ -369,4 +372,4 @@ def _expire(context: Context, side: Side, fence: int, hidden: int, before: froze
 
 
 def _files(context: Context, side: Name) -> frozenset[str]:
-    return frozenset(str(row[0]) for row in context.query(sql.list_files(side)))
+    return frozenset(str(row[0]) for row in context.query(erasure.list_files(side)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed import create, erase
+from dbt_arctic.keyed import create, erasure
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.names import Name, quote
@@ -101,9 +101,9 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
         raise _wrong_key(table, f"the key of {name} also contains {', '.join(missing)}")
     types = _key_types(table)
     texts = [
-        erase.KeyText(column, types[column], text) for column, found in by_column.items() for text in found
+        erasure.KeyText(column, types[column], text) for column, found in by_column.items() for text in found
     ]
-    (row,) = context.query(erase.check_literals(texts))
+    (row,) = context.query(erasure.check_literals(texts))
     for one, is_value in zip(texts, row, strict=True):
         if not is_value:
             raise ConfigError(
@@ -112,7 +112,7 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
                 fix="write it in the form that Spark casts from a string; write a binary value in hex digits",
             )
     condition = " AND ".join(
-        erase.any_of([column], types, [[text] for text in found]) for column, found in by_column.items()
+        erasure.any_of([column], types, [[text] for text in found]) for column, found in by_column.items()
     )
     count = 1
     for found in by_column.values():
@@ -130,7 +130,7 @@ def plan_by_condition(context: Context, name: Name, where: str) -> ErasePlan:
     keys: dict[tuple[str, ...], None] = {}
     for generation in _generations(context, table):
         for sql in _versions_with_all_rows(context, as_shown(table, generation)):
-            texts = ", ".join(erase.key_text(column, types[column]) for column in table.key)
+            texts = ", ".join(erasure.key_text(column, types[column]) for column in table.key)
             found = context.query(
                 f"SELECT DISTINCT {texts}\nFROM (\n{sql}\n)\nWHERE ({where})\nLIMIT {MAX_KEYS + 1}"
             )
@@ -143,7 +143,7 @@ def plan_by_condition(context: Context, name: Name, where: str) -> ErasePlan:
                 )
     if not keys:
         return _plan(context, table, "", 0)
-    return _plan(context, table, erase.any_of(table.key, types, list(keys)), len(keys))
+    return _plan(context, table, erasure.any_of(table.key, types, list(keys)), len(keys))
 
 
 def _plan(context: Context, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
@@ -154,7 +154,7 @@ def _plan(context: Context, table: KeyedTable, condition: str, keys: int) -> Era
             state = context.catalog.of(side).load_table(side.schema, side.identifier)
             if state is not None:
                 is_change = side == generation.change
-                rows = context.query(erase.count_rows(side, condition, is_change))[0][0] if keys else 0
+                rows = context.query(erasure.count_rows(side, condition, is_change))[0][0] if keys else 0
                 sides.append(Side(side, generation, is_change, int(rows), len(state.snapshots)))
     return ErasePlan(
         table=table,
@@ -228,7 +228,7 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
         what = f"{tag.removeprefix('savepoint_')} of {name.identifier}"
         yield InTheWay(kind, what, "it keeps a version", tuple(steps))
     for branch in sorted(state.branches):
-        if branch not in ("main", erase.BRANCH):
+        if branch not in ("main", erasure.BRANCH):
             why = (
                 "a run is active or was interrupted" if branch.startswith("arctic_") else "it keeps a version"
             )

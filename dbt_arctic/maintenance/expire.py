@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from dbt_arctic.errors import ConcurrentRun
-from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed import erasure
 from dbt_arctic.keyed.appended import forget_keys, keys_to_note, note_keys, outdated_notes
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
@@ -94,7 +94,7 @@ def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
         _carry_properties(context, table, side.carry)
         there += 1
     _note_keys(context, side, table)
-    context.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
+    context.run("expire", erasure.expire_before(side.name, side.older_than_ms), table)
     state = context.catalog.of(side.name).load_table(side.name.schema, side.name.identifier)
     outdated = (
         []

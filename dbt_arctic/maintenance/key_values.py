@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.erase import KeyText, any_of, check_literals
+from dbt_arctic.keyed.erasure import KeyText, any_of, check_literals
 from dbt_arctic.keyed.table import KeyedTable
 
 _EXAMPLES = {

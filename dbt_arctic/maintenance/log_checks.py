@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
 from dbt_arctic.compaction.markers import may_be_lost
-from dbt_arctic.keyed import erase
-from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
+from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
+from dbt_arctic.keyed.erasure import BRANCH, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
@@ -89,10 +89,8 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
 def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
     """Detect an unfinished erasure; a complete one has expired the commit that deleted the rows."""
     for state in (base, change):
-        hidden = [
-            commit for commit in state.snapshots if commit.summary.get(erase.PROPERTY_ERASE) == erase.HIDDEN
-        ]
-        if hidden or erase.BRANCH in state.branches or erase.PROPERTY_SPLIT in state.properties:
+        hidden = [commit for commit in state.snapshots if commit.summary.get(PROPERTY_ERASE) == HIDDEN]
+        if hidden or BRANCH in state.branches or PROPERTY_SPLIT in state.properties:
             yield Finding(
                 "erase-unfinished",
                 table.name.dotted,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.compaction.major import pending_transactions
 from dbt_arctic.errors import ConcurrentRun, ConfigError, UnknownRelation
-from dbt_arctic.keyed import adopt as sql
-from dbt_arctic.keyed import create
+from dbt_arctic.keyed import adoption, create
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
@@ -41,7 +40,7 @@ def release(context: Context, name: Name) -> None:
         context.run("drop_side_table", create.drop_table(side), None)
     if (hidden := hidden_columns(plain.properties)) and set(hidden) <= {one.name for one in plain.columns}:
         context.run("drop_columns", create.drop_columns(name, [(column,) for column in hidden]), None)
-    for statement in sql.forget(name, plain.properties):
+    for statement in adoption.forget(name, plain.properties):
         context.run("forget", statement, None)
 
 
@@ -67,7 +66,7 @@ def _unname(context: Context, table: KeyedTable) -> None:
             fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
             f"{table.made_as.schema}.{table.made_as.identifier}",
         )
-    context.run("move", sql.move(table.base), table)
+    context.run("move", adoption.move(table.base), table)
     context.run("drop_view", create.drop_view(table.name), table)
     if _moved(context, table, base, change):
         finish_adoption(context, table.name)

@@ -40,10 +40,10 @@ def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
             why="it was never fully refreshed, or dbt-arctic clean removed the previous generation",
             fix="return to a version of the current generation: dbt-arctic rollback",
         )
-    return restore(context, name, shown.previous.number)
+    return restore_table(context, name, shown.previous.number)
 
 
-def restore(context: Context, name: Name, number: int | None = None) -> KeyedTable:
+def restore_table(context: Context, name: Name, number: int | None = None) -> KeyedTable:
     """Rewrite the view of a generation from the properties of its side tables.
 
     :param number: the generation; by default the one that the view refers to, or the newest complete one.

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
+from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.log import (
     PROPERTY_IMAGES,
     PROPERTY_TXN,

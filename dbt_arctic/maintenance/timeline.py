@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dbt_arctic.auto.verification_log import Verified, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
-from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
+from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.appended import PROPERTY_KEY
-from dbt_arctic.keyed.erase import PROPERTY_ERASE
+from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED

@@ -16,7 +16,7 @@ from dbt_arctic.compaction.retention import DEFAULT_S
 from dbt_arctic.compaction.rewrite import merge_small_files
 from dbt_arctic.compaction.run import Done, record
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed import operations as sql
+from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire_versions
@@ -68,14 +68,14 @@ def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) 
     :returns: whether it was due.
     :raises ArcticError: another process was faster, or the catalog is unreachable. The table is unchanged.
     """
-    name = schema.sibling(sql.OPERATIONS)
+    name = schema.sibling(operations.OPERATIONS)
     state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None or newest(state) is None:
         return False
     side = side_metrics(state)
     if side is None or side.files + side.delete_files < MOST_FILES:
         return False
-    context.run("forget_operations", sql.forget_before(name, context.now_ms() - history_s * 1000))
+    context.run("forget_operations", operations.forget_before(name, context.now_ms() - history_s * 1000))
     merge_small_files(context, name)
     claims = find_claims(context.catalog, name.catalog)
     expire_versions(context, name, claims, context.now_ms() - VERSIONS_MS)

@@ -17,7 +17,7 @@ from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
 from dbt_arctic.refresh.upsert import prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.context import Context, Outcome
-from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.writer_lock import turn
 
 _BY_METADATA = "DeleteFromTable"
@@ -48,7 +48,7 @@ def replace_rows(
                 raise
             # Another writer has since added a file that crosses the border of the interval.
         else:
-            return Outcome(counted("OK", rows), rows, direct)
+            return Outcome(with_rows("OK", rows), rows, direct)
     with turn(write.target):
         return execute_plain_write(context, write, statements)
 
@@ -84,4 +84,4 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
 
     purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")
     written = write_computed(context, table, purpose, statement)
-    return Outcome(counted("REPLACE", written.rows), written.rows, written.sql)
+    return Outcome(with_rows("REPLACE", written.rows), written.rows, written.sql)

@@ -16,7 +16,7 @@ from dbt_arctic.store.branches import branch_name, staged
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context, Outcome
-from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import head, load_change
 
 
@@ -67,4 +67,4 @@ def overwrite(
             statement,
             check=lambda pinned: consumption.check(pinned, config.model, name),
         )
-    return Outcome(counted("OVERWRITE", written.rows), written.rows, written.sql)
+    return Outcome(with_rows("OVERWRITE", written.rows), written.rows, written.sql)

@@ -22,7 +22,7 @@ from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.replay import follow, settle
-from dbt_arctic.store.row_counts import counted, rows_written
+from dbt_arctic.store.row_counts import rows_written, with_rows
 from dbt_arctic.store.side_columns import changed_by_another, takes_rows
 from dbt_arctic.store.state import laid_out, load_change, load_keyed
 
@@ -57,7 +57,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     if written:
         require_same_fields(context, config, table, written)
     follow(context, table, txn, config.model)
-    return Outcome(counted("UPSERT", rows), rows, statement)
+    return Outcome(with_rows("UPSERT", rows), rows, statement)
 
 
 def pull_upsert(
@@ -114,7 +114,7 @@ def computed_upsert(
         check=lambda change: consumption.check(change, config.model, name),
         reads_rows=reads_rows,
     )
-    return Outcome(counted("UPSERT", written.rows), written.rows, written.sql)
+    return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:

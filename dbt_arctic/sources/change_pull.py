@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.errors import ConfigError, SourceTruncated
 from dbt_arctic.sources.change_settings import ChangeEvents
-from dbt_arctic.sources.change_sql import Delivery, rows_of, summary_of
+from dbt_arctic.sources.change_sql import Delivery, rows_of_events, summary_of
 from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.store.context import Context
 
@@ -68,7 +68,7 @@ def take_changes(
         notes.append(
             f"The source {delivery.name}: its table was truncated. Rows of older events are left out."
         )
-    return TakenChanges(rows_of(events, delivery, view, truncated_at), tuple(notes))
+    return TakenChanges(rows_of_events(events, delivery, view, truncated_at), tuple(notes))
 
 
 def _called(kind: str, number: int) -> str:

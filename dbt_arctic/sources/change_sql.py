@@ -44,7 +44,7 @@ class Delivery:
     columns: Mapping[str, str]
 
 
-def rows_of(events: ChangeEvents, delivery: Delivery, view: str, truncated_at: str = "") -> str:
+def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncated_at: str = "") -> str:
     """SQL of the rows that have changed, as upserts and deletes.
 
     Columns: those of the table; what the kind of source adds; ``ChangeEvents.added``. A repeated event gives
@@ -272,4 +272,4 @@ def _raising(delivery: Delivery, what: str, value: str, why: str, fix: str, at: 
     return raising("AR-311", f"{clean[0]} ", shown, clean[1], clean[2], f"{fix}. Nothing was written")
 
 
-__all__ = ["Delivery", "rows_of", "summary_of"]
+__all__ = ["Delivery", "rows_of_events", "summary_of"]

@@ -13,7 +13,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
 from dbt_arctic.sources.change_pull import take_changes
 from dbt_arctic.sources.change_settings import must_select
-from dbt_arctic.sources.change_sql import rows_of as changed_rows
+from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.file_list import (
     COLUMNS,
     PROPERTY_SOURCE,
@@ -69,7 +69,7 @@ class FilePlanner:
             return Planned(pull, since, warnings)
         view, messages = pull.stage.view, delivery_of(self.source)
         if purpose != "consume":
-            pull = replace(pull, sql=changed_rows(self.source.changes, messages, view))
+            pull = replace(pull, sql=rows_of_events(self.source.changes, messages, view))
             return Planned(pull, since, warnings)
         with dropped_on_error(self.context, view):
             taken = take_changes(self.context, self.source.changes, messages, view, last is None, model)

@@ -12,7 +12,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
 from dbt_arctic.sources.change_pull import take_changes
 from dbt_arctic.sources.change_settings import must_select
-from dbt_arctic.sources.change_sql import rows_of as changed_rows
+from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
@@ -75,7 +75,7 @@ class KafkaPlanner:
         if source.changes is None:
             return rows_of(source, view), ()
         if purpose != "consume":
-            return changed_rows(source.changes, delivery_of(source), view), ()
+            return rows_of_events(source.changes, delivery_of(source), view), ()
         with dropped_on_error(self.context, view):
             first = last is None
             taken = take_changes(self.context, source.changes, delivery_of(source), view, first, model)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dbt_arctic.keyed.adopt import PROPERTY_MOVING
+from dbt_arctic.keyed.adoption import PROPERTY_MOVING
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_CREATED
 

@@ -40,10 +40,10 @@ def changes_among(context: Context, table: KeyedTable, rows: int | None, txn: in
     return None if images is None else rows - images
 
 
-def counted(what: str, rows: int | None) -> str:
+def with_rows(what: str, rows: int | None) -> str:
     """A message with its number of rows, if that is known.
 
-    >>> counted("UPSERT", 3), counted("UPSERT", None)
+    >>> with_rows("UPSERT", 3), with_rows("UPSERT", None)
     ('UPSERT 3', 'UPSERT')
     """
     return f"{what} {rows}" if rows is not None else what

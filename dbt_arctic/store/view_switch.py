@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 from dbt_arctic.catalog.api import ViewState
 from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTable, StatementError
 from dbt_arctic.keyed import create
-from dbt_arctic.keyed.adopt import is_adopted, view_properties
+from dbt_arctic.keyed.adoption import is_adopted, view_properties
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.store.context import Context

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectConnection, ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
-from dbt_arctic.engine.server import Server
+from dbt_arctic.engine.server import Server, read_server, start_server, stop_server
 from dbt_arctic.engine.settings import SparkSettings
 from tests.spark.conftest import keeper  # noqa: F401  # a fixture of the same tests
 from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # fixtures of the same tests
@@ -80,13 +79,13 @@ def ends_with_this_process(pid: int) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server(_own_state: None, server_project: Path, server_settings: SparkSettings) -> Iterator[Server]:
     """The running server."""
-    started = servers.start(server_project, server_settings)
+    started = start_server(server_project, server_settings)
     with ends_with_this_process(started.pid):
         yield started
         # What `stop` promises. A failure here is an error of the last test.
-        assert servers.stop(server_project) == started
+        assert stop_server(server_project) == started
     assert not started.is_alive()
-    assert servers.read(server_project) is None
+    assert read_server(server_project) is None
     assert list(Path(started.log).parent.glob(f"{started.id}*")) == []
 
 

@@ -23,10 +23,16 @@ from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.cli.main import main
-from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
-from dbt_arctic.engine.server import Server
+from dbt_arctic.engine.server import (
+    Server,
+    _state_file,
+    read_server,
+    start_server,
+    stop_server,
+    usable_server,
+)
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError, ServerError
@@ -80,7 +86,7 @@ def test_the_profile_uses_the_server_of_its_project_and_settings_and_no_other(
 
 
 def test_only_its_owner_can_read_what_is_known_of_a_server(server: Server, server_project: Path) -> None:
-    state = servers._state_file(server_project)
+    state = _state_file(server_project)
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     assert stat.S_IMODE(state.parent.stat().st_mode) == 0o700
     assert server.token in state.read_text()
@@ -93,27 +99,27 @@ def test_only_its_owner_can_read_what_is_known_of_a_server(server: Server, serve
 def test_a_file_that_describes_no_server_of_ours_is_ignored(
     server: Server, server_project: Path, server_settings: SparkSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = servers._state_file(server_project)
+    state = _state_file(server_project)
     kept = state.read_text()
     try:
         # Another process has the number by now: this one.
         state.write_text(json.dumps({**dataclasses.asdict(server), "pid": os.getpid()}))
-        assert servers.usable(server_project, server_settings) is None
+        assert usable_server(server_project, server_settings) is None
         state.write_text("{}")
-        assert servers.read(server_project) is None
+        assert read_server(server_project) is None
     finally:
         state.write_text(kept)
-    assert servers.usable(server_project, server_settings) == server
+    assert usable_server(server_project, server_settings) == server
     monkeypatch.setattr(os, "getuid", lambda: state.stat().st_uid + 1)
-    assert servers.read(server_project) is None
+    assert read_server(server_project) is None
 
 
 def test_starting_again_keeps_the_server_and_other_settings_are_refused(
     server: Server, server_project: Path, server_settings: SparkSettings
 ) -> None:
-    assert servers.start(server_project, server_settings) == server
+    assert start_server(server_project, server_settings) == server
     with pytest.raises(ServerError, match="runs with other settings"):
-        servers.start(server_project, dataclasses.replace(server_settings, driver_memory="2g"))
+        start_server(server_project, dataclasses.replace(server_settings, driver_memory="2g"))
 
 
 def test_dbt_runs_on_the_server_and_the_command_reports_it(
@@ -193,13 +199,13 @@ def test_a_server_whose_process_has_ended_is_forgotten(
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    state = servers._state_file(tmp_path)
+    state = _state_file(tmp_path)
     known = dataclasses.replace(server, pid=ended.pid, log=str(tmp_path / "log"))
     state.write_text(json.dumps(dataclasses.asdict(known)))
-    assert servers.read(tmp_path) == known
-    assert servers.usable(tmp_path, server_settings) is None
-    assert servers.stop(tmp_path) is None
-    assert servers.read(tmp_path) is None
+    assert read_server(tmp_path) == known
+    assert usable_server(tmp_path, server_settings) is None
+    assert stop_server(tmp_path) is None
+    assert read_server(tmp_path) is None
 
 
 @pytest.mark.long
@@ -207,15 +213,15 @@ def test_a_server_that_was_killed_is_forgotten_and_one_that_runs_is_stopped(tmp_
     settings = SparkSettings(
         catalog="lake", warehouse=str(tmp_path / "lake"), master="local[1]", driver_memory="1g"
     )
-    killed = servers.start(tmp_path, settings)
+    killed = start_server(tmp_path, settings)
     os.kill(killed.pid, signal.SIGKILL)
     os.waitpid(killed.pid, 0)
-    assert servers.usable(tmp_path, settings) is None
-    assert servers.stop(tmp_path) is None
-    assert servers.read(tmp_path) is None
-    running = servers.start(tmp_path, settings)
+    assert usable_server(tmp_path, settings) is None
+    assert stop_server(tmp_path) is None
+    assert read_server(tmp_path) is None
+    running = start_server(tmp_path, settings)
     with ends_with_this_process(running.pid):
-        assert servers.stop(tmp_path) == running
+        assert stop_server(tmp_path) == running
     assert not running.is_alive()
     assert list(Path(running.log).parent.glob(f"{running.id}*")) == []
 
@@ -225,5 +231,5 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         catalog="lake", warehouse=str(tmp_path / "lake"), master="local[1]", driver_memory="1x"
     )
     with pytest.raises(ArcticError, match="driver_memory"):
-        servers.start(tmp_path, settings)
-    assert servers.read(tmp_path) is None
+        start_server(tmp_path, settings)
+    assert read_server(tmp_path) is None

@@ -18,7 +18,7 @@ from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.rollback import roll_back
@@ -199,7 +199,7 @@ def test_an_erasure(shop: Shop, troubled: Any, warehouse: Path) -> None:
     left = {0: 0, 1: 10, 2: 2, 3: 3}
 
     def run(session: Session) -> None:
-        erase(session.context, plan_by_values(session.context, orders.name, [("id", "777001")]))
+        erase_keys(session.context, plan_by_values(session.context, orders.name, [("id", "777001")]))
 
     troubled(run, lambda: amounts(orders), left, places=range(0, MOST, 3), in_parts=True)
     named = named_files(orders)

@@ -20,7 +20,7 @@ from dbt.cli.main import dbtRunner
 from dbt_arctic.adapter.doctor import results_of
 from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
-from dbt_arctic.cli.main import main as command
+from dbt_arctic.cli.main import main
 from dbt_arctic.engine.doctor import Check
 
 Rows = dict[int, tuple[str, int]]
@@ -82,7 +82,7 @@ def dbt(*arguments: str, fails: bool = False) -> Any:
 
 def arctic(*arguments: str) -> None:
     print("dbt-arctic", *arguments, flush=True)
-    ended = command(arguments, standalone_mode=False)
+    ended = main(arguments, standalone_mode=False)
     if ended:
         sys.exit(f"dbt-arctic {' '.join(arguments)} ended with {ended}")
 
@@ -171,7 +171,7 @@ def executors() -> list[Any]:
     return [one for one in found if one.id() != "driver"]
 
 
-def main(project: str, engine: str) -> None:
+def run_story(project: str, engine: str) -> None:
     os.chdir(project)
     target = load_target()
     with_server = engine == "connect"
@@ -198,4 +198,4 @@ def main(project: str, engine: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    run_story(sys.argv[1], sys.argv[2])

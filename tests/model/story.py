@@ -34,7 +34,7 @@ from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
-from dbt_arctic.maintenance.restore import restore, undo_full_refresh
+from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
@@ -386,7 +386,7 @@ class Story:
             if number is None:
                 undo_full_refresh(process.context, table.name)
             else:
-                restore(process.context, table.name, number)
+                restore_table(process.context, table.name, number)
 
         # What it would go back to may be cleaned away by now, or at this moment.
         may_end = (ConfigError, VersionUnavailable)
@@ -425,7 +425,9 @@ class Story:
 
     def restore(self, table: TableLog) -> bool:
         return self._attempt(
-            f"restore {table.name.identifier}", lambda process: restore(process.context, table.name), None
+            f"restore {table.name.identifier}",
+            lambda process: restore_table(process.context, table.name),
+            None,
         )
 
     def pull(self, disturbance: Disturbance | None = None, rebuild: bool = False) -> str:

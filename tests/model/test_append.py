@@ -19,7 +19,7 @@ from dbt_arctic.keyed.appended import LONGEST_KEY, REMEMBERED, appended_keys, ca
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.maintenance.adopt import adopt, plan_adoption
+from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
 from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows
 from dbt_arctic.refresh.clone import cloned_rows
 from tests.extent import extent
@@ -412,7 +412,7 @@ def test_a_plain_table_that_becomes_keyed_keeps_its_keys(memory_world: MemoryWor
     context = memory_world.process("adoption").context
     adoption = plan_adoption(context, events, key=("id",), owner="model.test")
     with suppress(NotImplementedError, ArcticError):  # the lake in memory moves no table
-        adopt(context, adoption)
+        adopt_table(context, adoption)
     change = memory_world.catalog.load_table(events.schema, adoption.table.change.identifier)
     assert change is not None
     assert appended_keys(change.history(), change.properties) == ("k",)

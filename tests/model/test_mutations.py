@@ -16,8 +16,8 @@ import pytest
 from dbt_arctic.compaction import major
 from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed import replace as replacing
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.replace import from_attempt
 from dbt_arctic.maintenance import claims, expire_plan
 from dbt_arctic.refresh import build, upsert
 from dbt_arctic.store import computed_write, state, view_switch
@@ -96,13 +96,13 @@ def pin_the_change_table_first(patch: Patch, story: Story) -> None:
 
 
 def ignore_the_offset(patch: Patch, story: Story) -> None:
-    right = replacing.from_attempt
+    right = from_attempt
 
     def mistaken(*arguments: Any) -> Any:
         batch = right(*arguments)
         return replace(batch, sql=batch.sql.replace(" AND `_offset` < 1", ""))
 
-    patch.setattr(replacing, "from_attempt", mistaken)
+    patch.setattr("dbt_arctic.keyed.replace.from_attempt", mistaken)
 
 
 def cherry_pick(patch: Patch, story: Story) -> None:

@@ -16,10 +16,16 @@ from unittest.mock import patch
 import duckdb
 
 from dbt_arctic.auto.aggregate_delta import _columns
-from dbt_arctic.keyed import sums as statements
 from dbt_arctic.keyed.group_totals import SEVERAL_GROUPS
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.sums import EXTREME_LOST, AffectedGroups
+from dbt_arctic.keyed.sums import (
+    EXTREME_LOST,
+    AffectedGroups,
+    added,
+    groups_to_recompute,
+    groups_with_changes,
+    net,
+)
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, changes_sql, new_extremes_sql, plan_sums
@@ -278,25 +284,23 @@ def _refreshed(database: Database, ready: Prepared, was: str, sums: Sums) -> dic
     changes, named = changes_sql(sums, sources, inline(sums.staged, sources), {}), _columns(table, sums)
     affected = None
     if sums.new_extremes is not None or ready.case.seed % 2:
-        net = to_duckdb(statements.net(changes, table, named))
-        run(f'CREATE OR REPLACE TEMP TABLE "{_NET}" AS {net}')
+        net_sql = to_duckdb(net(changes, table, named))
+        run(f'CREATE OR REPLACE TEMP TABLE "{_NET}" AS {net_sql}')
         affected, changes = AffectedGroups(f"SELECT k FROM {_NET}"), f"SELECT * FROM {_NET}"
 
     def stored(*given: object) -> str:
         return f"SELECT * FROM {_STORED}{f' WHERE k IN ({given[-1]})' if given[-1] else ''}"
 
-    with patch.object(statements, "merge_on_read", stored):
-        groups = statements.groups_with_changes(
-            table, named, changes, Version(1, 2, 3), {}, affected=affected
-        )
+    with patch("dbt_arctic.keyed.sums.merge_on_read", stored):
+        groups = groups_with_changes(table, named, changes, Version(1, 2, 3), {}, affected=affected)
     run(f'CREATE OR REPLACE TEMP TABLE "{_GROUPS}" AS {to_duckdb(groups)}')
     groups, recomputed = f"SELECT * FROM {_GROUPS}", ""
     if sums.new_extremes is not None:
-        lost = to_duckdb(statements.groups_to_recompute(named, groups, sums.group_columns))
+        lost = to_duckdb(groups_to_recompute(named, groups, sums.group_columns))
         run(f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS {lost}')
         if database.rows(f"SELECT 1 FROM {_LEFT} LIMIT 1"):
             recomputed = new_extremes_sql(sums, sources, f"`{_LEFT}`", {})
-    for row in database.named_rows(statements.added(table, named, groups, recomputed=recomputed)):
+    for row in database.named_rows(added(table, named, groups, recomputed=recomputed)):
         if row["_action"] == "D":
             del rows[row["k"]]
         else:

@@ -33,15 +33,17 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.render import Sources
 from dbt_arctic.planner.algebra.scalars import columns_of, plain, substitute
-from dbt_arctic.planner.delta import lookup_keys as lookup_keys_module
-from dbt_arctic.planner.delta import old_or_new as old_or_new_module
-from dbt_arctic.planner.delta import plan as plan_module
-from dbt_arctic.planner.delta import range_pruning as range_pruning_module
-from dbt_arctic.planner.delta import rows_from_log as rows_from_log_module
-from dbt_arctic.planner.delta import semi_join_reduction as semi_join_module
-from dbt_arctic.planner.delta import shared_lookups as shared_lookups_module
-from dbt_arctic.planner.delta import static_filters as static_filters_module
-from dbt_arctic.planner.delta import weighted_delta as weighted_delta_module
+from dbt_arctic.planner.delta import (
+    lookup_keys,
+    old_or_new,
+    plan,
+    range_pruning,
+    rows_from_log,
+    semi_join_reduction,
+    shared_lookups,
+    static_filters,
+    weighted_delta,
+)
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
     AffectedRows,
@@ -52,9 +54,8 @@ from dbt_arctic.planner.delta.affected_keys import (
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery, window
 from dbt_arctic.planner.delta.weighted_delta import WeightedRows, delta_rule
-from dbt_arctic.planner.frontend import lateral_subqueries as lateral_module
-from dbt_arctic.planner.properties import column_equivalences as equivalences_module
-from dbt_arctic.planner.properties import union_branch_pruning as union_pruning_module
+from dbt_arctic.planner.frontend import lateral_subqueries
+from dbt_arctic.planner.properties import column_equivalences, union_branch_pruning
 from dbt_arctic.planner.properties.facts import Facts
 from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
 from tests.planner.random_queries import Case, draw
@@ -124,7 +125,7 @@ def _plus_only(right: Any) -> Any:
 
 @mutant
 def after_images_only() -> Iterator[Sources | None]:
-    with replaced(old_or_new_module, "_scan", _now):
+    with replaced(old_or_new, "_scan", _now):
         yield AfterImagesOnly()
 
 
@@ -135,13 +136,13 @@ def _now(node: Scan, wanted: tuple[str, ...], facts: Any) -> Any:
 
 @mutant
 def current_state_for_the_old_one() -> Iterator[Sources | None]:
-    with replaced(old_or_new_module, "_scan", _now):
+    with replaced(old_or_new, "_scan", _now):
         yield CurrentForOld()
 
 
 @mutant
 def either_without_what_is_gone() -> Iterator[Sources | None]:
-    with replaced(old_or_new_module, "_scan", _now):
+    with replaced(old_or_new, "_scan", _now):
         yield None
 
 
@@ -221,20 +222,20 @@ def outer_join_restricted_on_its_kept_side() -> Iterator[Sources | None]:
 @mutant
 def logged_rows_for_keys_of_others() -> Iterator[Sources | None]:
     """Any rows of a table are taken for changed ones."""
-    with replaced(rows_from_log_module, "OF_CHANGES", ("new", "old", "keys", "changed", "minus", "plus")):
+    with replaced(rows_from_log, "OF_CHANGES", ("new", "old", "keys", "changed", "minus", "plus")):
         yield None
 
 
 @mutant
 def logged_rows_for_keys_of_several() -> Iterator[Sources | None]:
     """Keys that changed rows of another table have, too."""
-    right = rows_from_log_module.origins
+    right = rows_from_log.origins
 
     def wrong(node: Any, names: tuple[str, ...]) -> Any:
         found = right(node, names)
         return found and frozenset(sorted(found)[:1])
 
-    with replaced(rows_from_log_module, "origins", wrong):
+    with replaced(rows_from_log, "origins", wrong):
         yield None
 
 
@@ -417,7 +418,7 @@ def limit_as_a_filter() -> Iterator[Sources | None]:
 
 @mutant
 def no_guards() -> Iterator[Sources | None]:
-    with replaced(plan_module, "guards_of", lambda *_: []):
+    with replaced(plan, "guards_of", lambda *_: []):
         yield None
 
 
@@ -456,7 +457,7 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
 @mutant
 def settled_though_it_has_changed() -> Iterator[Sources | None]:
     """What a subquery leaves out now is thought to have been left out before."""
-    with replaced(static_filters_module, "_is_static", lambda one, *_: one.kind != "scalar"):
+    with replaced(static_filters, "_is_static", lambda one, *_: one.kind != "scalar"):
         yield None
 
 
@@ -493,18 +494,18 @@ def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
 
 @mutant
 def signs_past_a_subquery_that_changed() -> Iterator[Sources | None]:
-    with replaced(weighted_delta_module, "_linked", lambda subqueries, facts: []):
+    with replaced(weighted_delta, "_linked", lambda subqueries, facts: []):
         yield None
 
 
 @mutant
 def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
-    right = weighted_delta_module._compared
+    right = weighted_delta._compared
 
     def wrong(node: Any, wanted: Any, facts: Any, values: Any) -> WeightedRows:
         return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
-    with replaced(weighted_delta_module, "_compared", wrong), rule(delta_rule, Aggregate, lambda _: wrong):
+    with replaced(weighted_delta, "_compared", wrong), rule(delta_rule, Aggregate, lambda _: wrong):
         yield None
 
 
@@ -528,7 +529,7 @@ def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
         def inner(node: Generate, wanted: Any, facts: Any, values: Any) -> WeightedRows:
             found = right(node, wanted, facts, values)
-            return tuple(weighted_delta_module._with_sign(rows, wanted, 1) for rows in found)
+            return tuple(weighted_delta._with_sign(rows, wanted, 1) for rows in found)
 
         return inner
 
@@ -538,19 +539,19 @@ def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
 
 @mutant
 def shared_lookup_without_those_that_were_lost() -> Iterator[Sources | None]:
-    right = shared_lookups_module._rows
+    right = shared_lookups._rows
 
     def wrong(lookup: Any, facts: Any) -> Any:
         made = right(lookup, facts)
         return made.children[0] if isinstance(made, UnionAll) else made
 
-    with replaced(shared_lookups_module, "_rows", wrong):
+    with replaced(shared_lookups, "_rows", wrong):
         yield None
 
 
 @mutant
 def shared_lookup_of_both_states() -> Iterator[Sources | None]:
-    with replaced(shared_lookups_module, "_of_state", lambda scan, state: scan):
+    with replaced(shared_lookups, "_of_state", lambda scan, state: scan):
         yield None
 
 
@@ -560,83 +561,83 @@ def values_confined_by_what_has_changed() -> Iterator[Sources | None]:
         unchanged = {name: replace(known, changed=False) for name, known in facts.upstreams.items()}
         return right(values, whole, Facts(unchanged))
 
-    right = weighted_delta_module.semi_join_reduced
+    right = weighted_delta.semi_join_reduced
     # Of the random tables none is much larger than another.
     with (
-        replaced(weighted_delta_module, "semi_join_reduced", wrong),
-        replaced(semi_join_module, "_LARGER", 0),
+        replaced(weighted_delta, "semi_join_reduced", wrong),
+        replaced(semi_join_reduction, "_LARGER", 0),
     ):
         yield None
 
 
 @mutant
 def rest_joined_without_what_links_it_to_the_changed() -> Iterator[Sources | None]:
-    right = weighted_delta_module.joined
+    right = weighted_delta.joined
 
     def wrong(start: Any, others: Any, conditions: Any, wanted: Any, facts: Any) -> Any:
         if len(start.reached) > 1:
             conditions = [part for part in conditions if not columns_of(part) & set(start.rows.output)]
         return right(start, others, conditions, wanted, facts)
 
-    with replaced(weighted_delta_module, "joined", wrong):
+    with replaced(weighted_delta, "joined", wrong):
         yield None
 
 
 @mutant
 def rest_joined_with_one_changed_relation_only() -> Iterator[Sources | None]:
-    right = weighted_delta_module._core
+    right = weighted_delta._core
 
     def wrong(relations: Any, conditions: Any, facts: Any) -> Any:
         return right(relations, conditions, facts)[:1]
 
-    with replaced(weighted_delta_module, "_core", wrong):
+    with replaced(weighted_delta, "_core", wrong):
         yield None
 
 
 @mutant
 def range_of_the_first_part_only() -> Iterator[Sources | None]:
-    right = range_pruning_module.range_of
+    right = range_pruning.range_of
 
     def wrong(node: Any, name: str, facts: Any) -> Any:
         if isinstance(node, UnionAll):
             return wrong(node.children[0], node.children[0].output[node.columns.index(name)], facts)
         return right(node, name, facts)
 
-    with replaced(range_pruning_module, "range_of", wrong):
+    with replaced(range_pruning, "range_of", wrong):
         yield None
 
 
 @mutant
 def met_by_the_first_of_several() -> Iterator[Sources | None]:
-    right = lookup_keys_module._Marking._origins
+    right = lookup_keys._Marking._origins
 
     def wrong(self: Any, node: Any, name: str) -> Any:
         if isinstance(node, UnionAll):
             return wrong(self, node.children[0], node.children[0].output[node.columns.index(name)])
         return right(self, node, name)
 
-    with replaced(lookup_keys_module._Marking, "_origins", wrong):
+    with replaced(lookup_keys._Marking, "_origins", wrong):
         yield None
 
 
 @mutant
 def met_by_any_rows() -> Iterator[Sources | None]:
     """All rows of a table are taken for changed ones."""
-    right = lookup_keys_module._Marking._origins
+    right = lookup_keys._Marking._origins
 
     def wrong(self: Any, node: Any, name: str) -> Any:
         if isinstance(node, Scan) and node.source in self.facts.upstreams:
             return frozenset([(node.source, dict(node.columns)[name])])
         return right(self, node, name)
 
-    with replaced(lookup_keys_module._Marking, "_origins", wrong):
+    with replaced(lookup_keys._Marking, "_origins", wrong):
         yield None
 
 
 @mutant
 def parts_excluded_though_asked_for() -> Iterator[Sources | None]:
     """Drops the parts whose constant is one of the requested values."""
-    with replaced(union_pruning_module, "_contradicts", lambda constant, values: constant in values):
+    with replaced(union_branch_pruning, "_contradicts", lambda constant, values: constant in values):
         yield None
 
 
@@ -647,7 +648,7 @@ def columns_equal_that_are_compared() -> Iterator[Sources | None]:
     def wrong(conditions: Any) -> list[frozenset[str]]:
         return [columns_of(*conditions)]
 
-    with replaced(equivalences_module, "_pairs", wrong):
+    with replaced(column_equivalences, "_pairs", wrong):
         yield None
 
 
@@ -675,7 +676,7 @@ def groups_of_the_first_set_only() -> Iterator[Sources | None]:
 @mutant
 def lateral_rows_numbered_together() -> Iterator[Sources | None]:
     """The first rows of all, and the groups of all, rather than of each outer row."""
-    with replaced(lateral_module, "_all", lambda compared, where: []):
+    with replaced(lateral_subqueries, "_all", lambda compared, where: []):
         yield None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from dbt_arctic.keyed import sums as statements
+from dbt_arctic.keyed import sums
 from dbt_arctic.planner.auxiliary import single_rows
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
@@ -43,9 +43,9 @@ def test_sums_by_computed_keys_are_those_of_the_full_query() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "wrong", "seed"),
     [
-        (statements, "moved", lambda rows: "false AS `_arctic_moved`", 73),
+        (sums, "moved", lambda rows: "false AS `_arctic_moved`", 73),
         (single_rows, "_null", lambda type_: exp.Literal.number(0), 8),
-        (statements, "shared", lambda name, type_, rows: f"min(`{name}`) AS `{name}`", 182),
+        (sums, "shared", lambda name, type_, rows: f"min(`{name}`) AS `{name}`", 182),
         (
             conditional_aggregates,
             "_where",

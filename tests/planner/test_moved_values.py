@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.planner.delta import plan as plan_module
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.delta.rules import condition, project
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -136,7 +135,7 @@ def test_a_plan_without_rows_of_another_value_is_wrong(
 
 
 def test_a_plan_of_too_many_operators_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "LARGEST", 8)
+    monkeypatch.setattr("dbt_arctic.planner.delta.plan.LARGEST", 8)
     facts = Facts({source: UpstreamFacts(source == "b", KEYS[source]) for source in SCHEMAS})
     plan = plan_incremental(understand(QUERIES["one value"], SCHEMAS), ["o1"], facts)
     assert plan.guards

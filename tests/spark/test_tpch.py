@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.tpch import models as benchmark
+from benchmarks.tpch import models
 from benchmarks.tpch.__main__ import arguments, models_of, run
 from benchmarks.tpch.data import generate
 from benchmarks.tpch.example import example_models
@@ -52,7 +52,7 @@ class Sent:
         execute, stages_of, run_refresh = (
             SessionCursor.execute,
             execute_table.stages_of,
-            benchmark.run_refresh,
+            models.run_refresh,
         )
 
         def noting(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
@@ -80,7 +80,7 @@ class Sent:
         monkeypatch.setattr(refresh_model, "plan_over_state", over)
         monkeypatch.setattr(SessionCursor, "execute", noting)
         monkeypatch.setattr(execute_table, "stages_of", staged)
-        monkeypatch.setattr(benchmark, "run_refresh", run)
+        monkeypatch.setattr(models, "run_refresh", run)
 
     def _compare(self, model: str, planned: Sequence[RefreshPlan]) -> None:
         built = [plan for plan in planned if plan.action == "build"]
@@ -119,9 +119,9 @@ def test_every_query_of_tpch_is_incremental_and_right(
         ["--scale", "0.01", "--rounds", str(ROUNDS), "--compact-every", str(ROUNDS), "--buckets", "2"]
     )
     known = models_of(given)
-    models = [known[name] for name in QUERIES]
-    run(lake, [*models, *(known[name] for name in EXAMPLE)], given, tmp_path)
-    ways = {model.query: {(one.strategy, one.reason) for one in model.rounds} for model in models}
+    queries = [known[name] for name in QUERIES]
+    run(lake, [*queries, *(known[name] for name in EXAMPLE)], given, tmp_path)
+    ways = {model.query: {(one.strategy, one.reason) for one in model.rounds} for model in queries}
     others = {name for name, found in ways.items() if not any(how == "incremental" for how, _ in found)}
     # What all their rows depend on has changed: what suppliers ask in all, and whether any is complained of.
     assert others <= {"q11", "q16"}, ways
@@ -129,5 +129,5 @@ def test_every_query_of_tpch_is_incremental_and_right(
         found == {("skip", "unchanged"), ("full", "guard")} for name, found in ways.items() if name in others
     )
     counts = f"{len(QUERIES)} queries, {len(QUERIES) - len(others)} incremental, {ROUNDS} rounds"
-    assert last_line(models, ROUNDS) == f"tpch: {counts}, 0 differences"
+    assert last_line(queries, ROUNDS) == f"tpch: {counts}, 0 differences"
     assert {"Build", "ByKeys", "BySums"} <= statements.compared.keys()

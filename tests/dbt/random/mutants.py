@@ -24,7 +24,6 @@ from dbt_arctic.engine import session, statement, warehouse
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import batch as batches
 from dbt_arctic.refresh import plain_config
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -133,7 +132,7 @@ def _structs_by_position(patch: Patch) -> None:
 
 
 def _keyed_structs_by_position(patch: Patch) -> None:
-    patch.setattr(batches, "_as_stored", lambda sql, key, schema, existing: sql)
+    patch.setattr("dbt_arctic.refresh.batch._as_stored", lambda sql, key, schema, existing: sql)
 
 
 def _any_type(patch: Patch) -> None:

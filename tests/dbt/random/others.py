@@ -20,7 +20,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouse
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.adopt import adopt, plan_adoption
+from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.upsert import upsert
 from dbt_arctic.store.context import Context
@@ -65,7 +65,7 @@ class Others:
         code = "" if is_unique(model, table) else "AR-304" if _repeats(model, table) else "AR-303"
         name = Name("lake", self.schema, model.name)
         try:
-            adopt(self.context, plan_adoption(self.context, name, model.keys))
+            adopt_table(self.context, plan_adoption(self.context, name, model.keys))
         except ArcticError as error:
             return "" if error.code == code else f"adopt is refused: {error}"
         return f"adopt is to be refused with {code}" if code else ""

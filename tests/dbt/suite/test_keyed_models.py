@@ -11,9 +11,9 @@ import pytest
 from dbt.tests.adapter.basic import expected_catalog, files, test_docs_generate
 from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate
 from dbt.tests.adapter.basic.test_incremental import BaseIncremental
-from dbt.tests.adapter.concurrency import test_concurrency as concurrency
+from dbt.tests.adapter.concurrency import test_concurrency
 from dbt.tests.adapter.concurrency.test_concurrency import BaseConcurrency
-from dbt.tests.adapter.dbt_clone import fixtures as clone_fixtures
+from dbt.tests.adapter.dbt_clone import fixtures
 from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseClonePossible
 
 from tests.dbt.suite.statistics import of_table
@@ -75,11 +75,11 @@ class TestCloneOfKeyedTables(BaseClonePossible):
     def models(self) -> dict[str, str]:
         return keyed(
             {
-                "table_model.sql": clone_fixtures.table_model_sql,
-                "view_model.sql": clone_fixtures.view_model_sql,
-                "ephemeral_model.sql": clone_fixtures.ephemeral_model_sql,
-                "schema.yml": clone_fixtures.schema_yml,
-                "exposures.yml": clone_fixtures.exposures_yml,
+                "table_model.sql": fixtures.table_model_sql,
+                "view_model.sql": fixtures.view_model_sql,
+                "ephemeral_model.sql": fixtures.ephemeral_model_sql,
+                "schema.yml": fixtures.schema_yml,
+                "exposures.yml": fixtures.exposures_yml,
             },
             "materialized='table'",
         )
@@ -95,13 +95,15 @@ class TestConcurrencyOfKeyedTables(BaseConcurrency):
     def models(self) -> dict[str, str]:
         return keyed(
             {
-                "invalid.sql": concurrency.models__invalid_sql,
-                "table_a.sql": concurrency.models__table_a_sql,
-                "table_b.sql": concurrency.models__table_b_sql,
-                "view_model.sql": concurrency.models__view_model_sql,
-                "dep.sql": concurrency.models__dep_sql,
-                "view_with_conflicting_cascade.sql": concurrency.models__view_with_conflicting_cascade_sql,
-                "skip.sql": concurrency.models__skip_sql,
+                "invalid.sql": test_concurrency.models__invalid_sql,
+                "table_a.sql": test_concurrency.models__table_a_sql,
+                "table_b.sql": test_concurrency.models__table_b_sql,
+                "view_model.sql": test_concurrency.models__view_model_sql,
+                "dep.sql": test_concurrency.models__dep_sql,
+                "view_with_conflicting_cascade.sql": (
+                    test_concurrency.models__view_with_conflicting_cascade_sql
+                ),
+                "skip.sql": test_concurrency.models__skip_sql,
             },
             'materialized = "table"',
         )

@@ -13,7 +13,7 @@ from dbt.tests.adapter.caching.test_caching import (
     BaseCachingUppercaseModel,
     BaseNoPopulateCache,
 )
-from dbt.tests.adapter.empty import _models as empty_models
+from dbt.tests.adapter.empty import _models
 from dbt.tests.adapter.empty.test_empty import (
     BaseTestEmpty,
     BaseTestEmptyInlineSourceRef,
@@ -125,17 +125,17 @@ class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
-            "schema.yml": empty_models.SCHEMA,
-            "control.sql": empty_models.CONTROL,
-            "get_columns_in_relation.sql": empty_models.GET_COLUMNS_IN_RELATION,
+            "schema.yml": _models.SCHEMA,
+            "control.sql": _models.CONTROL,
+            "get_columns_in_relation.sql": _models.GET_COLUMNS_IN_RELATION,
             # Iceberg widens numbers, and nothing else.
-            "alter_column_type.sql": empty_models.ALTER_COLUMN_TYPE.replace("varchar", "string"),
-            "alter_relation_comment.sql": empty_models.ALTER_RELATION_COMMENT,
-            "alter_column_comment.sql": empty_models.ALTER_COLUMN_COMMENT,
-            "alter_relation_add_remove_columns.sql": empty_models.ALTER_RELATION_ADD_REMOVE_COLUMNS.replace(
+            "alter_column_type.sql": _models.ALTER_COLUMN_TYPE.replace("varchar", "string"),
+            "alter_relation_comment.sql": _models.ALTER_RELATION_COMMENT,
+            "alter_column_comment.sql": _models.ALTER_COLUMN_COMMENT,
+            "alter_relation_add_remove_columns.sql": _models.ALTER_RELATION_ADD_REMOVE_COLUMNS.replace(
                 "varchar", "string"
             ),
-            "truncate_relation.sql": empty_models.TRUNCATE_RELATION,
+            "truncate_relation.sql": _models.TRUNCATE_RELATION,
         }
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from dbt.tests.adapter.simple_snapshot import test_various_configs as various
+from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
 from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
     BaseSnapshotNewRecordDbtValidToCurrent,
@@ -33,44 +33,44 @@ class TestSnapshotCheck(BaseSnapshotCheck):
 
 
 @pytest.mark.long
-class TestSnapshotColumnNames(various.BaseSnapshotColumnNames):
+class TestSnapshotColumnNames(test_various_configs.BaseSnapshotColumnNames):
     pass
 
 
 @pytest.mark.long
-class TestSnapshotColumnNamesFromDbtProject(various.BaseSnapshotColumnNamesFromDbtProject):
+class TestSnapshotColumnNamesFromDbtProject(test_various_configs.BaseSnapshotColumnNamesFromDbtProject):
     pass
 
 
 @pytest.mark.long
-class TestSnapshotInvalidColumnNames(various.BaseSnapshotInvalidColumnNames):
+class TestSnapshotInvalidColumnNames(test_various_configs.BaseSnapshotInvalidColumnNames):
     pass
 
 
 @pytest.mark.long
-class TestSnapshotMultiUniqueKey(various.BaseSnapshotMultiUniqueKey):
+class TestSnapshotMultiUniqueKey(test_various_configs.BaseSnapshotMultiUniqueKey):
     pass
 
 
 @pytest.mark.long
-class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
+class TestSnapshotValidToCurrent(test_various_configs.BaseSnapshotDbtValidToCurrent):
     """As in the suite, with rows found by their key: Spark returns them in no order."""
 
     def test_valid_to_current(self, project: Any) -> None:
         current = dt.datetime(2099, 12, 31, tzinfo=dt.timezone.utc)
         ends_sql = "select id, test_valid_to from {schema}.snapshot_actual order by id, test_valid_to"
         for statement in (
-            various.create_seed_sql,
-            various.create_snapshot_expected_sql,
-            various.seed_insert_sql,
+            test_various_configs.create_seed_sql,
+            test_various_configs.create_snapshot_expected_sql,
+            test_various_configs.seed_insert_sql,
         ):
             project.run_sql(statement)
-        project.run_sql(various.populate_snapshot_expected_valid_to_current_sql)
+        project.run_sql(test_various_configs.populate_snapshot_expected_valid_to_current_sql)
         assert len(run_dbt(["snapshot"])) == 1
         assert {utc(end) for _, end in project.run_sql(ends_sql, fetch="all")} == {current}
 
-        project.run_sql(various.invalidate_sql)
-        project.run_sql(various.update_with_current_sql)
+        project.run_sql(test_various_configs.invalidate_sql)
+        project.run_sql(test_various_configs.update_with_current_sql)
         assert len(run_dbt(["snapshot"])) == 1
         ends: dict[int, list[dt.datetime]] = {}
         for key, end in project.run_sql(ends_sql, fetch="all"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dbt.tests.adapter.unit_testing import test_quoted_reserved_word_column_names as reserved
+from dbt.tests.adapter.unit_testing import test_quoted_reserved_word_column_names
 from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
 from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
 from dbt.tests.adapter.unit_testing.test_quoted_reserved_word_column_names import (
@@ -32,9 +32,9 @@ class TestUnitTestQuotedReservedWordColumnNames(BaseUnitTestQuotedReservedWordCo
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
-            "my_model.sql": reserved.my_model_sql,
+            "my_model.sql": test_quoted_reserved_word_column_names.my_model_sql,
             "my_upstream_model.sql": "select 1 as `GROUP`",
-            "unit_tests.yml": reserved.test_my_model_csv_fixtures_yml,
+            "unit_tests.yml": test_quoted_reserved_word_column_names.test_my_model_csv_fixtures_yml,
         }
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.by_sql import SqlCatalog
-from dbt_arctic.engine import cursor as cursor_module
 from dbt_arctic.engine.capabilities import probe
 from dbt_arctic.engine.doctor import diagnose
 from dbt_arctic.engine.faults import Fault, classify
@@ -164,7 +163,7 @@ def test_a_conflict_is_tried_again_only_where_nothing_can_have_been_committed(
         attempts.append(statement.sql)
         return classify(conflict, statement.sql)
 
-    monkeypatch.setattr(cursor_module, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("dbt_arctic.engine.cursor.FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(SessionCursor, "_attempt", losing)
     with pytest.raises(CommitConflict):
         connection.cursor().execute(statement)

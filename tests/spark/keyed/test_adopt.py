@@ -17,10 +17,10 @@ from dbt_arctic.errors import (
 )
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.maintenance.adopt import adopt, finish_adoption, plan_adoption
+from dbt_arctic.maintenance.adopt import adopt_table, finish_adoption, plan_adoption
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.release import release
-from dbt_arctic.maintenance.restore import restore
+from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import rows_at
@@ -42,7 +42,7 @@ def plain(shop: Any, name: str = "orders", version: int = 2, layout: str = "") -
 
 def adopted(shop: Any, name: str = "orders", at: Any = None, key: tuple[str, ...] = ("id",)) -> KeyedTable:
     context = (at or shop.main).context
-    return adopt(context, plan_adoption(context, shop.main.name(name), key))
+    return adopt_table(context, plan_adoption(context, shop.main.name(name), key))
 
 
 def files(shop: Any, identifier: str) -> set[str]:
@@ -252,7 +252,7 @@ def test_a_view_that_is_made_again_stays_out_of_the_folder_of_the_tables_files(
     drop = f"DROP VIEW {orders.name.sql}"
     shop.main.query(drop)
     folder = warehouse / schema / "orders__view" / "metadata"
-    restore(shop.main.context, orders.name)
+    restore_table(shop.main.context, orders.name)
     assert len(orders.rows()) == 4
     assert list(folder.iterdir())
     shop.main.query(drop)

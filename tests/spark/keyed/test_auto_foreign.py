@@ -17,7 +17,7 @@ from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.differences import count_differing
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from tests.extent import extent
 from tests.spark.keyed.auto import Model
@@ -240,7 +240,7 @@ def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Or
             model.refresh()
 
     orders.session.statements.before = beside
-    erase(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
+    erase_keys(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
     orders.session.statements.before = None
     assert seen
     assert model.follows().startswith(("FULL", "SKIP"))

@@ -14,7 +14,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release
-from dbt_arctic.maintenance.restore import restore
+from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
@@ -152,7 +152,7 @@ def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Mode
     assert as_table(model).compact().merged > 0
     table = as_table(model).table
     model.session.query(f"DROP VIEW {model.name.sql}")
-    restore(model.session.context, model.name)
+    restore_table(model.session.context, model.name)
     assert replace(as_table(model).table, previous=None) == replace(table, previous=None)
     orders.upsert([{"id": 2, "amount": 41}])
     assert model.refresh() == "INCREMENTAL (sums)"

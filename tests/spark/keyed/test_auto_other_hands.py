@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.keyed.log import versions_to_carry
 from dbt_arctic.keyed.version import FINGERPRINT
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.dml import modify
@@ -79,7 +79,7 @@ def test_a_rollback_to_what_others_wrote_is_no_refresh(orders: Orders, model: Mo
 def test_after_an_erasure_everything_is_computed_once(orders: Orders, model: Model) -> None:
     context = model.session.context
     key = model.config.unique_key[0]
-    erase(context, plan_by_values(context, model.name, [(key, "1")]), force=True)
+    erase_keys(context, plan_by_values(context, model.name, [(key, "1")]), force=True)
     assert len(model.rows()) == len(model.rows(model.sql)) - 1
     orders.upsert([{"id": 13, "amount": 70}])  # of the same group
     assert model.refresh() == "FULL (first-plan)"

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.maintenance.adopt import adopt, finish_adoption, plan_adoption
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.adopt import adopt_table, finish_adoption, plan_adoption
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
 from tests.spark.keyed.test_adopt import findings
 from tests.spark.keyed.test_erase import traces
-from tests.spark.keyed.test_modify import run as modify
+from tests.spark.keyed.test_modify import modify_orders
 from tests.spark.keyed.test_overwrite import replace_by
 from tests.spark.keyed.trouble import IN_TURN, ROWS, WAYS, amounts
 
@@ -66,9 +66,9 @@ def test_updates_deletes_and_merges(orders: Any, troubled: Any, ways: Sequence[s
         ][at % 3]
         model.pop(key)
         model |= changed
-        attempt(lambda session, sql=sql: modify(orders, sql, session))
-        modify(orders, sql)
-        modify(orders, "DELETE FROM {t} WHERE id = 9")
+        attempt(lambda session, sql=sql: modify_orders(orders, sql, session))
+        modify_orders(orders, sql)
+        modify_orders(orders, "DELETE FROM {t} WHERE id = 9")
         attempt.land()
         assert noted(orders) == model
     orders.compact()
@@ -157,7 +157,7 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
     model = amounts(orders)
 
     def erase_at(session: Any) -> Any:
-        return erase(
+        return erase_keys(
             session.context, plan_by_values(session.context, orders.name, [("id", "777001")]), force=True
         )
 
@@ -190,7 +190,7 @@ def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, ways:
 
         def adopt_at(session: Any, orders: Any = orders) -> None:
             if finish_adoption(session.context, orders.name) is None:
-                adopt(session.context, plan_adoption(session.context, orders.name, ["id"]))
+                adopt_table(session.context, plan_adoption(session.context, orders.name, ["id"]))
 
         attempt(adopt_at)
         with suppress(ConfigError):  # it has a key already

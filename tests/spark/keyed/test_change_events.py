@@ -14,7 +14,7 @@ import pytest
 from dbt_arctic.errors import ArcticError, MalformedFile
 from dbt_arctic.keyed.names import literal, quote_all
 from dbt_arctic.sources.change_settings import ChangeEvents
-from dbt_arctic.sources.change_sql import rows_of, summary_of
+from dbt_arctic.sources.change_sql import rows_of_events, summary_of
 from dbt_arctic.sources.change_types import Encoded, decoded
 from dbt_arctic.sources.kafka_settings import KafkaSource, parse_kafka
 from dbt_arctic.sources.kafka_sql import delivery_of
@@ -44,7 +44,7 @@ def topic(shop: Any, name: str, messages: list[tuple[int, str | None]]) -> str:
 
 def rows(shop: Any, made: KafkaSource, view: str, truncated_at: str = "") -> str:
     assert made.changes is not None
-    return rows_of(made.changes, delivery_of(made), view, truncated_at)
+    return rows_of_events(made.changes, delivery_of(made), view, truncated_at)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.avro.file import AvroFile
 
@@ -16,7 +16,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.catalog.manifests import _BytesInput
 from dbt_arctic.errors import ConfigError, VersionUnavailable
-from dbt_arctic.maintenance.erase import Erased, erase
+from dbt_arctic.maintenance.erase import Erased, erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
@@ -51,7 +51,7 @@ def traces(
     found = [
         name
         for path, name in files("parquet")
-        if key in parquet.ParquetFile(path).read([column])[column].to_pylist()
+        if key in pq.ParquetFile(path).read([column])[column].to_pylist()
     ]
     return found + [name for path, name in files("avro") if key in _bounds(path)]
 
@@ -98,7 +98,7 @@ class Lake:
     def erase(self, orders: Any, *keys: int, at: Any = None) -> Erased:
         context = (at or orders.session).context
         plan = plan_by_values(context, orders.name, [("id", str(key)) for key in keys or (KEY,)])
-        return erase(context, plan, is_there=lambda path: self.shop.size_of(path) is not None)
+        return erase_keys(context, plan, is_there=lambda path: self.shop.size_of(path) is not None)
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     # Erased there too, and what it consumed is still known.
     consumed = consumer.expected
     plan = plan_by_values(shop.main.context, consumer.orders.name, [("id", str(KEY)), ("source", "orders")])
-    erase(shop.main.context, plan)
+    erase_keys(shop.main.context, plan)
     assert lake.traces() == []
     assert consumer.expected == consumed
     assert consumer.run() == "skipped"
@@ -274,10 +274,10 @@ def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_e
     assert plan.keys == 1
     assert {thing.kind for thing in plan.in_the_way} == {"savepoint", "staging"}
     with pytest.raises(ConfigError, match="keep copies"):
-        erase(context, plan)
+        erase_keys(context, plan)
     before = orders.rows()
     assert len(before) == 2
-    done = erase(context, plan, force=True)
+    done = erase_keys(context, plan, force=True)
     assert len(done.removed) == 3
     assert [row["customer"] for row in orders.rows()] == ["Bob"]
     assert lake.traces() == []
@@ -326,9 +326,9 @@ def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, lake: Lake) ->
     lake.erase(orders)
     plan = plan_by_values(context, top, [("id", str(KEY))])
     with pytest.raises(ConfigError, match="state top__state"):
-        erase(context, plan)
+        erase_keys(context, plan)
     assert any(path.startswith("top__state") for path in lake.traces())
-    erase(context, plan, force=True)
+    erase_keys(context, plan, force=True)
     assert lake.traces() == []
     orders.upsert([{"id": 9, "amount": 9}])
     assert refresh() == [(3, 3), (9, 9)]
@@ -349,7 +349,7 @@ def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(sh
     orders.build(ROWS)
     plan = plan_by_values(orders.session.context, orders.name, [("id", str(KEY))])
     assert [thing.kind for thing in plan.in_the_way] == ["generation"] * 2
-    done = erase(orders.session.context, plan, force=True)
+    done = erase_keys(orders.session.context, plan, force=True)
     assert len(done.removed) == 2
     assert orders.session.statements.steps.count("forget_previous") == 1
     assert orders.table.previous is None

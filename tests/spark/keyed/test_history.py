@@ -24,7 +24,7 @@ from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
-from dbt_arctic.maintenance.restore import restore, undo_full_refresh
+from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.timeline import history
@@ -197,7 +197,7 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
     assert undo_full_refresh(context, orders.name).generation.number == 1
     assert orders.rows() == story.versions[before]
     assert follower.run() == "skipped"
-    restore(context, orders.name, 2)
+    restore_table(context, orders.name, 2)
     assert [row["note"] for row in wide.rows()] == ["x"]
     follower.run()
     assert [row["id"] for row in follower.rows()] == [7]
@@ -236,7 +236,7 @@ def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse
         f"ALTER VIEW {orders.name.sql} SET TBLPROPERTIES ('arctic.key' = '')",
     ):
         session.query(damage)
-        assert replace(restore(session.context, orders.name), owner=table.owner) == table
+        assert replace(restore_table(session.context, orders.name), owner=table.owner) == table
         assert orders.rows() == rows
     folder = warehouse / schema / orders.name.identifier / "metadata"
     newest = max(folder.glob("[0-9]*.metadata.json"), key=lambda path: path.name)
@@ -248,14 +248,14 @@ def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse
     assert finding.fix.startswith(f"dbt-arctic restore {schema}.orders")
     context = replace(session.context, catalog=catalog)
     with pytest.raises(CatalogUnavailable, match="move that file away"):
-        restore(context, orders.name)
+        restore_table(context, orders.name)
     newest.rename(newest.with_suffix(".damaged"))
-    restore(context, orders.name)
+    restore_table(context, orders.name)
     assert orders.rows() == rows
     session.query(f"DROP VIEW {orders.name.sql}")
     session.query(f"CREATE VIEW {orders.name.sql} AS SELECT 1 AS one")
     with pytest.raises(ConfigError, match="would replace it"):
-        restore(session.context, orders.name)
+        restore_table(session.context, orders.name)
 
 
 @pytest.mark.modelled

@@ -10,7 +10,7 @@ from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rewrite import REWRITTEN
 from dbt_arctic.compaction.run import record, run_operation
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.rollback import roll_back
@@ -83,7 +83,7 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     roll_back(session.context, orders.name, "before")
     assert amounts(orders) == model
     plan = plan_by_values(session.context, orders.name, [(KEY, "a\\'b")])
-    erase(session.context, plan, True, lambda path: True)
+    erase_keys(session.context, plan, True, lambda path: True)
     del model["a\\'b"]
     assert amounts(orders) == model
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ArcticError, ConcurrentRun
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
@@ -114,7 +114,7 @@ def test_rows_that_are_still_to_come_outlive_a_clean_up_and_an_erasure(shop: Any
         orders.on(late).upsert(LATE)
     assert (orders.rows(), week_old(shop.main)) == (OLD, ["late-rows", "late-rows"])
     context = shop.main.context
-    erase(context, plan_by_values(context, orders.name, [("id", "1")]))
+    erase_keys(context, plan_by_values(context, orders.name, [("id", "1")]))
     assert orders.rows() == LATE
     orders.upsert(OLD)
     assert (orders.rows(), week_old(shop.main)) == ([*OLD, *LATE], ["previous", "previous"])

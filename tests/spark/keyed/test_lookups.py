@@ -18,7 +18,7 @@ N = 400
 TYPES = {"id": "bigint", "line": "int", "amount": "int"}
 
 
-def rows(first: int, last: int, amount: str = "0") -> str:
+def rows_of_range(first: int, last: int, amount: str = "0") -> str:
     columns = f"id, CAST(id % 3 AS INT) AS line, CAST({amount} AS INT) AS amount"
     return f"SELECT {columns} FROM range({first}, {last})"
 
@@ -71,10 +71,10 @@ def expected(orders: Any, first: int, last: int, with_base: int) -> list[int]:
 )
 def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any], with_base: int) -> None:
     orders = shop.table("orders", TYPES, buckets=BUCKETS, **config)
-    orders.build_sql(rows(0, N))
+    orders.build_sql(rows_of_range(0, N))
     # Two commits that share no key: statistics distinguish them, the bucket does not.
-    orders.upsert_sql(rows(0, N // 2, "id"))
-    orders.upsert_sql(rows(N // 2, N, "id"))
+    orders.upsert_sql(rows_of_range(0, N // 2, "id"))
+    orders.upsert_sql(rows_of_range(N // 2, N, "id"))
     for state in ("pending", "merged, not trimmed", "compacted"):
         if state != "pending":
             orders.compact(grace=0 if state == "compacted" else 3600)

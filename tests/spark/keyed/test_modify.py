@@ -28,7 +28,7 @@ def orders(shop: Any) -> Any:
     return made
 
 
-def run(orders: Any, sql: str, session: Any = None) -> tuple[int, int, int]:
+def modify_orders(orders: Any, sql: str, session: Any = None) -> tuple[int, int, int]:
     """Updated, inserted and deleted rows."""
     context = (session or orders.session).context
     done: Modified = modify(context, orders.name, parse_modification(sql.format(t=orders.name.sql)))
@@ -48,37 +48,37 @@ BEFORE: Model = {number: ("new", number) for number in range(1, 6)}
 def test_update_and_delete(shop: Any, orders: Any) -> None:
     model = dict(BEFORE)
     sql = "UPDATE {t} AS o SET status = concat(o.status, '!'), amount = amount + 1 WHERE (id > 3)"
-    assert run(orders, sql) == (2, 0, 0)
+    assert modify_orders(orders, sql) == (2, 0, 0)
     model |= {4: ("new!", 5), 5: ("new!", 6)}
     assert kept(orders) == model
     # The table itself, and another, in subqueries; a row at a time for the whole table.
     shop.main.query(f"CREATE TABLE {shop.main.name('vip').sql} USING iceberg AS SELECT 4L AS id")
     vip = shop.main.name("vip").sql
-    assert run(
+    assert modify_orders(
         orders,
         f"UPDATE {{t}} SET amount = (SELECT max(amount) FROM {{t}}) "
         f"WHERE id IN (SELECT id FROM {vip}) OR orders.status IS NULL",
     ) == (1, 0, 0)
     model[4] = ("new!", 6)
     sql = f"DELETE FROM {{t}} WHERE EXISTS (SELECT 1 FROM {vip} v WHERE v.id = orders.id)"
-    assert run(orders, sql) == (0, 0, 1)
+    assert modify_orders(orders, sql) == (0, 0, 1)
     del model[4]
     newest = orders.version
-    assert run(orders, "DELETE FROM {t} WHERE id = 99") == (0, 0, 0)
+    assert modify_orders(orders, "DELETE FROM {t} WHERE id = 99") == (0, 0, 0)
     assert orders.version == newest, "nothing to do is no commit"
     assert kept(orders) == model
     orders.compact()
     assert kept(orders) == model
     sql = "WITH low AS (SELECT 2 AS n) UPDATE {t} SET status = NULL WHERE amount < (SELECT n FROM low)"
-    assert run(orders, sql) == (1, 0, 0)
+    assert modify_orders(orders, sql) == (1, 0, 0)
     model[1] = (None, 1)
     assert kept(orders) == model
-    assert run(orders, "DELETE FROM {t}") == (0, 0, 4)
+    assert modify_orders(orders, "DELETE FROM {t}") == (0, 0, 4)
     assert kept(orders) == {}
 
 
 def test_merge(orders: Any) -> None:
-    merged = run(
+    merged = modify_orders(
         orders,
         """MERGE INTO {t} AS t
         USING (
@@ -96,7 +96,7 @@ def test_merge(orders: Any) -> None:
     assert kept(orders) == model
     source = "(SELECT explode(array(3L, 7L)) AS ID, 'all' AS status, 1L AS amount)"
     sql = "MERGE INTO {t} USING " + source + " s ON orders.id = s.id WHEN MATCHED THEN UPDATE SET * "
-    assert run(orders, sql + "WHEN NOT MATCHED THEN INSERT *") == (1, 1, 0)
+    assert modify_orders(orders, sql + "WHEN NOT MATCHED THEN INSERT *") == (1, 1, 0)
     model |= {3: ("all", 1), 7: ("all", 1)}
     assert kept(orders) == model
     orders.compact()
@@ -106,7 +106,7 @@ def test_merge(orders: Any) -> None:
 @pytest.mark.modelled
 def test_an_update_may_move_rows_to_other_keys(orders: Any) -> None:
     sql = "UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id + 10 END WHERE id < 4"
-    assert run(orders, sql) == (3, 0, 0)
+    assert modify_orders(orders, sql) == (3, 0, 0)
     assert kept(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
     orders.compact()
     assert kept(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
@@ -137,14 +137,14 @@ def test_what_has_no_meaning_changes_nothing(orders: Any) -> None:
     commits = orders.commits()
     for sql, error, words in MEANINGLESS:
         with pytest.raises(error, match=words):
-            run(orders, sql)
+            modify_orders(orders, sql)
         assert orders.commits() == commits, sql
     assert kept(orders) == BEFORE
 
 
 @pytest.mark.modelled
 def test_a_row_that_matches_twice_may_be_deleted(orders: Any) -> None:
-    assert run(orders, FROM_TWICE + "WHEN MATCHED THEN DELETE") == (0, 0, 1)
+    assert modify_orders(orders, FROM_TWICE + "WHEN MATCHED THEN DELETE") == (0, 0, 1)
     assert sorted(kept(orders)) == [2, 3, 4, 5]
 
 
@@ -152,14 +152,14 @@ def test_a_row_that_matches_twice_may_be_deleted(orders: Any) -> None:
 def test_with_a_sequence_a_change_that_would_lose_is_an_error(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "status": "string", "at": "int"}, sequence_by="at")
     orders.build([{"id": 1, "status": "a", "at": 5}, {"id": 2, "status": "b", "at": 5}])
-    assert run(orders, "UPDATE {t} SET status = 'x'") == (2, 0, 0)
-    assert run(orders, "DELETE FROM {t} WHERE id = 2") == (0, 0, 1)
+    assert modify_orders(orders, "UPDATE {t} SET status = 'x'") == (2, 0, 0)
+    assert modify_orders(orders, "DELETE FROM {t} WHERE id = 2") == (0, 0, 1)
     for sql in (
         "UPDATE {t} SET at = 4",
         FROM_TWO.replace("2L", "1L") + "WHEN MATCHED THEN UPDATE SET at = NULL",
     ):
         with pytest.raises(NoSequence):
-            run(orders, sql)
+            modify_orders(orders, sql)
     assert orders.rows() == [{"id": 1, "status": "x", "at": 5}]
     orders.upsert([{"id": 2, "status": "late", "at": 4}])
     orders.compact()
@@ -175,8 +175,8 @@ def test_columns_that_are_never_null_stay_so(shop: Any, orders: Any) -> None:
         FROM_TWO + "AND false WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id + 50)",
     ):
         with pytest.raises(ConstraintBroken, match="amount"):
-            run(orders, sql)
-    assert run(orders, "DELETE FROM {t} WHERE id = 1") == (0, 0, 1)
+            modify_orders(orders, sql)
+    assert modify_orders(orders, "DELETE FROM {t} WHERE id = 1") == (0, 0, 1)
 
 
 MERGE = (
@@ -210,7 +210,7 @@ def test_what_others_commit_meanwhile_is_seen(shop: Any, orders: Any, other: str
     acts: dict[str, Callable[[], Any]] = {
         "upsert": lambda: orders.on(session).upsert([{"id": 1, "status": "mine", "amount": 0}, ROWS[4]]),
         "delete": lambda: orders.on(session).delete([{"id": 1}]),
-        "update": lambda: run(orders, "UPDATE {t} SET amount = amount * 2", session),
+        "update": lambda: modify_orders(orders, "UPDATE {t} SET amount = amount * 2", session),
     }
     model = dict(BEFORE)
     if other == "upsert":
@@ -226,7 +226,7 @@ def test_what_others_commit_meanwhile_is_seen(shop: Any, orders: Any, other: str
             acts[other]()
 
     shop.main.statements.before = overtake
-    run(orders, MERGE)
+    modify_orders(orders, MERGE)
     assert kept(orders) == merged(model)
 
 
@@ -241,7 +241,7 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
         getattr(process.statements, way)(at)
         after = merged(model)
         try:
-            run(orders, MERGE, process)
+            modify_orders(orders, MERGE, process)
             ended = len(process.statements.ran) <= at
         except cut_off:
             pass

@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.metrics import side_metrics
-from dbt_arctic.keyed import operations as sql
+from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.maintenance import upkeep
 from dbt_arctic.maintenance.claims import Claims, find_claims
@@ -32,11 +32,11 @@ def session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Session:
 @pytest.fixture
 def wrote(session: Session) -> list[Record]:
     """As many commits as make it time, a day apart; each run records what it did in one."""
-    name, now = session.name(sql.OPERATIONS), session.context.now_ms()
-    session.query(sql.create_table(name))
+    name, now = session.name(operations.OPERATIONS), session.context.now_ms()
+    session.query(operations.create_table(name))
     records = [record(now - day * DAY_MS, f"it's run {day}") for day in range(MOST_FILES)]
     for one in records:
-        session.query(sql.insert(name, [one]))
+        session.query(operations.insert(name, [one]))
     return records
 
 
@@ -50,7 +50,7 @@ def told(session: Session) -> list[Record]:
 
 
 def state(session: Session) -> Any:
-    found = session.catalog.load_table(session.schema, sql.OPERATIONS)
+    found = session.catalog.load_table(session.schema, operations.OPERATIONS)
     assert found is not None
     return found
 
@@ -72,7 +72,9 @@ def test_old_rows_go_and_one_file_is_left(session: Session, wrote: list[Record])
     later = replace(session.context, now_ms=lambda: session.context.now_ms() + 8 * DAY_MS)
     for number in range(MOST_FILES):
         session.query(
-            sql.insert(session.name(sql.OPERATIONS), [record(session.context.now_ms(), str(number))])
+            operations.insert(
+                session.name(operations.OPERATIONS), [record(session.context.now_ms(), str(number))]
+            )
         )
     keep_operations(later, session.name("any"))
     assert len(state(session).snapshots) == 1
@@ -89,7 +91,7 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
         nonlocal number
         number += 1
         young.append(record(session.context.now_ms() + number, f"meanwhile {step}"))
-        session.query(sql.insert(session.name(sql.OPERATIONS), [young[-1]]))
+        session.query(operations.insert(session.name(operations.OPERATIONS), [young[-1]]))
 
     def kept() -> bool:
         found = {one.run for one in told(session)}

@@ -18,8 +18,7 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_base, load_change
 from tests.extent import extent
-from tests.spark.keyed.test_lookups import BUCKETS, TYPES, N, files_read
-from tests.spark.keyed.test_lookups import rows as many
+from tests.spark.keyed.test_lookups import BUCKETS, TYPES, N, files_read, rows_of_range
 
 Row = dict[str, Any]
 Event = tuple[str, str, Row | None, Row | None]
@@ -341,10 +340,10 @@ def test_a_key_that_is_not_one_says_how_to_write_it(shop: Any, texts: list[str],
 
 def test_on_spark_a_key_costs_the_matching_files_of_its_bucket(shop: Any) -> None:
     orders = shop.table("orders", TYPES, buckets=BUCKETS, unique_key=["line", "id"], bucket_by="id")
-    orders.build_sql(many(0, N))
-    orders.upsert_sql(many(0, N // 2, "id"))
+    orders.build_sql(rows_of_range(0, N))
+    orders.upsert_sql(rows_of_range(0, N // 2, "id"))
     orders.compact(grace=0)
-    orders.upsert_sql(many(N // 2, N, "id"))
+    orders.upsert_sql(rows_of_range(N // 2, N, "id"))
     context, ran = counted(orders)
     changed = N - 35
     found = explain_row(context, orders.name, [f'{{"id": {changed}, "line": {changed % 3}}}'])

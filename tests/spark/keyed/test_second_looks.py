@@ -16,13 +16,13 @@ from dbt_arctic.errors import ArcticError, ConcurrentRun
 from dbt_arctic.keyed.branch import create_branch, drop_branch
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.clean import remove_leftovers
-from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.release import release
-from dbt_arctic.maintenance.restore import restore, undo_full_refresh
+from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.store import computed_write
 from dbt_arctic.store.branches import publish
@@ -66,15 +66,15 @@ def test_an_erasure_drops_no_generation_that_is_shown_since_it_was_planned(shop:
     def plan() -> None:
         plans.append(plan_by_values(context, orders.name, [("id", "1")]))
         with pytest.raises(ConcurrentRun, match="being rebuilt"):
-            erase(context, plans[0], force=True)
+            erase_keys(context, plans[0], force=True)
 
     at(session, "publish_view", plan)
     orders.on(session).build(NEW)
     assert [thing.kind for thing in plans[0].in_the_way] == ["generation"] * 2
     with pytest.raises(ConcurrentRun, match="a new generation"):
-        erase(context, plans[0], force=True)
+        erase_keys(context, plans[0], force=True)
     assert amounts(orders) == {1: 100, 20: 20}
-    erase(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
+    erase_keys(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
     assert amounts(orders) == {20: 20}
 
 
@@ -156,7 +156,7 @@ def waiting(shop: Any) -> Any:
 
 @pytest.mark.modelled
 def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, waiting: Any) -> None:
-    restore(shop.main.context, waiting.name)
+    restore_table(shop.main.context, waiting.name)
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
         waiting.upsert([{"id": 8, "amount": 8}])
     undo_full_refresh(shop.main.context, waiting.name)

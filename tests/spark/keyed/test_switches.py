@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConstraintBroken
-from dbt_arctic.maintenance.restore import restore, undo_full_refresh
+from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.refresh.build import begin, build_generation
@@ -363,7 +363,7 @@ def test_an_undo_that_gets_past_the_lease_of_a_full_refresh_is_not_replaced_by_i
 ) -> None:
     orders.build(NEW)
     session = shop.session()
-    at(session, step, lambda: restore(shop.main.context, orders.name, 1))
+    at(session, step, lambda: restore_table(shop.main.context, orders.name, 1))
     with pytest.raises(ConcurrentRun, match="another run was faster"):
         orders.on(session).build([])
     assert amounts(orders) == of(ROWS)

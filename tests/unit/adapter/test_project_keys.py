@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Of
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +15,9 @@ from dbt_arctic.errors import ConfigError
 def table(unique_id: str, meta: Any = None) -> Any:
     name = unique_id.rpartition(".")[2]
     place = {"database": "lake", "schema": "Raw", "original_file_path": "models/raw.yml"}
-    return Of(name=name, identifier=name, config=Of(meta=meta or {}), meta={}, **place)
+    return SimpleNamespace(
+        name=name, identifier=name, config=SimpleNamespace(meta=meta or {}), meta={}, **place
+    )
 
 
 def a_test(unique_id: str, name: str, column: str = "", **config: Any) -> Any:
@@ -23,17 +25,17 @@ def a_test(unique_id: str, name: str, column: str = "", **config: Any) -> Any:
     kwargs: dict[str, Any] = {"column_name": column, "model": "{{ get_where_subquery(..) }}"}
     if name == "unique_combination_of_columns":
         kwargs = {"combination_of_columns": column.split()}
-    return Of(
-        test_metadata=Of(name=name, kwargs=kwargs),
-        depends_on=Of(nodes=[unique_id]),
-        config=Of(**settings),
+    return SimpleNamespace(
+        test_metadata=SimpleNamespace(name=name, kwargs=kwargs),
+        depends_on=SimpleNamespace(nodes=[unique_id]),
+        config=SimpleNamespace(**settings),
     )
 
 
 def keys(*tests: Any, meta: Any = None) -> list[ProjectKey]:
     source = table("source.shop.raw.events", meta)
     nodes = {f"test.shop.{number}": test for number, test in enumerate(tests)}
-    found = project_keys(Of(nodes=nodes, sources={"source.shop.raw.events": source}))
+    found = project_keys(SimpleNamespace(nodes=nodes, sources={"source.shop.raw.events": source}))
     assert set(found) <= {"lake.raw.events"}
     return list(found.get("lake.raw.events", ()))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.layers import dws_sql

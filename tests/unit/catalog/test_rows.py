@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog as PyicebergSql
+from pyiceberg.catalog import sql
 
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
@@ -22,7 +22,7 @@ def no_spark(sql: str) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[RemoteCatalog]:
     where = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/files"}
-    made = PyicebergSql("lake", **where)
+    made = sql.SqlCatalog("lake", **where)
     made.create_namespace("shop")
     rows = pyarrow.table({"name": ["a", None, "c"], "files": pyarrow.array([1, 2, 3], pyarrow.int64())})
     table = made.create_table("shop.small", rows.schema)

@@ -7,7 +7,6 @@ import io
 import pytest
 from rich.console import Console
 
-from dbt_arctic.cli import progress as module
 from dbt_arctic.cli.progress import Bar, counting, progress, report_start, watched
 from dbt_arctic.store.context import Context
 
@@ -16,7 +15,7 @@ from dbt_arctic.store.context import Context
 def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     screen = io.StringIO()
     monkeypatch.setattr(
-        module, "Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
+        "dbt_arctic.cli.progress.Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
     )
     monkeypatch.delenv("CI", raising=False)
     return screen

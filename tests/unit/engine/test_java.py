@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_arctic.engine import java as module
+from dbt_arctic.engine import java
 from dbt_arctic.engine.java import find_java, how_to_install, major_version, parse_version
 from dbt_arctic.errors import JavaError, ProfileError
 
@@ -26,7 +26,7 @@ def java_home(folder: Path, version: str, modules: str | None = None) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_usual_homes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_usual_homes", lambda environment: [])
+    monkeypatch.setattr(java, "_usual_homes", lambda environment: [])
 
 
 def test_the_profile_comes_first(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_usual_folders_are_the_last_to_be_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = java_home(tmp_path / "usual", "17.0.9")
-    monkeypatch.setattr(module, "_usual_homes", lambda environment: [usual])
+    monkeypatch.setattr(java, "_usual_homes", lambda environment: [usual])
     assert find_java(environ={"PATH": ""}).home == str(usual)
 
 

@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from dbt_arctic.adapter.impl import ArcticAdapter
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.catalog.ddl import quoted
+from dbt_arctic.engine import literals
 from dbt_arctic.engine.lexer import Piece, pieces
-from dbt_arctic.engine.literals import literal as bound
 from dbt_arctic.engine.type_text import field_name
 from dbt_arctic.keyed import (
-    adopt,
+    adoption,
     compact,
     create,
     diff,
-    erase,
+    erasure,
     overwrite,
     partial,
     read,
@@ -226,24 +226,24 @@ def statements(world: World) -> dict[str, str]:
         "list_kept_rows": compact.list_kept_rows(table, 5),
         "note_nothing_to_trim": compact.note_nothing_to_trim(table, compact.NothingToTrim(5, 6)),
         "trim": compact.trim(table, [1, 2], True),
-        "any_of": erase.any_of(table.key, table.types, [(word[10], word[11])]),
-        "check_literals": erase.check_literals([erase.KeyText(word[10], "string", word[11])]),
-        "count_rows": erase.count_rows(other, erase.any_of(table.key, table.types, [word[10:12]]), True),
-        "hide_rows": erase.hide_rows(other, "a = b", table.key[0], True),
-        "rewrite_files": erase.rewrite_files(
-            other, erase.any_of(table.key, table.types, [word[10:12]]), True
+        "any_of": erasure.any_of(table.key, table.types, [(word[10], word[11])]),
+        "check_literals": erasure.check_literals([erasure.KeyText(word[10], "string", word[11])]),
+        "count_rows": erasure.count_rows(other, erasure.any_of(table.key, table.types, [word[10:12]]), True),
+        "hide_rows": erasure.hide_rows(other, "a = b", table.key[0], True),
+        "rewrite_files": erasure.rewrite_files(
+            other, erasure.any_of(table.key, table.types, [word[10:12]]), True
         ),
-        "rewrite_manifests": erase.rewrite_manifests(other, 3),
-        "split_manifests": erase.split_manifests(other, 8, {word[10]: word[11]}),
-        "join_manifests": "\n".join(erase.join_manifests(other, word[11])),
-        "carry_on": erase.carry_on(other, table.column_names, properties),
-        "expire_before": erase.expire_before(other, 5),
+        "rewrite_manifests": erasure.rewrite_manifests(other, 3),
+        "split_manifests": erasure.split_manifests(other, 8, {word[10]: word[11]}),
+        "join_manifests": "\n".join(erasure.join_manifests(other, word[11])),
+        "carry_on": erasure.carry_on(other, table.column_names, properties),
+        "expire_before": erasure.expire_before(other, 5),
         "note_consumed": savepoint.note_consumed(other, 5, {word[9]: Consumed(word[10], word[11])}),
         "forget_consumed": savepoint.forget_consumed(other, 5),
-        "check_keys": adopt.check_keys(other, 5, table.key),
-        "describe": adopt.describe(table, other, 5, {}),
-        "mark_adopted": adopt.mark_adopted(other, table.column_names, properties),
-        "forget": "\n".join(adopt.forget(other, {f"arctic.{word[10]}": "x"})),
+        "check_keys": adoption.check_keys(other, 5, table.key),
+        "describe": adoption.describe(table, other, 5, {}),
+        "mark_adopted": adoption.mark_adopted(other, table.column_names, properties),
+        "forget": "\n".join(adoption.forget(other, {f"arctic.{word[10]}": "x"})),
         "replace_interval": replace.replace_interval(table, batch, VERSION, "a = b", 7, properties, word[10]),
         "replace_rows": overwrite.replace_rows(
             table, staged, VERSION, [(word[10], word[11])], 7, properties, word[10]
@@ -267,7 +267,7 @@ def statements(world: World) -> dict[str, str]:
         "relation": ArcticRelation.create("lake", word[1], word[2]).on_branch(word[10]).render(),
         "adapter": ArcticAdapter.string_literal(word[10]) + ArcticAdapter.quote(word[11]),
         "of_the_catalog": quoted(*word[:3]),
-        "bound": bound(word[10]) + bound(word[11]),
+        "bound": literals.literal(word[10]) + literals.literal(word[11]),
     }
 
 
@@ -303,4 +303,4 @@ def test_a_table_is_read_back_from_its_properties(word: str) -> None:
 
 @given(HOSTILE)
 def test_a_literal_and_a_name_are_read_back(word: str) -> None:
-    assert _value(literal(word)) == _value(bound(word)) == _value(quote(word)) == word
+    assert _value(literal(word)) == _value(literals.literal(word)) == _value(quote(word)) == word

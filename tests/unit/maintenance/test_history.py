@@ -17,7 +17,7 @@ from dbt_arctic.keyed.savepoint import tag_of
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.maintenance.restore import restore
+from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.maintenance.timeline import timeline
 from dbt_arctic.maintenance.versions import as_time, resolve, rows_at_time, version_at
 from dbt_arctic.store.context import Context
@@ -201,8 +201,8 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
         return None
 
     context = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is run
-    assert restore(context, orders.table.name) == orders.table
-    assert restore(context, orders.table.name, 2).generation.number == 2
+    assert restore_table(context, orders.table.name) == orders.table
+    assert restore_table(context, orders.table.name, 2).generation.number == 2
     assert ran == ["publish_view", "publish_view"]
     with pytest.raises(DamagedKeyedTable, match="no generation of"):
-        restore(Context(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]
+        restore_table(Context(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]

@@ -12,14 +12,13 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.maintenance import clean as cleaning
-from dbt_arctic.maintenance import drop
+from dbt_arctic.maintenance import clean, drop
 from dbt_arctic.maintenance.inventory import Inventory
 from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftovers
+from dbt_arctic.store import rejected_table
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import Lease
 from dbt_arctic.store.process import this_process
-from dbt_arctic.store.rejected_table import PROPERTY_OF as PROPERTY_REJECTED_OF
 from tests.unit.maintenance.conftest import Orders, state
 
 DAY = 24 * 3600 * 1000
@@ -129,7 +128,7 @@ def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
 def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: Orders) -> None:
     def rejected(of: str, written_ms: int) -> TableState:
         snapshots = (Snapshot(1, None, 1, written_ms, "append", {}),)
-        return state(f"{of}__rejected", snapshots, {PROPERTY_REJECTED_OF: f"lake.shop.{of}"})
+        return state(f"{of}__rejected", snapshots, {rejected_table.PROPERTY_OF: f"lake.shop.{of}"})
 
     tables = [rejected("orders", OLD), rejected("gone", OLD), rejected("new", YOUNG)]
     inventory = orders.inventory(*orders.sides(1, created_ms=0), *tables)
@@ -181,15 +180,15 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))
     looks = iter([after, forgotten, after])  # before the last read, it is published again
-    for module in (cleaning, drop):
+    for module in (clean, drop):
         monkeypatch.setattr(module, "take_inventory", lambda *_: next(looks))
     forget = create.forget_previous
     monkeypatch.setattr(
-        cleaning,
+        clean,
         "forget_previous",
         lambda context, table: context.run("forget_previous", forget(table), table),
     )
-    gone = cleaning.remove_leftovers(
+    gone = clean.remove_leftovers(
         context, "lake", removals, retention, lambda removal, done: told.append(done)
     )
     assert (gone, told) == (1, [True, False, False])

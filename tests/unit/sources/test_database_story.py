@@ -14,8 +14,7 @@ from dbt_arctic.engine.api import SourceRead
 from dbt_arctic.errors import MalformedFile, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources import cursor as cursors
-from dbt_arctic.sources import database_plan, database_pull
+from dbt_arctic.sources import cursor, database_plan, database_pull
 from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.database_settings import DatabaseSource
@@ -385,7 +384,7 @@ def _progress_apart_from_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _overlap_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant whose runs begin one too high."""
-    below = cursors.below
+    below = cursor.below
     monkeypatch.setattr(
         database_plan, "below", lambda column, value, overlap: below(column, value, overlap - 1)
     )
