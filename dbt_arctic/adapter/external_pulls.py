@@ -13,10 +13,12 @@ from dbt_arctic.adapter.database_sources import database_of, database_source, wr
 from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
+from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.pulls import where_it_fails
-from dbt_arctic.adapter.rejected_rows import Rejections
+from dbt_arctic.adapter.rejected_rows import RejectedRows
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.refresh.event_time import refuse_pull
@@ -24,11 +26,12 @@ from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
 from dbt_arctic.sources.source_planner import Purpose, SourcePlanner
+from dbt_arctic.store.rejected_table import model_of, rejected_name
 
 logger = AdapterLogger("Arctic")
 
 
-class ExternalPulls(Rejections):
+class ExternalPulls(KeyedApi):
     """The methods of the adapter that pull from sources outside the catalog."""
 
     def set_macro_resolver(self, macro_resolver: Any) -> None:
@@ -72,8 +75,19 @@ class ExternalPulls(Rejections):
                 for note in planned.notes:
                     logger.info(note)
                 if isinstance(planner, FilePlanner):
-                    return self.reject_rows(unique_id, target, planner.source, planned.pull, expected).sql
+                    rejected = RejectedRows(self.context(), pulls, self._handle)
+                    return rejected.reject(unique_id, target, planner.source, planned.pull, expected).sql
         return planned.pull.sql
+
+    @available.parse(lambda *a, **k: None)
+    def drop_rejected(self, relation: ArcticRelation) -> None:
+        """Drop the rejected rows of a model whose table was dropped."""
+        with as_dbt_errors():
+            name = relation.name_parts
+            rejected = rejected_name(name)
+            state = self.catalog.of(rejected).load_table(rejected.schema, rejected.identifier)
+            if state is not None and model_of(state) == name.dotted:
+                self._run("drop_rejected", drop_table(rejected))
 
     def _planner(self, declared: Mapping[str, Any], target: Name, model: Mapping[str, Any]) -> SourcePlanner:
         kind = kind_of(declared)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.base.impl import FreshnessResponse
-from dbt.adapters.base.meta import AdapterMeta
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
@@ -17,6 +16,7 @@ from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.external_sources import kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
+from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
@@ -24,13 +24,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.freshness import last_modified_ms
 from dbt_arctic.sources.database_preview import newest_ms
 
-if TYPE_CHECKING:
-    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
-else:
-    _Base = object
 
-
-class FreshnessApi(_Base, metaclass=AdapterMeta):
+class FreshnessApi(KeyedApi):
     """The methods of the adapter for freshness."""
 
     def calculate_freshness_from_metadata_batch(

@@ -28,14 +28,13 @@ from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
+from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.materialized_api import MaterializedApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
-from dbt_arctic.adapter.modify_api import ModifyApi
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.python_models import PythonModels
-from dbt_arctic.adapter.read_api import ReadApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -91,12 +90,11 @@ class ArcticAdapter(
     PlainApi,
     AutoApi,
     CompactionApi,
-    ModifyApi,
     MaterializedApi,
     ModelApi,
     CloneApi,
     ConsistentReads,
-    ReadApi,
+    KeyedSqlApi,
     SQLAdapter,
 ):
     """The adapter class."""

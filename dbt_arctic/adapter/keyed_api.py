@@ -6,10 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dbt.adapters.base.meta import AdapterMeta, available
+from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.invocation import get_invocation_id
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
@@ -46,15 +47,10 @@ from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 
-if TYPE_CHECKING:
-    from dbt.adapters.sql.impl import SQLAdapter as _Base
-else:
-    _Base = object
-
 _SHARING = threading.Lock()
 
 
-class KeyedApi(_Base, metaclass=AdapterMeta):
+class KeyedApi(SQLAdapter):
     """The methods of the adapter for keyed tables."""
 
     connections: ArcticConnectionManager

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dbt.adapters.base.meta import AdapterMeta, available
+from dbt.adapters.base.meta import available
 from dbt.artifacts.resources.types import BatchSize
 from dbt.materializations.incremental.microbatch import MicrobatchBuilder
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticResponse
-from dbt_arctic.adapter.keyed_api import _response
+from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
@@ -24,13 +24,8 @@ from dbt_arctic.refresh.config import writes_keyed
 from dbt_arctic.refresh.event_time import batch_interval, filtered_upstreams, refuse_local_time
 from dbt_arctic.refresh.plain import PlainWrite
 
-if TYPE_CHECKING:
-    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
-else:
-    _Base = object
 
-
-class MicrobatchApi(_Base, metaclass=AdapterMeta):
+class MicrobatchApi(KeyedApi):
     """The methods of the adapter for microbatch models."""
 
     @available.parse(lambda *a, **k: False)

@@ -7,21 +7,17 @@ in dbt_project.yml is configured. The macros themselves are in ``macros/packages
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dbt.adapters.base.meta import AdapterMeta, available
+from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 
 from dbt_arctic.adapter.databases import is_known
+from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.sql_extensions import rewrite_when_compiled
 from dbt_arctic.adapter.target_type import name_spark_in_packages
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
-else:
-    _Base = object
 
 SERVED = ("dbt_utils",)
 """Packages with macros that fail on Spark or lose rows, for which the adapter has its own implementation."""
@@ -32,7 +28,7 @@ INTERNAL = "dbt"
 _TOKEN = re.compile(r"\\([%_\\])|%|_|[^%_]", re.DOTALL)
 
 
-class PackagesApi(_Base, metaclass=AdapterMeta):
+class PackagesApi(KeyedApi):
     """The methods of the adapter for packages."""
 
     def __init__(self, config: Any, mp_context: Any) -> None:

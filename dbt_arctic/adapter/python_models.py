@@ -12,13 +12,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.base.impl import log_code_execution
-from dbt.adapters.base.meta import AdapterMeta, available
+from dbt.adapters.base.meta import available
 from packaging.requirements import InvalidRequirement, Requirement
 
 from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.frames import functions_of, register_frame, take_up
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
@@ -26,11 +27,6 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.build import Beginning, begin
 from dbt_arctic.refresh.config import choose_strategy, writes_keyed
 from dbt_arctic.refresh.materializations import is_incremental
-
-if TYPE_CHECKING:
-    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
-else:
-    _Base = object
 
 SUBMISSION_METHOD = "session"
 """The only way to run a model: in this process, on the Spark session of the connection."""
@@ -70,7 +66,7 @@ class Turns:
 _running = Turns()
 
 
-class PythonModels(_Base, metaclass=AdapterMeta):
+class PythonModels(KeyedApi):
     """The methods of the adapter for Python models."""
 
     _thread_views = threading.local()

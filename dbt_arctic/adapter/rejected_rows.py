@@ -1,21 +1,18 @@
-"""Rows of sources that do not fit, for the methods of the adapter that pull them."""
+"""Rows of sources that do not fit: taken out of a pull, and added again by a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.file_sources import locate_with
-from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.process_modes import REPLAYING
-from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.keyed.create import drop_table
+from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.engine.api import Connection
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
@@ -23,25 +20,25 @@ from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
 from dbt_arctic.sources.replay import take_again
-from dbt_arctic.store.rejected_table import Version, last_rejected, model_of, rejected_name
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.rejected_table import Version, last_rejected, rejected_name
 
 logger = AdapterLogger("Arctic")
 
 
-class Rejections(KeyedApi):
-    """The methods of the adapter for rows that do not fit."""
+@dataclass(frozen=True)
+class RejectedRows:
+    """Separates the rows that do not fit from those of a pull.
 
-    @available.parse(lambda *a, **k: None)
-    def drop_rejected(self, relation: ArcticRelation) -> None:
-        """Drop the rejected rows of a model whose table was dropped."""
-        with as_dbt_errors():
-            name = relation.name_parts
-            rejected = rejected_name(name)
-            state = self.catalog.of(rejected).load_table(rejected.schema, rejected.identifier)
-            if state is not None and model_of(state) == name.dotted:
-                self._run("drop_rejected", drop_table(rejected))
+    :param pulls: of the run, to which the rejected rows are added.
+    :param connection: to Spark, for finding the first row that does not fit.
+    """
 
-    def reject_rows(
+    context: Context
+    pulls: ModelPulls
+    connection: Callable[[], Connection]
+
+    def reject(
         self,
         unique_id: str,
         target: Name,
@@ -57,10 +54,10 @@ class Rejections(KeyedApi):
         """
         if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:
             locate_with(lambda path: self._find_bad_row(source, path))
-        pulls, context, name = self._pulls(), self.context(), rejected_name(target)
+        pulls, context, name = self.pulls, self.context, rejected_name(target)
         # Another source of the model may have rejected rows in the same run.
         done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
-        base = done[-1] if done else last_rejected(self.catalog, name, expected)
+        base = done[-1] if done else last_rejected(context.catalog, name, expected)
         if base is not None and planned.stage and source.changed_files == "reread":
             newer = without_reread(context, source, target, planned.stage.view, base)
             if newer is not None:
@@ -82,7 +79,7 @@ class Rejections(KeyedApi):
         return found
 
     def _find_bad_row(self, source: FileSource, path: str) -> BadRow | None:
-        connection, view = self._handle(), f"arctic_bad_row_{self.context().new_txn()}"
+        connection, view = self.connection(), f"arctic_bad_row_{self.context.new_txn()}"
 
         def query(sql: str) -> list[tuple[Any, ...]]:
             with closing(connection.cursor()) as cursor:
@@ -105,4 +102,4 @@ def _log(source: FileSource, rejection: Rejection, name: Name) -> None:
         )
 
 
-__all__ = ["Rejections"]
+__all__ = ["RejectedRows"]

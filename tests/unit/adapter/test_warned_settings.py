@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter import model_api
-from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.impl import ArcticAdapter
 
 
 @pytest.fixture
@@ -18,14 +18,9 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     warned: list[str] = []
     monkeypatch.setattr(model_api, "warn_or_error", lambda event: warned.append(event.msg.splitlines()[0]))
 
-    class Adapter(ModelApi):
-        config = SimpleNamespace(project_name="shop", credentials=SimpleNamespace(database="lake"))
-        AdapterSpecificConfigs = SimpleNamespace(__dataclass_fields__={})
-
-        def __init__(self) -> None:
-            self._warned = set()
-
-    adapter: Any = Adapter()
+    adapter: Any = ArcticAdapter.__new__(ArcticAdapter)
+    adapter.config = SimpleNamespace(project_name="shop", credentials=SimpleNamespace(database="lake"))
+    adapter._warned = set()
 
     def checked(package: str, config: Mapping[str, Any]) -> list[str]:
         model = {"name": "orders", "package_name": package, "config": config, "database": "lake"}

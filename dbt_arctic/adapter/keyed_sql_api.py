@@ -1,20 +1,28 @@
-"""Macro methods that read keyed tables: merged rows, versions, and changes."""
+"""The methods behind the macros of ``macros/keyed``: reads of keyed tables, and DML on them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from dbt.adapters.base.meta import available
+from dbt_common.invocation import get_invocation_id
 
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import pull
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.store.state import current_version, load_keyed
 
 
-class ReadApi(KeyedApi):
-    """The methods of the adapter for reads."""
+class KeyedSqlApi(KeyedApi):
+    """The methods of the adapter for SQL on keyed tables."""
 
     @available.parse(lambda *a, **k: "")
     def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:
@@ -53,3 +61,29 @@ class ReadApi(KeyedApi):
         """The current version of a keyed table, as a string to store and compare."""
         with as_dbt_errors():
             return current_version(self.catalog, load_keyed(self.catalog, self._origin(relation))).token
+
+    @available.parse(lambda *a, **k: {})
+    def keyed_sql(self, sql: str) -> dict[str, Any]:
+        """Run an UPDATE, DELETE or MERGE on a keyed table.
+
+        Returns ``table`` and the numbers of rows: ``updated``, ``inserted`` and ``deleted``.
+        """
+        credentials = self.config.credentials
+        with as_dbt_errors():
+            parsed = parse_modification(sql)
+            defaults = (credentials.database, credentials.schema)
+            if len(parsed.target) > 3 or (len(parsed.target) == 3 and parsed.target[0] != defaults[0]):
+                raise ConfigError(
+                    f"{'.'.join(parsed.target)} is not in the catalog {defaults[0]}",
+                    fix="write schema.table, or a ref()",
+                )
+            parts = (
+                (*defaults, parsed.target[-1])
+                if len(parsed.target) == 1
+                else (
+                    defaults[0],
+                    *parsed.target[-2:],
+                )
+            )
+            context = self.context(f"{get_invocation_id()}:keyed_sql")
+            return asdict(modify(context, Name(*parts), parsed))
