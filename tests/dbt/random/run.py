@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import shutil
+import signal
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -94,7 +95,8 @@ class Bench:
             if self.others is not None:
                 self.others.before(sql)
             if self.interrupt is not None and self.interrupt.is_at(sql):
-                _thread.interrupt_main()
+                # Unlike `_thread.interrupt_main`, a signal also ends the wait of dbt's main thread.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
                 assert cursor._running._cancelled.wait(60)
             self.script.run(sql, lambda: execute(cursor, sql, bindings))
 
