@@ -21,6 +21,7 @@ from dbt_arctic.adapter.snapshots import (
     key_expression,
     unique_ids,
     unique_rows,
+    without_deletions,
 )
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import ColumnInfo
@@ -243,6 +244,11 @@ class PlainApi(KeyedApi):
         columns = cast(Any, self).get_columns_in_relation(target)
         types = {column.name.lower(): column.dtype for column in columns}
         return ended_rows(rows, valid_to, f"CAST({now} AS {types.get(valid_to.lower(), 'TIMESTAMP')})")
+
+    @available.parse(lambda *a, **k: "")
+    def without_deletions(self, rows: str, is_deleted: str | None) -> str:
+        """The rows that a snapshot writes if its query reads a part of its upstreams."""
+        return without_deletions(rows, is_deleted)
 
     @available.parse(lambda *a, **k: "")
     def unique_ids(self, rows: str, target: ArcticRelation, scd_id: str, other_id: str) -> str:

@@ -104,6 +104,15 @@ def ended_rows(rows: str, valid_to: str, now: str) -> str:
     )
 
 
+def without_deletions(rows: str, is_deleted: str | None) -> str:
+    """SQL of the rows to write, without those that say that a key is no longer there.
+
+    :param is_deleted: the column that marks the record of a deletion; ``None`` if there are no such records.
+    """
+    records = f" AND NOT (dbt_change_type = 'insert' AND {is_deleted} <=> 'True')" if is_deleted else ""
+    return f"SELECT *\nFROM (\n{rows}\n) AS arctic_found\nWHERE dbt_change_type <> 'delete'{records}"
+
+
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that are compared, in the spelling of the query.
 

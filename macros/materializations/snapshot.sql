@@ -85,6 +85,10 @@
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
   {%- set rows_sql = snapshot_staging_table(strategy, snapshot_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
+  {%- if arctic__is_partial() and strategy.hard_deletes in ('invalidate', 'new_record') -%}
+    {#- a key that a part of the upstreams lacks may still be there -#}
+    {%- set rows_sql = adapter.without_deletions(rows_sql, columns.dbt_is_deleted if strategy.hard_deletes == 'new_record' else none) -%}
+  {%- endif -%}
   {%- if config.get('updated_at') -%}
     {%- set other_id = snapshot_hash_arguments([columns.dbt_scd_id, snapshot_get_time()]) -%}
     {%- set rows_sql = adapter.ended_rows(rows_sql, target_relation, columns.dbt_valid_to, snapshot_get_time()) -%}

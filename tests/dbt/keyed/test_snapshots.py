@@ -166,6 +166,34 @@ def test_the_intervals_of_random_histories_are_those_of_the_oracle(sourced: Shop
             assert found == oracle.rows, f"{strategy}, {mode}, run {number}"
 
 
+def test_a_key_that_is_not_in_a_part_of_the_upstreams_is_not_deleted(sourced: Shop) -> None:
+    sources = sourced.folder / "models" / "sources.yml"
+    dated = sources.read_text(encoding="utf-8").replace(
+        "name: raw_rows", "name: raw_rows, config: {event_time: at}"
+    )
+    sources.write_text(dated, encoding="utf-8")
+    modes = ("invalidate", "new_record")
+    for mode in modes:
+        sourced.file(f"snapshots/{mode}.sql", snapshot_sql(mode, "check", mode, "id"))
+    old, late = Source(("a", None), 1, 1), Source(("b", None), 1, 300)
+    deleted = {"invalidate": "false", "new_record": "dbt_is_deleted = 'True'"}
+
+    def take(rows: list[Source], *options: str) -> list[list[tuple[Any, ...]]]:
+        sourced.source("raw_rows", sql_of(rows))
+        sourced.dbt("build", *options)
+        return [sourced.rows(mode, f"id, value, dbt_valid_to is null, {deleted[mode]}") for mode in modes]
+
+    first = [("a", 1, True, False), ("b", 1, True, False)]
+    second = [("a", 1, True, False), ("b", 1, False, False), ("b", 2, True, False)]
+    take([old, late])
+    late = replace(late, value=2)
+    assert take([old, late], "--empty") == [first] * 2
+    autumn = "{'start': '2024-10-01', 'end': '2024-12-01'}"
+    assert take([replace(old, value=2), late], "--sample", autumn) == [second] * 2
+    last = [("a", 1, False, False), *second[1:]]
+    assert take([late]) == [last, sorted([*last, ("a", 1, True, True)])]
+
+
 def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:
     sourced.source("raw_rows", sql_of([Source(("a", None), 1, 1)]))
     text = snapshot_sql("kept", "check", "ignore", "id")
