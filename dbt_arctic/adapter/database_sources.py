@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt_arctic import secret
-from dbt_arctic.databases.address import has_password, parse_address
-from dbt_arctic.databases.api import Database
+from dbt_arctic.databases import mariadb, postgres
+from dbt_arctic.databases.address import Address, has_password, parse_address
+from dbt_arctic.databases.api import Database, TableName
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.errors import ConfigError
@@ -42,19 +43,36 @@ def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, s
     :param logins: by name of a connection: ``url``, ``user`` and ``password`` of the profile.
     :raises ConfigError: it is not known where the database is.
     """
-    source, name = database_source(declared), _connection(declared)
+    source = database_source(declared)
+    address = _address(declared, logins)
+    table = PostgresTable if address.kind == "postgresql" else MariaTable
+    return table(address, source.table, declared["where"])
+
+
+def list_tables(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> list[TableName]:
+    """The tables of the database of a source.
+
+    :param declared: as for ``database_of``; the table is not used.
+    :raises ConfigError: it is not known where the database is.
+    """
+    database_source(declared)
+    address = _address(declared, logins)
+    listing = postgres.list_tables if address.kind == "postgresql" else mariadb.list_tables
+    return listing(address, declared["where"])
+
+
+def _address(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Address:
+    name = _connection(declared)
     login = logins.get(name, {})
     url = str(declared["settings"].get("url") or login.get("url") or "")
     if not url.strip():
         raise ConfigError(
-            f"the source {source.name} has no url",
+            f"the source {declared['name']} has no url",
             where=declared["where"],
             why=f"profiles.yml has none for jdbc: {name} either",
             fix="add url: postgresql://host:5432/database to the source's meta.arctic",
         )
-    address = parse_address(url, login.get("user", ""), login.get("password", ""), declared["where"])
-    table = PostgresTable if address.kind == "postgresql" else MariaTable
-    return table(address, source.table, declared["where"])
+    return parse_address(url, login.get("user", ""), login.get("password", ""), declared["where"])
 
 
 def writes_of(model: Mapping[str, Any]) -> Writes:
@@ -74,4 +92,4 @@ def _connection(declared: Mapping[str, Any]) -> str:
     return str(declared["settings"].get("connection") or str(declared["name"]).partition(".")[0])
 
 
-__all__ = ["database_of", "database_source", "writes_of"]
+__all__ = ["database_of", "database_source", "list_tables", "writes_of"]

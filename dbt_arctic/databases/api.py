@@ -39,6 +39,18 @@ class Column(NamedTuple):
     is_nullable: bool = True
 
 
+class TableName(NamedTuple):
+    """A table in the list of a database.
+
+    :param schema: of PostgreSQL, or the database of MariaDB.
+    :param rows: about how many it has; ``None`` if the database has not counted them yet.
+    """
+
+    schema: str
+    name: str
+    rows: int | None = None
+
+
 class Table(NamedTuple):
     """A table, or what can be read like one.
 
@@ -195,5 +207,6 @@ __all__ = [
     "RowQuery",
     "Selected",
     "Table",
+    "TableName",
     "Window",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
+from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
 from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
 from dbt_arctic.databases.mariadb_types import MariaDialect, mariadb_type
 from dbt_arctic.errors import ConfigError, PackageMissing, UnknownRelation
@@ -23,6 +24,10 @@ _BEGIN = (
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
 _FIND = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+_LIST = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME
+"""
 _COLUMNS = """
 SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
@@ -91,6 +96,19 @@ def tls_settings(address: Address, where: str) -> dict[str, Any]:
     return {"ssl": context}
 
 
+def list_tables(address: Address, where: str) -> list[TableName]:
+    """The tables of the address's database that the user may see, without views.
+
+    :param where: what declares the database, for errors.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    :raises PackageMissing: PyMySQL is not installed.
+    """
+    connection = connect(address, where)
+    with contextlib.closing(connection), connection.reading(_BEGIN) as run:
+        found = run(_LIST, (address.database,))
+        return [TableName(*one) for one in found]
+
+
 @dataclass(frozen=True)
 class MariaTable:
     """A table of MariaDB or MySQL.
@@ -151,4 +169,4 @@ class MariaTable:
         return Table(f"mariadb/{'/'.join(self._place)}", columns, key, int(found[0][0] or 0))
 
 
-__all__ = ["DRIVER", "MariaTable", "connect", "tls_settings"]
+__all__ = ["DRIVER", "MariaTable", "connect", "list_tables", "tls_settings"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table
+from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
 from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
 from dbt_arctic.errors import PackageMissing, UnknownRelation
@@ -29,6 +30,18 @@ _FIND = """
 SELECT c.oid, c.reltuples, current_database()
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+"""
+# Partitions are parts of a table, and tables of extensions have no data of the user.
+_LIST = """
+SELECT n.nspname, c.relname, c.reltuples
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
+  AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+  AND has_table_privilege(c.oid, 'SELECT')
+  AND NOT EXISTS (
+    SELECT 1 FROM pg_catalog.pg_depend d
+    WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 1, 2
 """
 # The type of a domain is that of its base.
 _COLUMNS = """
@@ -92,6 +105,20 @@ def connect(address: Address, where: str) -> Connection:
         return list(cursor.fetchall()) if cursor.description else []
 
     return Connection(failures, run, connection.close)
+
+
+def list_tables(address: Address, where: str) -> list[TableName]:
+    """The tables of a database that the user may read, without views and partitions.
+
+    :param where: what declares the database, for errors.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    :raises PackageMissing: psycopg is not installed.
+    """
+    connection = connect(address, where)
+    with contextlib.closing(connection), connection.reading(_BEGIN) as run:
+        return [
+            TableName(schema, name, int(rows) if rows >= 0 else None) for schema, name, rows in run(_LIST)
+        ]
 
 
 @dataclass(frozen=True)
@@ -166,4 +193,4 @@ class PostgresTable:
         return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
 
 
-__all__ = ["DRIVER", "PostgresTable", "connect"]
+__all__ = ["DRIVER", "PostgresTable", "connect", "list_tables"]

@@ -33,7 +33,9 @@ _COMPRESSED = (".gz", ".bz2", ".zst")
 """Those that both Spark and pyarrow read. Spark runs out of memory on the usual form of ``.lz4``."""
 _KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 _KEY_WORDS = ("id", "uuid", "guid", "key", "code", "number", "no", "nr")
-_TIME_OF_CHANGE = re.compile(r"(updated|modified|changed|last_\w+ed)(_?(at|on|time|date|ts|timestamp))?")
+_TIME_OF_CHANGE = re.compile(
+    r"(updated?|modified|changed|last_?(update|change|\w+ed))(_?(at|on|time|date|ts|timestamp))?"
+)
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,15 @@ def table_name(text: str) -> str:
     return f"t_{name}" if name[:1].isdigit() else name
 
 
+def is_time_of_change(column: str) -> bool:
+    """Whether the name of a column suggests the time of a row's last change.
+
+    >>> [is_time_of_change(name) for name in ("updated_at", "lastModified", "last_update", "created_at")]
+    [True, True, True, False]
+    """
+    return _TIME_OF_CHANGE.fullmatch(column.lower()) is not None
+
+
 def _pattern(group: Sequence[ListedFile], files: Sequence[ListedFile], folder: str) -> str:
     """A glob that matches the files of a group and no others.
 
@@ -246,7 +257,7 @@ def _draft(name: str, folder: str, pattern: str, files: Sequence[ListedFile], sa
             (
                 column
                 for column, kind in columns.items()
-                if kind.startswith("timestamp") and _TIME_OF_CHANGE.fullmatch(column.lower())
+                if kind.startswith("timestamp") and is_time_of_change(column)
             ),
             "",
         ),
@@ -312,4 +323,12 @@ def _is_unique(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return None not in values and len(set(values)) == len(values)
 
 
-__all__ = ["SAMPLED_FILES", "SAMPLED_ROWS", "TableDraft", "draft_tables", "format_of", "table_name"]
+__all__ = [
+    "SAMPLED_FILES",
+    "SAMPLED_ROWS",
+    "TableDraft",
+    "draft_tables",
+    "format_of",
+    "is_time_of_change",
+    "table_name",
+]

@@ -54,27 +54,29 @@ def model_sql(source: str, table: TableDraft) -> str:
     """The SQL of the model that pulls a table: keyed if the table has a key, otherwise append-only."""
     settings = ["materialized='incremental'"]
     if table.key:
-        order = [f"'{_text(table.changed_at)}'"] if table.changed_at else []
+        order = [f"'{jinja_text(table.changed_at)}'"] if table.changed_at else []
         latest = [*order, "'_source_modified'"]
-        settings.append(f"unique_key='{_text(table.key)}'")
+        settings.append(f"unique_key='{jinja_text(table.key)}'")
         settings.append(f"deduplicate_by={latest[0] if len(latest) == 1 else '[' + ', '.join(latest) + ']'}")
     else:
         settings.append("incremental_strategy='append'")
     columns = ",\n".join(
-        f"    {_column(name)}" for name in (*table.columns, "_source_file", "_source_modified")
+        f"    {column_sql(name)}" for name in (*table.columns, "_source_file", "_source_modified")
     )
     return (
         f"{{{{ config({', '.join(settings)}) }}}}\n\nselect\n{columns}\n"
-        f"from {{{{ incremental_pull(source('{_text(source)}', '{_text(table.name)}')) }}}}\n"
+        f"from {{{{ incremental_pull(source('{jinja_text(source)}', '{jinja_text(table.name)}')) }}}}\n"
     )
 
 
-def _column(name: str) -> str:
+def column_sql(name: str) -> str:
+    """A column of a select list, in quotes if it needs them."""
     return name if _PLAIN.fullmatch(name) else quote(name)
 
 
-def _text(text: str) -> str:
+def jinja_text(text: str) -> str:
+    """The content of a string literal in Jinja, between single quotes."""
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-__all__ = ["model_sql", "properties", "source_name"]
+__all__ = ["column_sql", "jinja_text", "model_sql", "properties", "source_name"]

@@ -1,0 +1,161 @@
+"""Drafts sources for tables of a database: their names, keys, cursors and columns. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.sources.database_settings import ADDED
+from dbt_arctic.sources.infer_tables import is_time_of_change, table_name
+
+_TIMES = ("timestamp", "timestamptz")
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class DatabaseTableDraft:
+    """A table of a database, as its own metadata suggests it.
+
+    :param name: of the source's table and of the model.
+    :param table: the setting ``table``, with the schema.
+    :param columns: those that can be read, in the order of the table.
+    :param left_out: the other columns.
+    :param key: the columns of the primary key; empty if there is none that can be read.
+    :param cursor: the column with the time of a row's last change; empty if no name suggests one.
+    :param has_null_cursor: whether rows without a cursor are possible.
+    :param rows: about how many rows the table has; ``None`` if that is not known.
+    """
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    cursor: str = ""
+    has_null_cursor: bool = False
+    rows: int | None = None
+
+
+def choose_tables(
+    tables: Iterable[TableName], patterns: Sequence[str], excluded: Sequence[str], where: str
+) -> list[TableName]:
+    """The tables that the user means, by schema and name.
+
+    :param patterns: globs for ``name`` or ``schema.name``; empty for all tables.
+    :param where: the address of the database, for errors.
+    :raises UnknownRelation: there is no table, or none for one of the patterns.
+    """
+    everything = sorted(tables)
+    if not everything:
+        raise UnknownRelation(
+            "the database has no tables",
+            where=where,
+            why="it has none, or this user may not read them",
+            fix="choose another database in the URL, or grant SELECT to the user",
+        )
+    for pattern in (*patterns, *excluded):
+        if not any(_matches(table, pattern) for table in everything):
+            names = [f"{one.schema}.{one.name}" for one in everything]
+            similar = difflib.get_close_matches(pattern, names, _LISTED, 0.4) or names[:_LISTED]
+            raise UnknownRelation(
+                f"no table of the database matches {pattern}",
+                where=where,
+                why="a pattern is compared with name and schema.name, and case matters",
+                fix=f"use one of {', '.join(similar)}, or a pattern such as '{everything[0].schema}.*'",
+            )
+    chosen = [
+        table
+        for table in everything
+        if (not patterns or any(_matches(table, one) for one in patterns))
+        and not any(_matches(table, one) for one in excluded)
+    ]
+    if not chosen:
+        raise UnknownRelation("every table is excluded", where=where, fix="change --table or --exclude")
+    return chosen
+
+
+def _matches(table: TableName, pattern: str) -> bool:
+    return fnmatchcase(table.name, pattern) or fnmatchcase(f"{table.schema}.{table.name}", pattern)
+
+
+def draft_names(tables: Sequence[TableName]) -> dict[TableName, str]:
+    """A name in dbt for each table: with the schema if two schemas have one of that name.
+
+    >>> tables = [TableName("a", "Items"), TableName("b", "items"), TableName("b", "x y")]
+    >>> list(draft_names(tables).values())
+    ['a_items', 'b_items', 'x_y']
+    """
+    names: dict[TableName, str] = {}
+    simple = Counter(table_name(one.name) for one in tables)
+    for table in tables:
+        name = table_name(table.name)
+        if simple[name] > 1 or not name:
+            name = table_name(f"{table.schema}_{table.name}")
+        unique, number = name, 1
+        while unique in names.values():
+            number += 1
+            unique = f"{name}_{number}"
+        names[table] = unique
+    return names
+
+
+def table_setting(table: TableName) -> str:
+    """The setting ``table`` of a table.
+
+    >>> table_setting(TableName("public", 'odd."name')), table_setting(TableName("shop", "Order Lines"))
+    ('public."odd.""name"', 'shop.Order Lines')
+    """
+    return ".".join(
+        '"' + part.replace('"', '""') + '"' if re.search('[."`]', part) else part
+        for part in (table.schema, table.name)
+    )
+
+
+def draft_database_table(name: str, listed: TableName, table: Table) -> DatabaseTableDraft:
+    """What a table's own metadata suggests for its source and model.
+
+    :param name: of the model.
+    """
+    chosen, left_out = _columns(table.columns)
+    key = table.key if set(table.key) <= {column.name for column in chosen} else ()
+    cursor = next(
+        (column for column in chosen if column.family in _TIMES and is_time_of_change(column.name)), None
+    )
+    return DatabaseTableDraft(
+        name,
+        table_setting(listed),
+        tuple(column.name for column in chosen),
+        left_out,
+        key,
+        "" if cursor is None else cursor.name,
+        cursor is not None and cursor.is_nullable,
+        listed.rows,
+    )
+
+
+def _columns(columns: Sequence[Column]) -> tuple[list[Column], tuple[str, ...]]:
+    """The columns that a source can have, and the names of the others."""
+    chosen: dict[str, Column] = {}
+    left_out = []
+    for column in columns:
+        name = column.name.lower()  # Spark does not distinguish names by case
+        if column.family == "unreadable" or name in ADDED or name in chosen:
+            left_out.append(column.name)
+        else:
+            chosen[name] = column
+    return list(chosen.values()), tuple(left_out)
+
+
+__all__ = [
+    "DatabaseTableDraft",
+    "choose_tables",
+    "draft_database_table",
+    "draft_names",
+    "table_setting",
+]

@@ -1,0 +1,104 @@
+"""What ``ingest init`` writes for tables of a database."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import yaml
+
+from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.client import parts_of
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
+from dbt_arctic.sources.database_settings import parse_database
+from dbt_arctic.sources.draft_database_tables import (
+    choose_tables,
+    draft_database_table,
+    draft_names,
+    table_setting,
+)
+
+ID = Column("id", "bigint", "integer", "BIGINT", False)
+UPDATED = Column("Updated At", "timestamptz", "timestamptz", "TIMESTAMP", False)
+LISTED = TableName("public", "accounts", 12)
+
+
+def test_each_name_of_a_table_is_found_again_by_its_setting() -> None:
+    for schema, name in itertools.product(["public", 'a."b', "x y", "`t"], repeat=2):
+        assert parts_of(table_setting(TableName(schema, name)), "") == [schema, name]
+
+
+def test_two_tables_never_share_a_name() -> None:
+    tables = [
+        *(TableName("a", "b_c"), TableName("a_b", "c"), TableName("d", "c"), TableName("d", "C")),
+        *(TableName("e", "-"), TableName("e", "+"), TableName("e", "1")),
+    ]
+    names = draft_names(tables)
+    assert len(set(names.values())) == len(tables) == len(names)
+    assert all(name.isidentifier() for name in names.values())
+    assert names[TableName("a", "b_c")] == "b_c"
+
+
+def test_tables_are_chosen_by_patterns() -> None:
+    tables = [TableName("public", "orders"), TableName("public", "Items"), TableName("audit", "orders")]
+
+    def chosen(*patterns: str, excluded: tuple[str, ...] = ()) -> set[str]:
+        return {f"{one.schema}.{one.name}" for one in choose_tables(tables, patterns, excluded, "crm")}
+
+    assert chosen() == {"public.orders", "public.Items", "audit.orders"}
+    assert chosen("orders") == {"public.orders", "audit.orders"}
+    assert chosen("public.*", excluded=("Items",)) == {"public.orders"}
+    with pytest.raises(UnknownRelation, match=r"no table of the database matches order\n") as error:
+        chosen("order")
+    assert "audit.orders" in error.value.fix
+    with pytest.raises(UnknownRelation, match="matches nothing"):
+        chosen(excluded=("nothing",))
+    with pytest.raises(UnknownRelation, match="every table is excluded"):
+        chosen(excluded=("*",))
+    with pytest.raises(UnknownRelation, match="has no tables"):
+        choose_tables([], (), (), "crm")
+
+
+def test_the_metadata_of_a_table_decides_key_cursor_and_columns() -> None:
+    made = Column("created_at", "timestamptz", "timestamptz", "TIMESTAMP", False)
+    table = Table("1", (ID, made, UPDATED._replace(name="last_update", is_nullable=True)), ("id",))
+    draft = draft_database_table("accounts", LISTED, table)
+    assert (draft.key, draft.cursor, draft.has_null_cursor, draft.rows) == (("id",), "last_update", True, 12)
+    assert draft.left_out == ()
+
+
+@pytest.mark.parametrize("kind", ["date", "text", "integer"])
+def test_only_a_time_is_taken_for_a_cursor(kind: str) -> None:
+    column = UPDATED._replace(name="updated_at", family=kind)  # type: ignore[arg-type]
+    assert draft_database_table("accounts", LISTED, Table("1", (ID, column), ("id",))).cursor == ""
+
+
+def test_columns_that_a_source_cannot_have_are_left_out() -> None:
+    shape = Column("shape", "geometry", "unreadable", "")
+    columns = (ID, shape, ID._replace(name="ID"), ID._replace(name="_action"), UPDATED)
+    draft = draft_database_table("accounts", LISTED, Table("1", columns, ("id",)))
+    assert (draft.columns, draft.left_out) == (("id", "Updated At"), ("shape", "ID", "_action"))
+    assert draft_database_table("accounts", LISTED, Table("1", columns, ("id", "shape"))).key == ()
+
+
+@pytest.mark.parametrize("compares_keys", [False, True])
+def test_the_declared_source_is_one_that_can_be_read(compares_keys: bool) -> None:
+    columns = (ID, UPDATED._replace(name="it's", family="text"), UPDATED._replace(name="changed_at"))
+    draft = draft_database_table("accounts", LISTED, Table("1", columns, ("id", "it's")))
+    declared = yaml.safe_load(yaml.safe_dump(database_properties("crm", "", [draft], "stg_", compares_keys)))
+    [source], [model] = declared["sources"], declared["models"]
+    [table] = source["tables"]
+    settings = {**source["config"]["meta"]["arctic"], **table["config"]["meta"]["arctic"]}
+    read = parse_database("crm.accounts", settings)
+    assert (read.table, read.cursor, read.compares_keys) == ("public.accounts", "changed_at", compares_keys)
+    assert (read.null_cursor, dict(read.columns)) == ("fail", {})
+    assert model["name"] == "stg_accounts"
+    assert {one["name"]: one["data_tests"] for one in model["columns"]} == {
+        "id": ["not_null"],
+        "it's": ["not_null"],
+    }
+    sql = database_model_sql("crm", draft, compares_keys)
+    assert sql.startswith("{{ config(materialized='incremental', unique_key=['id', 'it\\'s']) }}")
+    assert ("_action" in sql) == compares_keys
+    assert "`it's`" in sql
