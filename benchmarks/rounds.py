@@ -31,7 +31,7 @@ from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.overview import Seen, look
+from dbt_arctic.maintenance.overview import TableOverview, overview_of
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.upsert import upsert
 from dbt_arctic.store.context import Context
@@ -116,9 +116,11 @@ def measure(
     }, told
 
 
-def seen_now(bench: Bench, context: Context, name: Name, trigger: Trigger) -> Seen:
+def seen_now(bench: Bench, context: Context, name: Name, trigger: Trigger) -> TableOverview:
     settings = CompactionSettings(trigger=trigger)
-    (seen,) = look(bench.catalog, "lake", ["bench"], context.now_ms(), lambda *_: settings, frozenset([name]))
+    (seen,) = overview_of(
+        bench.catalog, "lake", ["bench"], context.now_ms(), lambda *_: settings, frozenset([name])
+    )
     return seen
 
 

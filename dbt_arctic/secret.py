@@ -71,7 +71,7 @@ def blanked(text: bytes) -> bytes:
     return text
 
 
-def shown(name: str, value: str | None) -> str:
+def masked(name: str, value: str | None) -> str:
     """A setting's value for display."""
     return HIDDEN if value and is_secret(name) else without_secrets(str(value))
 

@@ -22,7 +22,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.maintenance.overview import look
+from dbt_arctic.maintenance.overview import overview_of
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_pull
@@ -126,7 +126,7 @@ class Arctic(Peer):
         """What ``dbt-arctic compact`` would run with its defaults."""
         self._clock_ms += ROUND_MS
         name = self.name(table)
-        (seen,) = look(
+        (seen,) = overview_of(
             self.catalog,
             CATALOG,
             [self.schema],

@@ -18,7 +18,7 @@ from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.store.context import Alongside, Context
+from dbt_arctic.store.context import Context, ModelsOfRun
 from dbt_arctic.store.row_cache import SharedRows
 
 SCHEMA = "tpch"
@@ -40,7 +40,7 @@ class Lake:
             self.query,
             "benchmark",
             shared=SharedRows(),
-            alongside=Alongside(lambda of: self.models),
+            alongside=ModelsOfRun(lambda of: self.models),
             tuned=partial(tuned, self.connection),
             cores=cores,
         )

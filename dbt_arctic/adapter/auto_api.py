@@ -35,7 +35,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
-from dbt_arctic.store.context import Alongside, Outcome, StageRun
+from dbt_arctic.store.context import ModelsOfRun, Outcome, StageRun
 from dbt_arctic.store.other_catalogs import reading_others
 from dbt_arctic.store.state import find_keyed
 
@@ -84,7 +84,7 @@ class AutoApi(ModelApi):
         """
         unique_id = model["unique_id"]
         read, readers = self._of_graph(graph or {}, selected)
-        alongside = Alongside(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
+        alongside = ModelsOfRun(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
         context = replace(self.context(self._run_id(unique_id)), alongside=alongside)
         with as_dbt_errors():
             if self._pulls().consumed(unique_id):

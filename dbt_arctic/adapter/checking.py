@@ -15,7 +15,7 @@ from typing import Any
 
 from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
 from dbt_arctic.adapter.check_report import CheckReport
-from dbt_arctic.adapter.churning import Churned, change, copied, loaded, pulled, referring_to
+from dbt_arctic.adapter.churning import ChurnedTable, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
@@ -23,7 +23,7 @@ from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ArcticError, ConfigError
-from dbt_arctic.keyed.churn import gone, waiting
+from dbt_arctic.keyed.churn import deleted_rows_table, waiting
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.materializations import is_automatic
 
@@ -118,7 +118,7 @@ class _Churn:
         self._operator = operator
         self._declared = declared
         self._logs = logs
-        self._tables: dict[str, Churned] = {}
+        self._tables: dict[str, ChurnedTable] = {}
 
     def copy(self, unique_id: str, source: Name, copy: Name, seed: int, sources: Mapping[str, Name]) -> None:
         originals = {one: (name,) for one, name in sources.items()}
@@ -133,7 +133,7 @@ class _Churn:
 
     def change(self, seed: int) -> None:
         rows = {
-            unique_id: (one.name, waiting(one.name), gone(one.name))
+            unique_id: (one.name, waiting(one.name), deleted_rows_table(one.name))
             for unique_id, one in self._tables.items()
         }
         for unique_id, one in self._tables.items():

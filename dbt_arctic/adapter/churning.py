@@ -19,8 +19,8 @@ from dbt_arctic.keyed.churn import (
     coming_statements,
     copy_statements,
     cut,
+    deleted_rows_table,
     free_rows,
-    gone,
     held_of,
     leaving_statements,
     taken_of,
@@ -34,7 +34,7 @@ _MOST_COLUMNS = 8
 
 
 @dataclass(frozen=True)
-class Churned:
+class ChurnedTable:
     """A table that changes in each round.
 
     :param identifying: columns that keep their values, so that they still identify rows.
@@ -46,7 +46,7 @@ class Churned:
 
 
 @dataclass(frozen=True)
-class Referring:
+class ReferencedValues:
     """A query of values by which other tables refer to a table. Rows with such a value must not be removed.
 
     :param column: the referenced column of the table.
@@ -62,8 +62,8 @@ def copied(
     copy: Name,
     seed: int,
     declared_tests: Declared,
-    referring: Sequence[Referring] | None = (),
-) -> Churned:
+    referring: Sequence[ReferencedValues] | None = (),
+) -> ChurnedTable:
     """Copy a source, except for some rows that are inserted later.
 
     :param declared_tests: what the project's tests declare about it.
@@ -78,29 +78,31 @@ def copied(
     _create_aside(operator, copy)
     for statement in copy_statements(source.sql, copy, held):
         operator.context.run("copy", statement)
-    return Churned(copy, columns, identifying_columns(operator, source, columns, rows, declared_tests.keys))
+    return ChurnedTable(
+        copy, columns, identifying_columns(operator, source, columns, rows, declared_tests.keys)
+    )
 
 
-def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> Churned:
+def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> ChurnedTable:
     """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
     _create_aside(operator, seed_table)
-    for side_table in (waiting(seed_table), gone(seed_table)):
+    for side_table in (waiting(seed_table), deleted_rows_table(seed_table)):
         operator.context.run(
             "copy",
             f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
         )
     columns, rows = columns_and_rows(operator, seed_table, declared_tests)
-    return Churned(
+    return ChurnedTable(
         seed_table, columns, identifying_columns(operator, seed_table, columns, rows, declared_tests.keys)
     )
 
 
 def change(
     operator: Operator,
-    one: Churned,
+    one: ChurnedTable,
     seed: int,
     only_new: bool = False,
-    referring: Sequence[Referring] = (),
+    referring: Sequence[ReferencedValues] = (),
 ) -> None:
     """Change a table for one round.
 
@@ -135,7 +137,7 @@ def change(
 
 def referring_to(
     operator: Operator, parent: str, declared: Mapping[str, Declared], tables: Mapping[str, Sequence[Name]]
-) -> list[Referring] | None:
+) -> list[ReferencedValues] | None:
     """The references to a source or seed that tests declare; ``None`` if a referring table does not exist
     yet.
 
@@ -151,7 +153,7 @@ def referring_to(
             names = {column.name.lower() for column in columns_of(operator, tables[child][0])}
             if reference.column in names:
                 parts = (f"SELECT {quote(reference.column)} FROM {name.sql}" for name in tables[child])
-                found.append(Referring(reference.parent_column, " UNION ALL ".join(parts)))
+                found.append(ReferencedValues(reference.parent_column, " UNION ALL ".join(parts)))
     return found
 
 
@@ -202,7 +204,7 @@ def _some_of(
     return chosen(columns, seed, None if found is None else int(found), free)
 
 
-def _free(columns: Sequence[Column], referring: Sequence[Referring]) -> str:
+def _free(columns: Sequence[Column], referring: Sequence[ReferencedValues]) -> str:
     names = {column.name.lower() for column in columns}
     known = [free_rows(one.column, one.query) for one in referring if one.column in names]
     return " AND ".join(known) or "true"

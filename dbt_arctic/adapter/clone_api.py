@@ -30,7 +30,7 @@ class CloneApi(KeyedApi):
         if not is_known(source.database, self.config.credentials.catalog_names):
             return ""
         with as_dbt_errors():
-            others = pins.others()
+            others = pins.other_reads()
             if others is not None and others.text_of(source.name_parts) is not None:
                 raise ConfigError(
                     f"{source.name_parts} cannot be cloned",

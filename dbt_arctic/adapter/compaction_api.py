@@ -17,10 +17,10 @@ from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.retention import longest_history
-from dbt_arctic.compaction.run import FAILED, Done, run_operations, trim_when_due
+from dbt_arctic.compaction.run import FAILED, OperationResult, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.overview import look
+from dbt_arctic.maintenance.overview import overview_of
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.store.duration import parse_duration
 from dbt_arctic.store.state import find_keyed
@@ -92,7 +92,7 @@ class CompactionApi(ModelApi):
             declared = max((one.budget_s or 0 for one in settings.values()), default=0)
             budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)
             context = self.context(self._run_id("compact_due"))
-            found = look(
+            found = overview_of(
                 self.catalog,
                 self.config.credentials.database,
                 sorted({name.schema for name in settings}),
@@ -122,7 +122,7 @@ def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, C
     }
 
 
-def _described(done: Done) -> str:
+def _described(done: OperationResult) -> str:
     operation = done.operation
     detail = f" ({done.detail})" if done.detail else ""
     taken = f", {done.seconds:.1f} s" if done.was_tried else ""

@@ -19,7 +19,7 @@ from dbt_arctic.adapter.result_inputs import (
     statements_of_session,
     time_of_invocation,
 )
-from dbt_arctic.auto.advice import left_open
+from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
@@ -110,7 +110,7 @@ def _judged(
     :param stored: SQL of the model's rows.
     :param whole: its whole query.
     """
-    left = left_open(reading, [column for column, _ in columns])
+    left = nondeterministic_parts(reading, [column for column, _ in columns])
     if left is None:
         # It is always refreshed in full, and it is unknown which of its columns are deterministic.
         apart, _ = _numbers(query, count_differing(whole, whole, columns))

@@ -68,7 +68,7 @@ class ConsistentReads(KeyedApi):
 
         :raises ConfigError: it would read from a catalog of another name.
         """
-        sql, others = pins.unpinned(sql), pins.others()
+        sql, others = pins.unpinned(sql), pins.other_reads()
         if others is not None:
             with as_dbt_errors():
                 fix = "make it a table, or an incremental model"

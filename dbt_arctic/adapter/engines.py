@@ -23,7 +23,7 @@ from dbt_arctic.engine.settings import OtherCatalog
 logger = AdapterLogger("Arctic")
 
 
-class Chosen(NamedTuple):
+class ChosenEngine(NamedTuple):
     """An engine and its description."""
 
     engine: Engine
@@ -32,7 +32,7 @@ class Chosen(NamedTuple):
 
 def choose_engine(
     credentials: ArcticCredentials, project_root: str | None, connectors: tuple[str, ...] = ()
-) -> Chosen:
+) -> ChosenEngine:
     """The server of the profile; otherwise the project's own, if it is running; otherwise a Spark in this
     process.
 
@@ -40,17 +40,17 @@ def choose_engine(
     """
     if credentials.method == "connect":
         settings = credentials.connect_settings()
-        return Chosen(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
+        return ChosenEngine(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
     embedded = credentials.spark_settings(project_root)
     running = server.usable_server(project_folder(project_root), embedded) if credentials.use_server else None
     if running is not None:
         described = f"the project's own server, process {running.pid}"
         logger.debug(f"Spark: {described}")
-        return Chosen(ConnectEngine(running.connect_settings(embedded)), described)
+        return ChosenEngine(ConnectEngine(running.connect_settings(embedded)), described)
     embedded = replace(embedded, connectors=tuple(sorted({*embedded.connectors, *connectors})))
     if not start_notices.is_reported():  # dbt-arctic reports to stderr itself
         start_notices.report_to(lambda text: logger.info(text))
-    return Chosen(SessionEngine(embedded), f"Spark in this process, {embedded.master}")
+    return ChosenEngine(SessionEngine(embedded), f"Spark in this process, {embedded.master}")
 
 
 def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:

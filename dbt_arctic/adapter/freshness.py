@@ -56,7 +56,7 @@ class FreshnessApi(KeyedApi):
 
     def calculate_freshness(self, source: BaseRelation, *args: Any, **kwargs: Any) -> Any:
         """The freshness of a source by a column. It is read like a model reads it."""
-        others = pins.others()
+        others = pins.other_reads()
         if others is not None and isinstance(source, ArcticRelation):
             with as_dbt_errors():
                 source = source.replace(read_as=others.text_of(source.name_parts))

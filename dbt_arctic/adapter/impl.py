@@ -45,7 +45,7 @@ from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.materializations import is_materialized_view
-from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, given
+from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, declared_properties
 from dbt_arctic.refresh.unused_settings import STRATEGIES
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class ArcticAdapter(
     def table_properties(cls, properties: dict[str, object] | None) -> dict[str, str]:
         """The properties of a plain table: defaults, then those of the model."""
         chosen = {name: str(value) for name, value in (properties or {}).items()}
-        return {**TABLE_DEFAULTS, **chosen, **given(chosen)}
+        return {**TABLE_DEFAULTS, **chosen, **declared_properties(chosen)}
 
     @available.parse(lambda *a, **k: None)
     def refuse_function(self, model: Mapping[str, Any]) -> None:

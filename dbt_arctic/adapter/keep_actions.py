@@ -18,13 +18,13 @@ from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
-from dbt_arctic.compaction.run import Done, run_operations
+from dbt_arctic.compaction.run import OperationResult, run_operations
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.maintenance.overview import look
+from dbt_arctic.maintenance.overview import overview_of
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.refresh.freshness import last_modified_ms
-from dbt_arctic.scheduling.model_lag import NOT_BUILT, Late, ModelLag, late_models, problems_of
-from dbt_arctic.scheduling.scheduler import Seen
+from dbt_arctic.scheduling.model_lag import NOT_BUILT, LagCause, ModelLag, late_models, problems_of
+from dbt_arctic.scheduling.scheduler import ModelState
 
 Status = Literal["refreshed", "failed", "skipped", "overtaken"]
 
@@ -48,15 +48,15 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Look:
+class Observation:
     """What was known of all models at one time.
 
     :param late: the late models, and why, as far as a refresh of the kept models can change that.
     """
 
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, ModelState]
     lags: Mapping[str, ModelLag]
-    late: Mapping[str, Late]
+    late: Mapping[str, LagCause]
 
 
 class Keeper:
@@ -67,7 +67,7 @@ class Keeper:
         self._operator = operator
         self._warn = warn
 
-    def look(self, ran_at: Mapping[str, float]) -> Look:
+    def observe(self, ran_at: Mapping[str, float]) -> Observation:
         """Read the lags of all models, from metadata, listings and offsets.
 
         :param ran_at: when this process has run a model, in seconds since the epoch.
@@ -90,10 +90,10 @@ class Keeper:
                 changed_ms = last_modified_ms(catalog, project.table_of(one.model))
                 times += [] if changed_ms is None else [changed_ms / 1000]
             must_run = not is_built or (is_unknown and not is_scheduled)
-            seen[one.model] = Seen(waiting, must_run, max(times, default=None))
+            seen[one.model] = ModelState(waiting, must_run, max(times, default=None))
         scheduled = {one.model for one in project.models if one.settings.every_s is not None}
         reads = {name: [one for one in ones if one not in scheduled] for name, ones in project.reads.items()}
-        return Look(seen, lags, late_models(list(lags.values()), reads))
+        return Observation(seen, lags, late_models(list(lags.values()), reads))
 
     def refresh(self, models: Sequence[str]) -> list[Outcome] | None:
         """Run models with dbt; ``None`` if that was interrupted."""
@@ -127,7 +127,7 @@ class Keeper:
         catalog = Once(operator.catalog)
         tables = self._project.tables
         tables |= {state.name for name in tables for state in find_states(catalog, name)}
-        found = look(
+        found = overview_of(
             catalog,
             self._project.target.credentials.database,
             sorted({name.schema for name in tables}),
@@ -143,7 +143,10 @@ class Keeper:
         return most_valuable_first(experience.applied(due))
 
     def compact(
-        self, operations: Sequence[Operation], budget_s: float | None, report: Callable[[Done], None]
+        self,
+        operations: Sequence[Operation],
+        budget_s: float | None,
+        report: Callable[[OperationResult], None],
     ) -> None:
         """Run compactions within a budget; without one, the first of them."""
         operator = self._operator
@@ -193,4 +196,4 @@ def now_s() -> float:
     return time.time()
 
 
-__all__ = ["ArcticError", "Keeper", "Look", "Outcome", "completed", "now_s"]
+__all__ = ["ArcticError", "Keeper", "Observation", "Outcome", "completed", "now_s"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
-from dbt_arctic.adapter.keep_actions import Keeper, Look, Outcome, now_s
+from dbt_arctic.adapter.keep_actions import Keeper, Observation, Outcome, now_s
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.adapter.stop_signals import StopSignals
 from dbt_arctic.compaction.plan import Operation
-from dbt_arctic.compaction.run import FAILED, Done
+from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.scheduling.scheduler import Compact, Compaction, Memory, Refresh, decide
 
@@ -31,10 +31,10 @@ SHED_REPORT_S = 60.0
 class Report(Protocol):
     """Shows what the loop does."""
 
-    def refreshed(self, outcome: Outcome, look: Look, retry_s: float | None) -> None:
+    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
         """A model was refreshed, failed, was skipped or overtaken."""
 
-    def compacted(self, done: Done) -> None:
+    def compacted(self, done: OperationResult) -> None:
         """A compaction has ended."""
 
     def shed(self, operation: Operation) -> None:
@@ -101,22 +101,22 @@ class KeepLoop:
 
     def _step(self) -> None:
         began = now_s()
-        look = self.keeper.look(self._ran_at)
+        observed = self.keeper.observe(self._ran_at)
         if self.stop.requested:
             return
         self._look_at_compaction(began)
         now = now_s()
         models, overhead_s = self.project.models, median(self._overheads)
-        action = decide(now, models, look.seen, self._memories, self._compaction, overhead_s)
+        action = decide(now, models, observed.seen, self._memories, self._compaction, overhead_s)
         if isinstance(action, Refresh):
-            self._refresh(action, look)
+            self._refresh(action, observed)
         elif isinstance(action, Compact):
             self._compact(action)
         else:
             poll_s = max(self._poll_s(), (now - began) * SHARE_OF_LOOKING)
             self._wait(min(action.until - now, poll_s))
 
-    def _refresh(self, action: Refresh, look: Look) -> None:
+    def _refresh(self, action: Refresh, observed: Observation) -> None:
         began = now_s()
         with self.stop.acting():
             outcomes = self.keeper.refresh(action.models)
@@ -127,15 +127,15 @@ class KeepLoop:
             -5:
         ]
         for outcome in outcomes:
-            self._remember(outcome, look, now)
+            self._remember(outcome, observed, now)
 
-    def _remember(self, outcome: Outcome, look: Look, now: float) -> None:
+    def _remember(self, outcome: Outcome, observed: Observation, now: float) -> None:
         name, memory = outcome.model, self._memories.get(outcome.model, Memory())
-        if name not in look.seen:
-            self._remember_hook(outcome, look, now)
+        if name not in observed.seen:
+            self._remember_hook(outcome, observed, now)
             return
         if outcome.status == "refreshed":
-            memory = memory.succeeded(now, outcome.seconds, look.seen[name])
+            memory = memory.succeeded(now, outcome.seconds, observed.seen[name])
             self.totals.refreshes += 1
         elif outcome.status == "failed":
             memory = memory.failed(now)
@@ -147,16 +147,16 @@ class KeepLoop:
         if outcome.status == "refreshed":
             self._ran_at[name] = now
         retry_s = memory.retry_at - now if outcome.status in ("failed", "overtaken") else None
-        self.report.refreshed(outcome, look, retry_s)
+        self.report.refreshed(outcome, observed, retry_s)
 
-    def _remember_hook(self, outcome: Outcome, look: Look, now: float) -> None:
+    def _remember_hook(self, outcome: Outcome, observed: Observation, now: float) -> None:
         """A hook of the project runs with each refresh. Only its failure is reported."""
         if outcome.status != "failed":
             self._memories.pop(outcome.model, None)
             return
         self.totals.failures += 1
         self._memories[outcome.model] = Memory().failed(now)
-        self.report.refreshed(outcome, look, None)
+        self.report.refreshed(outcome, observed, None)
 
     def _look_at_compaction(self, now: float) -> None:
         if now >= self._compaction_at:
@@ -175,7 +175,7 @@ class KeepLoop:
         operations, self._operations = self._operations, ()
         self._compaction, self._compaction_at, self._is_shed_reported = None, 0.0, False
 
-        def report(done: Done) -> None:
+        def report(done: OperationResult) -> None:
             if done.outcome == FAILED:
                 self._compaction_at = now_s() + COMPACTION_POLL_S
             if done.was_tried:

@@ -12,7 +12,7 @@ from dbt_arctic.adapter.selection import parse_project, select_models
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.materializations import INCREMENTAL, is_automatic
-from dbt_arctic.scheduling.scheduler import Kept, effective_targets
+from dbt_arctic.scheduling.scheduler import KeptModel, effective_targets
 from dbt_arctic.scheduling.settings import KeepSettings, parse_keep, require_versions
 
 _PULL = "incremental_pull"
@@ -31,7 +31,7 @@ class KeptProject:
 
     target: Target
     manifest: Any
-    models: tuple[Kept, ...]
+    models: tuple[KeptModel, ...]
     nodes: Mapping[str, Any]
     reads: Mapping[str, Sequence[str]]
     not_kept: Sequence[str] = ()
@@ -55,7 +55,7 @@ def load_project(target: Target, select: Sequence[str]) -> KeptProject:
     manifest = parse_project(target, target.artifacts)
     graph = graph_of(manifest, (*INCREMENTAL, "table"))
     settings = {key: _settings(manifest, node) for key, node in graph.nodes.items()}
-    every = [Kept(key, settings[key], graph.reads[key]) for key in graph.nodes if settings[key].is_set]
+    every = [KeptModel(key, settings[key], graph.reads[key]) for key in graph.nodes if settings[key].is_set]
     _require_readers(every, graph.nodes)
     chosen = {node.unique_id for node in select_models(target, manifest, select)}
     kept = [one for one in every if one.model in chosen]
@@ -72,7 +72,7 @@ def load_project(target: Target, select: Sequence[str]) -> KeptProject:
     names = {key: shown_name(node) for key, node in graph.nodes.items()}
     ids = {one.model for one in kept}
     models = tuple(
-        Kept(names[one.model], one.settings, tuple(names[key] for key in one.reads if key in ids))
+        KeptModel(names[one.model], one.settings, tuple(names[key] for key in one.reads if key in ids))
         for one in kept
     )
     nodes = {names[one.model]: graph.nodes[one.model] for one in kept}
@@ -103,7 +103,7 @@ def _pulls(manifest: Any, node: Any) -> bool:
     return False
 
 
-def _require_readers(models: Sequence[Kept], nodes: Mapping[str, Any]) -> None:
+def _require_readers(models: Sequence[KeptModel], nodes: Mapping[str, Any]) -> None:
     """Refuse ``downstream`` of a model that no other one needs: it would never be refreshed."""
     targets = effective_targets(models)
     needed = {

@@ -325,7 +325,7 @@ class KeyedApi(SQLAdapter):
         with as_dbt_errors():
             check(self.config.credentials, getattr(self.config, "project_root", None))
 
-    def beginning(self, unique_id: str) -> build.Beginning | None:
+    def beginning(self, unique_id: str) -> build.BuildStart | None:
         """The state of the table before a model was computed; ``None`` if the build computes it."""
         return None
 

@@ -138,7 +138,7 @@ class ModelApi(KeyedApi):
             refuse_grants(model)
             refuse_model(model, self.config.credentials.database)
             refuse_reserved_name(model)
-            others = pins.others()
+            others = pins.other_reads()
             if others is not None and model.get("language") == "sql":
                 code, fix = model.get("compiled_code") or "", "write it with source() or ref()"
                 others.refuse_names(code, self.config.credentials.schema, model["name"], fix)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
-from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
@@ -75,7 +75,7 @@ def _with_names(sql: str, texts: Mapping[str, Name]) -> str:
 
 
 def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
-    found = look_at(catalog, name, None)
+    found = inspect_upstream(catalog, name, None)
     if not isinstance(found, Upstream):
         return None
     text = f"(\n{found.states['new']}\n)"
@@ -87,12 +87,12 @@ def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
 class _Current:
     """The pins of the current invocation in this process; ``None`` if nothing is pinned.
 
-    ``others`` knows the relations that must not be read by their names, if the profile has several catalogs.
-    ``texts`` are those by which some were read.
+    ``other_reads`` knows the relations that must not be read by their names, if the profile has several
+    catalogs. ``texts`` are those by which some were read.
     """
 
     pins: Pins | None = None
-    others: OtherReads | None = None
+    other_reads: OtherReads | None = None
     texts: ClassVar[dict[str, Name]] = {}
 
 
@@ -104,12 +104,12 @@ def begin(catalog: CatalogReader | None, catalog_names: Collection[str] = ()) ->
 
 def begin_others(others: OtherReads | None) -> None:
     """Begin an invocation with these relations of several catalogs; ``None`` for one catalog."""
-    _Current.others, _Current.texts = others, {}
+    _Current.other_reads, _Current.texts = others, {}
 
 
-def others() -> OtherReads | None:
+def other_reads() -> OtherReads | None:
     """The relations of several catalogs of this invocation; ``None`` if there is one catalog."""
-    return _Current.others
+    return _Current.other_reads
 
 
 def text_of(name: Name) -> str | None:
@@ -117,7 +117,7 @@ def text_of(name: Name) -> str | None:
     pin = _Current.pins.find(name) if _Current.pins is not None else None
     if pin is not None:
         return pin.text
-    text = _Current.others.text_of(name) if _Current.others is not None else None
+    text = _Current.other_reads.text_of(name) if _Current.other_reads is not None else None
     if text is not None:
         _Current.texts[text] = name
     return text
@@ -131,12 +131,12 @@ def current() -> Pins | None:
 def texts_of(sql: str) -> dict[Name, str]:
     """The relations that ``ref()`` and ``source()`` have written into SQL and that must not be read by
     their names, with their current texts."""
-    if _Current.others is None:
+    if _Current.other_reads is None:
         return {}
     texts = dict(_Current.texts)
     if _Current.pins is not None:
         texts |= _Current.pins.texts
-    found = {name: _Current.others.text_of(name) for text, name in texts.items() if text in sql}
+    found = {name: _Current.other_reads.text_of(name) for text, name in texts.items() if text in sql}
     return {name: text for name, text in found.items() if text is not None}
 
 

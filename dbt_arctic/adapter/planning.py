@@ -27,7 +27,7 @@ from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import ShownState, shown_states
-from dbt_arctic.auto.timings import Took, timings
+from dbt_arctic.auto.timings import RefreshTiming, timings
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -55,7 +55,7 @@ class ModelPlan:
     path: str
     advice: tuple[Advice, ...]
     states: tuple[ShownState, ...] = ()
-    took: tuple[Took, ...] = ()
+    took: tuple[RefreshTiming, ...] = ()
 
     @property
     def explanation(self) -> Explanation:

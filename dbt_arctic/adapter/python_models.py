@@ -24,7 +24,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.frames import functions_of, register_frame, take_up
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.refresh.build import Beginning, begin
+from dbt_arctic.refresh.build import BuildStart, begin
 from dbt_arctic.refresh.config import choose_strategy, writes_keyed
 from dbt_arctic.refresh.materializations import is_incremental
 
@@ -104,7 +104,7 @@ class PythonModels(KeyedApi):
             (model["unique_id"], begin(self.context(), name)) if keyed else ("", None)
         )
 
-    def beginning(self, unique_id: str) -> Beginning | None:
+    def beginning(self, unique_id: str) -> BuildStart | None:
         """The recorded start of a model's computation."""
         noted, beginning = getattr(self._thread_views, "beginning", ("", None))
         return beginning if noted == unique_id else None

@@ -65,7 +65,7 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
 
 
-def left_open(reading: Reading, columns: Sequence[str]) -> Nondeterministic | None:
+def nondeterministic_parts(reading: Reading, columns: Sequence[str]) -> Nondeterministic | None:
     """What may differ between two runs of a query over the same rows, accepted or not.
 
     :param reading: at the time of both runs, as far as it is known.

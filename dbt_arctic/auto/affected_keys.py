@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from dbt_arctic.auto.stage_results import Staged
+from dbt_arctic.auto.stage_results import StagedValues
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.keyed.names import is_as_stored, literal, quote
 from dbt_arctic.keyed.table import KeyedTable
@@ -39,13 +39,15 @@ def kept_rows(context: Context, table: KeyedTable, sql: str, what: Literal["keys
 
 
 @contextmanager
-def staged_values(context: Context, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+def staged_values(
+    context: Context, table: KeyedTable, sql: str, columns: Sequence[str]
+) -> Iterator[StagedValues]:
     """Cache keys or other values, and find their ranges."""
     with kept_rows(context, table, sql, "keys") as name:
         yield counted(context, quote(name), columns)
 
 
-def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
+def counted(context: Context, relation: str, columns: Sequence[str]) -> StagedValues:
     """Count values and find their ranges, by one query.
 
     :param relation: the relation of the values, for a FROM clause.
@@ -64,7 +66,7 @@ def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
         is_known = count and present == count and type_ in RANGED
         if is_known and not _is_beyond(type_, low, high) and is_as_stored(low + high):
             ranges[column] = ValueRange(_literal(low, type_), _literal(high, type_))
-    return Staged(relation, count, ranges)
+    return StagedValues(relation, count, ranges)
 
 
 def _is_beyond(type_: str, *values: str) -> bool:

@@ -40,7 +40,7 @@ _MAX_BROADCAST_GROUPS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Adding:
+class AggregateWrite:
     """The groups to write when a delta is added to stored aggregates.
 
     :param difference: the SQL of the rows to write, by the version that an attempt adds to.
@@ -54,7 +54,7 @@ class Adding:
 @contextmanager
 def affected_groups(
     context: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
-) -> Iterator[Adding]:
+) -> Iterator[AggregateWrite]:
     """Compute the groups to write. Caches exist until the context ends.
 
     :param changes: the SQL of the change of each group.
@@ -68,7 +68,7 @@ def affected_groups(
             groups = _groups(context, table, columns, changes, attempt, images=images)
             return added(table, columns, groups, images=images)
 
-        yield Adding(of_all)
+        yield AggregateWrite(of_all)
         return
     # Looking up the stored rows of these groups costs less than joining all stored rows.
     ranged = [name for name in table.key if table.types[name] in RANGED]
@@ -83,7 +83,7 @@ def affected_groups(
             return added(table, columns, groups, images=images)
 
         if extremes is None:
-            yield Adding(of_affected)
+            yield AggregateWrite(of_affected)
             return
         base, change = consistent_pair(context.catalog, table)
         version = version_of(table, base, change)
@@ -113,7 +113,7 @@ def affected_groups(
                 )
                 return added(table, columns, groups_now, images=images, recomputed=recomputed)
 
-            yield Adding(of_recomputed, has_lost=lost.known_count > 0)
+            yield AggregateWrite(of_recomputed, has_lost=lost.known_count > 0)
 
 
 def _groups(

@@ -15,12 +15,12 @@ from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
 from dbt_arctic.auto.common_values import literal_of, note_values
-from dbt_arctic.auto.fallbacks import after, fallbacks_of
+from dbt_arctic.auto.fallbacks import fallbacks_of, plan_after
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.run_key_checks import with_checked_keys
 from dbt_arctic.auto.shared_reads import with_shared_rows
-from dbt_arctic.auto.stage_results import Staged, StageResults
+from dbt_arctic.auto.stage_results import StagedValues, StageResults
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import KEYS, Stage, stages_of
 from dbt_arctic.auto.timings import Strategy, note
@@ -138,7 +138,7 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
         if isinstance(ended, Outcome):
             return ended
         if isinstance(ended, Reason):
-            following = after(following, ended)
+            following = plan_after(following, ended)
             continue
         failure = ended
         fallback = next(one for one in fallbacks_of(following) if one.holds(failure))
@@ -182,7 +182,7 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
         with target.trace.timed(stage.name):
             match stage.result:
                 case "decision":
-                    found = found.also(stage.name, Staged("", int(bool(context.query(sql)[0][0]))))
+                    found = found.also(stage.name, StagedValues("", int(bool(context.query(sql)[0][0]))))
                 case "keys":
                     values = kept.enter_context(staged_values(context, table, sql, stage.columns))
                     found = found.also(stage.name, values)
@@ -191,7 +191,7 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
                     found = found.also(stage.name, stage.known)
                 case "rows":
                     rows = quote(kept.enter_context(kept_rows(context, table, sql, "rows")))
-                    found = found.also(stage.name, Staged(rows))
+                    found = found.also(stage.name, StagedValues(rows))
                 case "value":
                     assert stage.value is not None
                     literal = literal_of(context.query(sql))
@@ -230,7 +230,7 @@ def _added(
     return _Computed(plan, adding.difference, choice, images=images, stage=stage.name, inside=inside)
 
 
-def _compared(target: _Target, plan: ByKeys, stage: Stage, rows: str, keys: Staged) -> _Computed:
+def _compared(target: _Target, plan: ByKeys, stage: Stage, rows: str, keys: StagedValues) -> _Computed:
     """Compare the rows of the affected keys with the stored ones."""
     incremental, table = plan.incremental, target.table
     stored = {f"key_{place}": stored_name(table, column) for place, column in enumerate(incremental.key)}

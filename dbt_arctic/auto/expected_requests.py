@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.inputs import facts_of
 from dbt_arctic.auto.requested_states import RecordedRequests, recorded_in
-from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.delta.lookup_keys import have_few_rows
-from dbt_arctic.store.context import Alongside
+from dbt_arctic.store.context import ModelsOfRun
 from dbt_arctic.store.state import find_keyed
 
 WORTH_BYTES = 64 << 20
@@ -33,7 +33,7 @@ ExpectedRequests = tuple[list[str], list[tuple[Upstream, str]]]
 
 def expected_requests(
     catalog: CatalogReader,
-    alongside: Alongside,
+    alongside: ModelsOfRun,
     target: Name,
     upstream: Upstream,
     last: Consumed | None,
@@ -115,7 +115,7 @@ def _facts_at(
     found = facts_by_name.get(name.dotted)
     if found is None or found[0] != last:
         try:
-            upstream = look_at(catalog, name, last, until(name))
+            upstream = inspect_upstream(catalog, name, last, until(name))
         except VersionUnavailable:
             return None  # The refresh that reads it reports the error.
         if not isinstance(upstream, Upstream):

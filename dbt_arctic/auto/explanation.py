@@ -15,7 +15,7 @@ from dbt_arctic.auto.inputs import understood
 from dbt_arctic.auto.plan import Build, ByKeys, BySums, IncrementalPlan, OverState, RefreshPlan
 from dbt_arctic.auto.reason_advice import ADVICE
 from dbt_arctic.auto.stages import stages_of
-from dbt_arctic.auto.timings import Strategy, Took
+from dbt_arctic.auto.timings import RefreshTiming, Strategy
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans, walk
 from dbt_arctic.planner.reasons import CannotPlan, Reason
@@ -68,7 +68,7 @@ class Explanation:
     advice: tuple[str, ...]
 
 
-def explain(plan: RefreshPlan, took: Sequence[Took], lasting: Iterable[Advice] = ()) -> Explanation:
+def explain(plan: RefreshPlan, took: Sequence[RefreshTiming], lasting: Iterable[Advice] = ()) -> Explanation:
     """Explain a plan.
 
     :param took: earlier refreshes of the model's table, newest first.
@@ -149,7 +149,7 @@ def _operators(nodes: Sequence[Node]) -> int:
     return sum(1 for node in nodes for _ in walk(node))
 
 
-def _fastest(took: Sequence[Took], strategy: Strategy) -> float | None:
+def _fastest(took: Sequence[RefreshTiming], strategy: Strategy) -> float | None:
     return min([one.seconds for one in took if one.strategy == strategy][:_RECENT], default=None)
 
 

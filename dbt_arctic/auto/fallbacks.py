@@ -122,7 +122,7 @@ def alternatives_of(plan: RefreshPlan) -> tuple[Alternative, ...]:
     return (Alternative(" or ".join(f"{guard.what} has changed" for guard in plan.guards), moved),)
 
 
-def after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
+def plan_after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
     """The plan that follows if a decision has ended an incremental plan."""
     alternatives = alternatives_of(plan) if reason.code == "guard" else ()
     return alternatives[0].plan if alternatives else plan.full(reason)
@@ -178,10 +178,10 @@ __all__ = [
     "Alternative",
     "Fallback",
     "GivesUp",
-    "after",
     "alternatives_of",
     "fallback_conditions",
     "fallbacks_of",
     "gives_up_hidden",
     "gives_up_state",
+    "plan_after",
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dbt_arctic.auto.upstreams import Upstream, View, look_at
+from dbt_arctic.auto.upstreams import Upstream, View, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import METADATA_COLUMNS
@@ -134,7 +134,7 @@ def read(
                     "catalogs",
                     line_of(table),
                 )
-            found = look_at(
+            found = inspect_upstream(
                 catalog, name, expected.get(name.dotted), until(name), (declared or {}).get(key, ())
             )
             if found is None:
@@ -172,7 +172,7 @@ def read(
 
 def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
     """Whether two names in different case are two relations, in a catalog with case-sensitive names."""
-    first, second = (look_at(catalog, name, None) for name in (one, other))
+    first, second = (inspect_upstream(catalog, name, None) for name in (one, other))
     if isinstance(first, Upstream) and isinstance(second, Upstream):
         return first.consumed.table_id != second.consumed.table_id
     if isinstance(first, View) and isinstance(second, View):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.auto.inputs import Reading, Until, full_name
 from dbt_arctic.auto.plan import OverState, RefreshPlan
-from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.log import consumed_versions
@@ -117,7 +117,7 @@ def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed
 
 def version_of(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
     """The version that a state has now, which all queries over it read."""
-    found = look_at(catalog, state.name, None)
+    found = inspect_upstream(catalog, state.name, None)
     assert isinstance(found, Upstream)
     return {state.name.dotted: found.consumed}
 

@@ -26,11 +26,11 @@ from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
-    Took,
+    RefreshTiming,
     computes_at_once,
-    found_late,
+    finds_lost_extremes_first,
     full_is_fast,
-    looks_first,
+    late_full_refresh,
     slower,
 )
 from dbt_arctic.auto.upstreams import Upstream
@@ -69,7 +69,7 @@ class History:
     """
 
     expected: Mapping[str, Consumed] = field(default_factory=dict)
-    took: Sequence[Took] = ()
+    took: Sequence[RefreshTiming] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     written_to: bool = False
     differing: Verified | None = None
@@ -240,7 +240,7 @@ def _incremental(
     incremental = _by_keys(query, facts, config, sums)
     guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
     reason = costly_guards(guards, query.node, facts) if config.auto != "strict" else None
-    reason = reason or found_late(took, Build(header).changed_rows, guarded=bool(guards))
+    reason = reason or late_full_refresh(took, Build(header).changed_rows, guarded=bool(guards))
     if reason is not None:
         return Full(replace(header, reason=reason))
     known = {one.name: values[one.name] for one in shared if one.name in values}
@@ -261,7 +261,9 @@ def _incremental(
         query,
         sums,
         incremental,
-        recompute_reason=RECOMPUTED_AT_ONCE if sums.new_extremes is not None and looks_first(took) else "",
+        recompute_reason=RECOMPUTED_AT_ONCE
+        if sums.new_extremes is not None and finds_lost_extremes_first(took)
+        else "",
         full_refresh_above=config.full_refresh_above,
         values=known,
         unknown=unknown,
@@ -269,7 +271,11 @@ def _incremental(
 
 
 def _few_rows(
-    catalog: CatalogReader, plan: RefreshPlan, config: KeyedConfig, table: KeyedTable, took: Sequence[Took]
+    catalog: CatalogReader,
+    plan: RefreshPlan,
+    config: KeyedConfig,
+    table: KeyedTable,
+    took: Sequence[RefreshTiming],
 ) -> Reason | None:
     """The reason if the tables are so small that one statement reads all rows, rather than several statements
     the changed ones.
@@ -307,7 +313,7 @@ def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None)
         return None
 
 
-def _is_computed_at_once(sums: Sums, took: Sequence[Took]) -> bool:
+def _is_computed_at_once(sums: Sums, took: Sequence[RefreshTiming]) -> bool:
     return bool(sums.extremes) and sums.new_extremes is None and computes_at_once(took)
 
 

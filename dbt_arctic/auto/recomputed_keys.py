@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.auto import select_list_subqueries
-from dbt_arctic.auto.advice import left_open
+from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.inputs import Reading, by_name, pinned_text, read, understood, unsupported_setting
@@ -185,7 +185,7 @@ def _compared(table: KeyedTable, reading: Reading) -> Compared:
 
     :raises CannotVerify: they do not determine which rows there are.
     """
-    left = left_open(reading, table.column_names)
+    left = nondeterministic_parts(reading, table.column_names)
     if left is None:
         raise CannotVerify("which of its columns are deterministic is unknown")
     open_, digits = ({name.lower() for name in names} for names in (left.columns, left.digits))

@@ -11,7 +11,7 @@ from dbt_arctic.planner.delta.bounds import is_ordered_as
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedValues:
     """The keys or other values that a stage has found.
 
     :param relation: the relation of the values, for a FROM clause.
@@ -45,9 +45,9 @@ class Staged:
 class StageResults:
     """The results of the stages so far, by the names of stages."""
 
-    staged: Mapping[str, Staged] = field(default_factory=dict)
+    staged: Mapping[str, StagedValues] = field(default_factory=dict)
 
-    def also(self, stage: str, found: Staged) -> StageResults:
+    def also(self, stage: str, found: StagedValues) -> StageResults:
         """The results with those of one more stage."""
         return StageResults({**self.staged, stage: found})
 
@@ -57,10 +57,10 @@ class StageResults:
         return {column: values for one in self.staged.values() for column, values in one.ranges.items()}
 
 
-def unknown(name: str, columns: Sequence[str]) -> Staged:
+def unknown(name: str, columns: Sequence[str]) -> StagedValues:
     """A placeholder for the result of a stage that has not run."""
     ranges = {column: ValueRange(f":min_{column}", f":max_{column}") for column in columns}
-    return Staged(f":{name}", ranges=ranges)
+    return StagedValues(f":{name}", ranges=ranges)
 
 
-__all__ = ["StageResults", "Staged", "unknown"]
+__all__ = ["StageResults", "StagedValues", "unknown"]

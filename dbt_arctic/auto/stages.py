@@ -27,7 +27,7 @@ from dbt_arctic.auto.plan import (
     RefreshPlan,
     StatePlan,
 )
-from dbt_arctic.auto.stage_results import Staged, StageResults, unknown
+from dbt_arctic.auto.stage_results import StagedValues, StageResults, unknown
 from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, new_extremes_sql
 from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
@@ -65,7 +65,7 @@ KEYS, ROWS, CHANGES, LOST_EXTREMES, QUERY = (
 )
 
 
-Decide = Callable[[Staged, Callable[[], int | None]], Reason | None]
+Decide = Callable[[StagedValues, Callable[[], int | None]], Reason | None]
 """The reason for a full refresh that follows from a stage's result and the number of stored rows of the
 target."""
 
@@ -100,13 +100,13 @@ class Stage:
     result: Result
     sql: Callable[[StageResults], str]
     columns: tuple[str, ...] = ()
-    known: Staged | None = None
+    known: StagedValues | None = None
     reads: str = ""
     decision: Decision | None = None
     value: SharedValue | None = None
 
     @property
-    def placeholder(self) -> Staged:
+    def placeholder(self) -> StagedValues:
         """A placeholder for its result, if that is unknown."""
         return self.known or unknown(self.name, self.columns)
 
@@ -203,7 +203,7 @@ def _share(plan: ByKeys) -> float:
 
 
 def _too_many(full_above: float) -> Decide:
-    def reason(keys: Staged, stored: Callable[[], int | None]) -> Reason | None:
+    def reason(keys: StagedValues, stored: Callable[[], int | None]) -> Reason | None:
         rows = stored()
         if rows and keys.known_count > full_above * rows:
             return Reason("many-keys", f"{keys.count} of {rows} keys are affected")
@@ -212,7 +212,7 @@ def _too_many(full_above: float) -> Decide:
     return reason
 
 
-def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
+def _in_the_log(plan: ByKeys, names: Sequence[str]) -> StagedValues | None:
     """The affected keys if they are those of a change log: no cache and no query is needed."""
     if plan.incremental.logged is None:
         return None
@@ -225,7 +225,7 @@ def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
     if not known or upstream.changed_rows is None or upstream.changed_rows > fast_path.ROWS:
         return None
     keys = logged_keys_sql(plan.incremental, plan.sources)
-    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
+    return StagedValues(f"(\n{keys}\n)", upstream.changed_rows, ranges)
 
 
 def _by_sums(plan: BySums) -> list[Stage]:

@@ -60,7 +60,7 @@ class Timed(SnapshotLike, Protocol):
 
 
 @dataclass(frozen=True)
-class Took:
+class RefreshTiming:
     """One refresh.
 
     :param changed: the number of changed rows of upstreams; ``None`` if unknown.
@@ -79,7 +79,7 @@ def note(strategy: Strategy, began_ms: int, changed: int | None = None, reason: 
     return {PROPERTY_REFRESH: json.dumps({**recorded, "reason": reason} if reason else recorded)}
 
 
-def timings(history: Iterable[Timed]) -> list[Took]:
+def timings(history: Iterable[Timed]) -> list[RefreshTiming]:
     """The timings in a history, newest first.
 
     :param history: of the change table, newest first.
@@ -92,11 +92,11 @@ def timings(history: Iterable[Timed]) -> list[Took]:
             seconds = max(0, commit.timestamp_ms - int(recorded["began"])) / 1000
             # A commit of an older version has no reason.
             changed = None if recorded["changed"] == _UNKNOWN else int(recorded["changed"])
-            found.append(Took(recorded["strategy"], seconds, changed, recorded.get("reason", "")))
+            found.append(RefreshTiming(recorded["strategy"], seconds, changed, recorded.get("reason", "")))
     return found
 
 
-def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> Reason | None:
+def late_full_refresh(took: Sequence[RefreshTiming], changed: int | None, *, guarded: bool) -> Reason | None:
     """The reason if a refresh that is planned as incremental should be full from the start.
 
     The last refreshes began as incremental ones and ended as full ones, which takes up to twice as long. One
@@ -106,8 +106,8 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
     :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     :param guarded: whether the plan has guards.
     """
-    late: list[Took] = []
-    at_once: list[Took] = []
+    late: list[RefreshTiming] = []
+    at_once: list[RefreshTiming] = []
     for one in took:
         if one.strategy != "full" or one.reason in _NEW_START:
             break
@@ -129,7 +129,7 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
     )
 
 
-def full_is_fast(took: Sequence[Took]) -> bool:
+def full_is_fast(took: Sequence[RefreshTiming]) -> bool:
     """Whether one of the last full refreshes took little time, or none is known.
 
     :param took: earlier refreshes, newest first.
@@ -138,7 +138,7 @@ def full_is_fast(took: Sequence[Took]) -> bool:
     return min(in_full, default=0.0) < _MIN_SECONDS
 
 
-def looks_first(took: Sequence[Took]) -> bool:
+def finds_lost_extremes_first(took: Sequence[RefreshTiming]) -> bool:
     """Whether a refresh first finds the groups that lost a MIN or MAX, before it writes the others.
 
     This costs little, and finding them during the write costs a whole statement. So it is only skipped after
@@ -150,7 +150,7 @@ def looks_first(took: Sequence[Took]) -> bool:
     return len(last) < _MIN_SUFFICIENT or any(one.reason in (RECOMPUTED, RECOMPUTED_AT_ONCE) for one in last)
 
 
-def computes_at_once(took: Sequence[Took]) -> bool:
+def computes_at_once(took: Sequence[RefreshTiming]) -> bool:
     """Whether groups are recomputed from the start although their extremes are stored.
 
     Earlier refreshes tried the stored extremes, and some group had lost its own. Each further such refresh
@@ -169,7 +169,7 @@ def computes_at_once(took: Sequence[Took]) -> bool:
     return at_once < min(1 << late, _MAX_INTERVAL) - 1
 
 
-def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
+def _may_be_late_again(last: RefreshTiming, changed: int | None, guarded: bool) -> bool:
     """Whether the cause of the last late refresh may occur again."""
     if last.reason == "guard":
         return guarded
@@ -178,7 +178,7 @@ def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
     return True
 
 
-def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
+def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
     """The reason if the next refresh should be full, because incremental ones have become slower.
 
     The duration of an incremental refresh with at least half as many changed rows is scaled by the number of
@@ -219,7 +219,7 @@ def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
     )
 
 
-def _scaled(one: Took, changed: int | None) -> float:
+def _scaled(one: RefreshTiming, changed: int | None) -> float:
     """The estimated duration of a refresh for this many changed rows."""
     if not one.changed or changed is None:
         return one.seconds

@@ -44,7 +44,7 @@ from dbt_arctic.store.state import (
 
 
 @dataclass(frozen=True)
-class Was:
+class TableAtVersion:
     """A keyed table at an earlier version, whose rows can be read by a part of their key."""
 
     table: KeyedTable
@@ -100,7 +100,7 @@ class Upstream:
     logged: bool = False
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
-    was: Was | None = None
+    was: TableAtVersion | None = None
     field_ids: Mapping[str, str] = field(default_factory=dict)
     is_declared: bool = False
 
@@ -123,7 +123,7 @@ class View:
     home: Name
 
 
-def look_at(
+def inspect_upstream(
     catalog: CatalogReader,
     name: Name,
     last: Consumed | None,
@@ -233,7 +233,7 @@ def _keyed(
         ranges=ranges,
         images=imaged,
         logged=True,
-        was=None if imaged else Was(table, before, known, then),
+        was=None if imaged else TableAtVersion(table, before, known, then),
         counted=is_complete and single and of_images is not None,
     )
 

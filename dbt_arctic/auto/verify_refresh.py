@@ -19,7 +19,7 @@ from dbt_arctic.auto.recomputed_keys import (
     states_read,
 )
 from dbt_arctic.auto.refresh_request import Terms
-from dbt_arctic.auto.timings import PROPERTY_REFRESH, Took, timings
+from dbt_arctic.auto.timings import PROPERTY_REFRESH, RefreshTiming, timings
 from dbt_arctic.auto.verification_log import Result, Verified, record_sql, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
 from dbt_arctic.errors import RefreshDiffers
@@ -114,7 +114,7 @@ def is_waiting(
     :param known: earlier verifications, newest first.
     """
     last = known[0] if known else None
-    since: list[Took] = []
+    since: list[RefreshTiming] = []
     for commit in commits:
         if last is not None and commit.snapshot_id == last.snapshot:
             break

@@ -23,7 +23,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.damage import unreadable_metadata
-from dbt_arctic.catalog.files import Kept, read_bytes
+from dbt_arctic.catalog.files import LruCache, read_bytes
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.multi_catalog import OneCatalog
@@ -66,8 +66,8 @@ class EmbeddedCatalog(OneCatalog):
         self._rows = SqliteRows(name, Path(file) if file else Path(warehouse) / CATALOG_FILE, busy_seconds)
         self._properties = dict(properties or {})
         # Keyed by row, not only by location: a rename keeps the location but changes the names.
-        self._tables: Kept[Row, TableMetadata] = Kept(limit=1024)
-        self._views: Kept[Row, ViewState] = Kept(limit=4096)
+        self._tables: LruCache[Row, TableMetadata] = LruCache(limit=1024)
+        self._views: LruCache[Row, ViewState] = LruCache(limit=4096)
 
     def has_views(self) -> bool:
         return True  # Spark is given a JDBC catalog with views for it

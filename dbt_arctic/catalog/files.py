@@ -1,6 +1,6 @@
 """Reads metadata files: from the local disk directly, from other storage through pyiceberg.
 
-Metadata files are immutable, so values derived from them can be cached: ``Kept`` is that cache.
+Metadata files are immutable, so values derived from them can be cached: ``LruCache`` is that cache.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
     return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
 
 
-class Kept(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """A cache that drops the least recently used values first. It is thread-safe."""
 
     def __init__(self, limit: int) -> None:

@@ -24,7 +24,7 @@ from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.days import shown_day
-from dbt_arctic.catalog.files import Kept, read_bytes
+from dbt_arctic.catalog.files import LruCache, read_bytes
 
 _DELETED = 2  # the status of a manifest entry whose file was removed in that manifest
 
@@ -36,8 +36,8 @@ _OF_DATA = 0  # the content of a manifest of data files; format version 1 has no
 
 _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
-_kept: Kept[tuple[str, int], tuple[DataFile, ...]] = Kept(limit=512)
-_placed: Kept[tuple[str, int], tuple[PlacedFile, ...]] = Kept(limit=4096)
+_kept: LruCache[tuple[str, int], tuple[DataFile, ...]] = LruCache(limit=512)
+_placed: LruCache[tuple[str, int], tuple[PlacedFile, ...]] = LruCache(limit=4096)
 
 
 class _BytesInput(InputFile):

@@ -26,7 +26,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.by_sql import SqlCatalog
-from dbt_arctic.catalog.files import Kept
+from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.multi_catalog import OneCatalog
@@ -74,7 +74,7 @@ class RemoteCatalog(OneCatalog):
         # Hive's client has one connection, which concurrent threads would close for each other.
         self._alone = threading.RLock() if properties.get("type") == "hive" else nullcontext()
         self._opened: Catalog | None = None
-        self._tables: Kept[tuple[str, str, str], TableMetadata] = Kept(limit=1024)
+        self._tables: LruCache[tuple[str, str, str], TableMetadata] = LruCache(limit=1024)
 
     def has_views(self) -> bool:
         return self._by_sql.has_views()

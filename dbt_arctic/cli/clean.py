@@ -20,7 +20,7 @@ from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.maintenance.leftovers import Kept, Removal, Retention, find_leftovers
+from dbt_arctic.maintenance.leftovers import KeptLeftover, Removal, Retention, find_leftovers
 from dbt_arctic.maintenance.orphans import DAY_MS, Orphans, Shared, find_orphans, remove_orphans
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def clean(
 @dataclass(frozen=True)
 class _Found:
     removals: list[Removal]
-    kept: list[Kept]
+    kept: list[KeptLeftover]
     orphans: list[Orphans] = field(default_factory=list)
     shared: list[Shared] = field(default_factory=list)
 

@@ -15,7 +15,7 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.cli.progress import progress
-from dbt_arctic.cli.status import look_at
+from dbt_arctic.cli.status import tables_to_show
 from dbt_arctic.compaction.plan import (
     Kind,
     Operation,
@@ -23,9 +23,9 @@ from dbt_arctic.compaction.plan import (
     requested_operation,
     shown_seconds,
 )
-from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, run_operations
+from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.maintenance.overview import Seen
+from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def compact(
     if kind is not None and not tables:
         raise click.UsageError("--kind needs the names of the tables")
     with operating(target, "compact") as operator:
-        found = look_at(operator, tables, schemas, everything)
+        found = tables_to_show(operator, tables, schemas, everything)
         if any(seen.status is None for seen in found):
             # A full refresh may have finished while the tables were read one after the other.
-            found = look_at(operator, tables, schemas, everything)
+            found = tables_to_show(operator, tables, schemas, everything)
         experience = experience_of(operator.catalog, operator.name("any"), _warn)
         operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
         broken = [seen for seen in found if seen.status is None and (tables or seen.name in operator.models)]
@@ -88,7 +88,7 @@ def compact(
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
             bar.now(*next(coming))
 
-            def report(one: Done) -> None:
+            def report(one: OperationResult) -> None:
                 bar.echo(described(one), err=as_json)
                 bar.advance(one.operation.cost_s)
                 bar.now(*next(coming))
@@ -113,7 +113,7 @@ def _warn(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
+def _coming(operation: Operation, found: list[TableOverview]) -> tuple[str, str]:
     """The next operation, and the size of its table."""
     name = operation.name
     status = next((seen.status for seen in found if seen.name == name), None)
@@ -125,7 +125,7 @@ def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
     return f"{operation.kind} {name.schema}.{name.identifier}", size
 
 
-def _planned(operator: Operator, found: list[Seen], kind: Kind | None) -> list[Operation]:
+def _planned(operator: Operator, found: list[TableOverview], kind: Kind | None) -> list[Operation]:
     if kind is None:
         return [operation for seen in found for operation in seen.due]
     broken = [seen for seen in found if seen.status is None]
@@ -171,7 +171,7 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
     click.echo(f"Runs in this order, estimated {shown_seconds(sum(one.cost_s for one in operations))}.")
 
 
-def described(done: Done) -> str:
+def described(done: OperationResult) -> str:
     """One line about a finished operation."""
     operation = done.operation
     what = f"{operation.kind:<5}  {operation.name.schema}.{operation.name.identifier}"
@@ -182,7 +182,7 @@ def described(done: Done) -> str:
     return f"{text}\n{done.detail}" if done.outcome == FAILED else text
 
 
-def _as_dict(done: Done) -> dict[str, Any]:
+def _as_dict(done: OperationResult) -> dict[str, Any]:
     return {
         **operation_as_dict(done.operation),
         "outcome": done.outcome,

@@ -11,7 +11,7 @@ from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.cli.tables import Kind
 from dbt_arctic.maintenance.consumers import Consumer
-from dbt_arctic.maintenance.erase import Erased, erase_keys
+from dbt_arctic.maintenance.erase import ErasureResult, erase_keys
 from dbt_arctic.maintenance.erase_plan import ErasePlan, plan_by_condition, plan_by_values
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
             click.echo(f"  {_described(consumer)}")
 
 
-def _show_done(done: Erased) -> None:
+def _show_done(done: ErasureResult) -> None:
     click.echo(f"{counted(done.plan.keys, 'key')} of {done.plan.table.name} erased.")
     _print(
         ("side table", "rows", "versions removed", "files removed"),
@@ -145,7 +145,7 @@ def _plan_as_json(plan: ErasePlan) -> dict[str, Any]:
     }
 
 
-def _done_as_json(done: Erased) -> dict[str, Any]:
+def _done_as_json(done: ErasureResult) -> dict[str, Any]:
     return {
         "table": done.plan.table.name.dotted,
         "keys": done.plan.keys,

@@ -209,9 +209,9 @@ def _init_database(
     drafts = []
     for listed, name in draft_names(chosen).items():
         one = {**declared, "settings": {**settings, "table": table_setting(listed)}}
-        look = database_of(one, logins).look()
-        look.close()
-        drafts.append(draft_database_table(name, listed, look.table))
+        seen = database_of(one, logins).begin()
+        seen.close()
+        drafts.append(draft_database_table(name, listed, seen.table))
     keyed = [draft for draft in drafts if draft.key]
     if not keyed:
         raise ConfigError(

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from dbt_arctic.adapter.keep_actions import Look, Outcome
+from dbt_arctic.adapter.keep_actions import Observation, Outcome
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.cli.lag import shown_waiting
 from dbt_arctic.cli.output import counted, shown_time, terminal_width
 from dbt_arctic.cli.tables import wrap
 from dbt_arctic.compaction.plan import Operation, shown_seconds
-from dbt_arctic.compaction.run import FAILED, Done
+from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.scheduling.model_lag import Late, problems_of
+from dbt_arctic.scheduling.model_lag import LagCause, problems_of
 from dbt_arctic.scheduling.settings import KeepSettings
 
 _NARROW = 24
@@ -35,16 +35,16 @@ class KeepReport:
         self._wide = max(len(one.model) for one in project.models)
         self._day = ""
 
-    def refreshed(self, outcome: Outcome, look: Look, retry_s: float | None) -> None:
+    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
         """Show the outcome of one model."""
-        why = self._why(outcome.model, look)
+        why = self._why(outcome.model, observed)
         if retry_s is not None:
             why = "; ".join(filter(None, [why, f"again in {shown_seconds(round(retry_s))}"]))
         rows = "" if outcome.rows is None else counted(outcome.rows, "row")
         seconds = outcome.seconds if outcome.status != "skipped" else None
         self._show(outcome.status, outcome.model, rows, seconds, why, outcome.message, outcome.rows)
 
-    def compacted(self, done: Done) -> None:
+    def compacted(self, done: OperationResult) -> None:
         """Show a compaction."""
         operation = done.operation
         what = "failed" if done.outcome == FAILED else "compacted"
@@ -65,14 +65,14 @@ class KeepReport:
         """Show that something other than a model failed."""
         self._show("failed", "", "", None, f"again in {shown_seconds(round(retry_s))}", str(error))
 
-    def _why(self, model: str, look: Look) -> str:
-        if model not in look.lags:
+    def _why(self, model: str, observed: Observation) -> str:
+        if model not in observed.lags:
             return ""  # a hook of the project
         every_s = self._every[model]
         if every_s is not None:
             return f"every {shown_seconds(every_s)}"
-        late = look.late.get(model)
-        return shown_late(late) if late is not None else "; ".join(problems_of(look.lags[model]))
+        late = observed.late.get(model)
+        return shown_late(late) if late is not None else "; ".join(problems_of(observed.lags[model]))
 
     def _show(
         self,
@@ -117,7 +117,7 @@ def action_lines(first: str, why: str, width: int | None) -> list[str]:
     return [first.rstrip(), *(" " * 10 + line for line in wrap(why, max(width - 10, _NARROW)))]
 
 
-def shown_late(late: Late) -> str:
+def shown_late(late: LagCause) -> str:
     """What makes a model late, for display."""
     through = f", through {', '.join(late.through)}" if late.through else ""
     return f"{late.because_of.upstream}{through}: {shown_waiting(late.because_of)}"

@@ -11,7 +11,7 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import json_option, optional_duration_ms, project_options
 from dbt_arctic.cli.output import counted, print_json, print_table, shown_bytes, shown_time
 from dbt_arctic.compaction.plan import shown_seconds
-from dbt_arctic.scheduling.model_lag import Late, ModelLag, Waiting, late_models, problems_of
+from dbt_arctic.scheduling.model_lag import LagCause, ModelLag, PendingUpstream, late_models, problems_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -60,12 +60,12 @@ def lag(
         context.exit(1)
 
 
-def is_too_late(lag: ModelLag, late: Late | None, now_ms: int, max_ms: int) -> bool:
+def is_too_late(lag: ModelLag, late: LagCause | None, now_ms: int, max_ms: int) -> bool:
     """Whether a model is later than a limit, or its lag is unknown."""
     return bool(problems_of(lag)) or (late is not None and now_ms - late.since_ms > max_ms)
 
 
-def _show(lags: Sequence[ModelLag], late: Mapping[str, Late], now_ms: int) -> None:
+def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -> None:
     has_problems = any(problems_of(one) for one in lags)
     print_table(
         {
@@ -86,7 +86,7 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, Late], now_ms: int) -> No
     )
 
 
-def _row(model: str, late: Late | None, now_ms: int) -> list[str]:
+def _row(model: str, late: LagCause | None, now_ms: int) -> list[str]:
     if late is None:
         return [model, "", "", "", ""]
     return [
@@ -98,11 +98,13 @@ def _row(model: str, late: Late | None, now_ms: int) -> list[str]:
     ]
 
 
-def shown_waiting(waiting: Waiting) -> str:
+def shown_waiting(waiting: PendingUpstream) -> str:
     """What waits in an upstream, for display.
 
-    >>> shown_waiting(Waiting("orders", "commit", 2, 0, 1500)), shown_waiting(Waiting("x", "message", 1))
-    ('2 commits, 1,500 rows', '1 message')
+    >>> shown_waiting(PendingUpstream("orders", "commit", 2, 0, 1500))
+    '2 commits, 1,500 rows'
+    >>> shown_waiting(PendingUpstream("clicks", "message", 1))
+    '1 message'
     """
     text = counted(waiting.count, waiting.unit)
     if waiting.unit == "commit" and waiting.rows is not None:
@@ -110,7 +112,7 @@ def shown_waiting(waiting: Waiting) -> str:
     return text if waiting.size_bytes is None else f"{text}, {shown_bytes(waiting.size_bytes)}"
 
 
-def _as_dict(lag: ModelLag, late: Late | None, now_ms: int) -> dict[str, Any]:
+def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any]:
     """One model as JSON. Times in seconds."""
     return {
         "model": lag.model,

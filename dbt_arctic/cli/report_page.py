@@ -19,7 +19,7 @@ from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.maintenance.expire_plan import shown_hold
-from dbt_arctic.maintenance.overview import Seen
+from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.report import Report
 
 MOST_ROWS = 50
@@ -97,7 +97,7 @@ class Page:
         )
 
     @cached_property
-    def readable(self) -> list[Seen]:
+    def readable(self) -> list[TableOverview]:
         """The tables that could be read."""
         return [seen for seen in self.report.tables if seen.status is not None]
 
@@ -226,7 +226,7 @@ class Page:
             "There are no tables yet.",
         )
 
-    def _table_row(self, seen: Seen) -> list[Cell]:
+    def _table_row(self, seen: TableOverview) -> list[Cell]:
         one = seen.status
         assert one is not None
         lost = [lag for lag in seen.lags if lag.lost]
@@ -248,7 +248,7 @@ class Page:
     def _has_verified(self) -> bool:
         return any(seen.verified is not None for seen in self.readable)
 
-    def _verified(self, seen: Seen) -> Cell:
+    def _verified(self, seen: TableOverview) -> Cell:
         """The last verification of a table's refresh."""
         differs = seen.verified is not None and seen.verified.result == "different"
         return Cell(shareable(seen.shown_verification), "bad" if differs and not seen.is_repaired else "")

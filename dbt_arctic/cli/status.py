@@ -12,7 +12,7 @@ from dbt_arctic.cli.options import chosen_schemas, json_option, no_tables_text, 
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes, shown_time
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
-from dbt_arctic.maintenance.overview import Seen, look
+from dbt_arctic.maintenance.overview import TableOverview, overview_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -43,7 +43,7 @@ def status(
     from dbt_arctic.adapter.operator import operating
 
     with operating(target, "status") as operator:
-        found = look_at(operator, tables, schemas, everything, by_bucket=bool(tables))
+        found = tables_to_show(operator, tables, schemas, everything, by_bucket=bool(tables))
         now_ms = operator.context.now_ms()
         nothing = "" if found else no_tables_text(operator, schemas, everything)
     shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
@@ -59,13 +59,13 @@ def status(
         context.exit(1)
 
 
-def look_at(
+def tables_to_show(
     operator: Operator,
     tables: tuple[str, ...],
     schemas: tuple[str, ...],
     everything: bool,
     by_bucket: bool = False,
-) -> list[Seen]:
+) -> list[TableOverview]:
     """The named tables, or all tables of the target's schemas.
 
     :raises UnknownRelation: a named table does not exist.
@@ -74,7 +74,7 @@ def look_at(
     chosen = sorted({name.schema for name in names}) or chosen_schemas(operator, schemas, everything)
     catalog = operator.name("any").catalog
     only = frozenset(names) if names else None
-    found = look(
+    found = overview_of(
         Once(operator.catalog),
         catalog,
         chosen,
@@ -94,7 +94,7 @@ def look_at(
     return found
 
 
-def _print_tables(found: list[Seen], now_ms: int) -> None:
+def _print_tables(found: list[TableOverview], now_ms: int) -> None:
     several = len({seen.name.schema for seen in found}) > 1
     # Most projects verify no model.
     verified = any(seen.verified is not None for seen in found)
@@ -123,7 +123,7 @@ def _print_tables(found: list[Seen], now_ms: int) -> None:
     )
 
 
-def _row(seen: Seen, with_schema: bool, now_ms: int) -> list[str]:
+def _row(seen: TableOverview, with_schema: bool, now_ms: int) -> list[str]:
     name = f"{seen.name.schema}.{seen.name.identifier}" if with_schema else seen.name.identifier
     one = seen.status
     if one is None:
@@ -140,7 +140,7 @@ def _row(seen: Seen, with_schema: bool, now_ms: int) -> list[str]:
     ]
 
 
-def _rejected(seen: Seen) -> str:
+def _rejected(seen: TableOverview) -> str:
     kept, dropped = (
         (sum(part) for part in zip(*seen.rejected.values(), strict=True)) if seen.rejected else (0, 0)
     )
@@ -148,7 +148,7 @@ def _rejected(seen: Seen) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _print_buckets(seen: Seen) -> None:
+def _print_buckets(seen: TableOverview) -> None:
     if not seen.buckets:
         return
     click.echo(f"\n{seen.name.identifier}, by partition and bucket")
@@ -188,7 +188,7 @@ def shown_due(operation: Operation) -> str:
     return operation.kind if not operation.buckets else f"{operation.kind} ({operation.scope})"
 
 
-def _behind(seen: Seen, now_ms: int) -> str:
+def _behind(seen: TableOverview, now_ms: int) -> str:
     lost = [lag for lag in seen.lags if lag.lost]
     if lost:
         return f"? {lost[0].upstream.rpartition('.')[2]}: {lost[0].lost}"
@@ -196,7 +196,7 @@ def _behind(seen: Seen, now_ms: int) -> str:
     return "" if oldest is None else shown_seconds((now_ms - oldest) / 1000)
 
 
-def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
+def as_dict(seen: TableOverview, now_ms: int) -> dict[str, Any]:
     """One table as JSON. Sizes in bytes, times in seconds."""
     one = seen.status
     if one is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from dbt_arctic.compaction.plan import Operation
-from dbt_arctic.compaction.run import Done
+from dbt_arctic.compaction.run import OperationResult
 from dbt_arctic.keyed.operations import Record
 
 OF_THE_TABLE = 5
@@ -52,7 +52,7 @@ class Experience:
         """The operations with corrected durations."""
         return [replace(one, cost_s=one.cost_s * self.factor(one)) for one in operations]
 
-    def undone(self, done: Sequence[Done]) -> list[Done]:
+    def undone(self, done: Sequence[OperationResult]) -> list[OperationResult]:
         """Finished operations with the uncorrected estimates of ``plan``, as they are recorded."""
         return [
             replace(

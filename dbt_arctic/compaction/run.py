@@ -28,7 +28,7 @@ OVER_BUDGET = "no time left"
 
 
 @dataclass(frozen=True)
-class Done:
+class OperationResult:
     """The result of an operation. ``detail`` describes its amount, or the reason of a failure.
 
     :param before: the status of the table before, if available.
@@ -54,9 +54,9 @@ def run_operations(
     operations: Sequence[Operation],
     budget_s: float | None = None,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
-    report: Callable[[Done], None] = lambda done: None,
+    report: Callable[[OperationResult], None] = lambda done: None,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Done]:
+) -> list[OperationResult]:
     """Execute as many operations as the budget allows, in the given order.
 
     The durations of finished operations correct the estimates of the remaining ones. On a slow machine, fewer
@@ -70,7 +70,7 @@ def run_operations(
         slower = max(1.0, spent / estimated) if estimated else 1.0
         left = None if budget_s is None else budget_s - (clock() - began)
         if left is not None and operation.cost_s * slower > left:
-            done = Done(operation, OVER_BUDGET, began_ms=context.now_ms())
+            done = OperationResult(operation, OVER_BUDGET, began_ms=context.now_ms())
         else:
             done = run_operation(context, operation, grace_s, clock)
             spent += done.seconds
@@ -85,7 +85,7 @@ def run_operation(
     operation: Operation,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
-) -> Done:
+) -> OperationResult:
     """Execute one operation, and return its result even if it fails."""
     began, began_ms = clock(), context.now_ms()
     before: TableStatus | None = None
@@ -94,11 +94,11 @@ def run_operation(
         outcome, detail = _execute(context, operation, grace_s)
         after = _measure(context, operation.name)
     except ArcticError as error:
-        return Done(operation, FAILED, str(error), began_ms, clock() - began, before)
-    return Done(operation, outcome, detail, began_ms, clock() - began, before, after)
+        return OperationResult(operation, FAILED, str(error), began_ms, clock() - began, before)
+    return OperationResult(operation, outcome, detail, began_ms, clock() - began, before, after)
 
 
-def trim_when_due(context: Context, name: Name, settings: CompactionSettings) -> Done | None:
+def trim_when_due(context: Context, name: Name, settings: CompactionSettings) -> OperationResult | None:
     """After a write: trim what was merged longer ago than the grace period, so that later reads are faster.
 
     Reads metadata, and runs one statement without a Spark job if something is due. A failure does not affect
@@ -110,7 +110,7 @@ def trim_when_due(context: Context, name: Name, settings: CompactionSettings) ->
     try:
         status = _measure(context, name)
     except ArcticError as error:
-        return Done(operation, FAILED, str(error), context.now_ms())
+        return OperationResult(operation, FAILED, str(error), context.now_ms())
     if status is None or not status.pending.trim_due:
         return None
     return run_operation(context, operation)
@@ -151,7 +151,7 @@ def _measure(context: Context, name: Name) -> TableStatus | None:
     return None if state is None else measure_plain(context.catalog, name, state, context.now_ms())
 
 
-def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
+def record(context: Context, schema: Name, done: Sequence[OperationResult]) -> None:
     """Record the operations that were started, in one commit; no commit if there were none.
 
     :param schema: any name of the schema that has the table of operations.
@@ -165,7 +165,7 @@ def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
     context.run("record_operations", operations.insert(name, [_record(context, one) for one in tried]))
 
 
-def _record(context: Context, done: Done) -> Record:
+def _record(context: Context, done: OperationResult) -> Record:
     operation, before, after = done.operation, done.before, done.after
     return Record(
         at_ms=done.began_ms,

@@ -75,7 +75,7 @@ class Table(NamedTuple):
 class Window:
     """The rows between two values of a cursor.
 
-    :param low: in the form of ``Look.newest``; ``None`` for no limit.
+    :param low: in the form of ``TableTransaction.newest``; ``None`` for no limit.
     :param includes_low: whether rows with this value are among them.
     :param high: rows with this value are among them; ``None`` for no rows with a cursor.
     :param with_null: whether rows without a cursor are among them.
@@ -95,7 +95,7 @@ class KeyRange(NamedTuple):
     high: int | None
 
 
-class Selected(NamedTuple):
+class SelectedColumn(NamedTuple):
     """A column to read.
 
     :param as_text: whether its values are read as text, because the type of Spark is not the usual one.
@@ -114,10 +114,10 @@ class RowQuery:
         There is then a column ``is_new`` with 1 for rows of the window, and 0 for others.
     :param ranges: one for each concurrent statement; empty for one statement.
     :param ranges_of: the column of the ranges.
-    :param snapshot: of ``Look.share``; empty for the state of the table when it is read.
+    :param snapshot: of ``TableTransaction.share``; empty for the state of the table when it is read.
     """
 
-    columns: Sequence[Selected]
+    columns: Sequence[SelectedColumn]
     window: Window | None = None
     all_keys: Sequence[str] = ()
     ranges: Sequence[KeyRange] = ()
@@ -136,7 +136,7 @@ class JdbcRead(NamedTuple):
     predicates: Sequence[str]
 
 
-class Look(Protocol):
+class TableTransaction(Protocol):
     """A transaction that sees one state of a table, until it is closed."""
 
     @property
@@ -182,8 +182,8 @@ class Look(Protocol):
 class Database(Protocol):
     """A table of a database."""
 
-    def look(self) -> Look:
-        """Look at the table.
+    def begin(self) -> TableTransaction:
+        """Begin a transaction that reads the table.
 
         :raises UnknownRelation: it does not exist, or this user may not see it.
         :raises ServerUnreachable: the database does not answer, or refuses.
@@ -203,10 +203,10 @@ __all__ = [
     "Family",
     "JdbcRead",
     "KeyRange",
-    "Look",
     "RowQuery",
-    "Selected",
+    "SelectedColumn",
     "Table",
     "TableName",
+    "TableTransaction",
     "Window",
 ]

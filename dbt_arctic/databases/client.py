@@ -1,4 +1,4 @@
-"""A look at a table through a Python client of its database."""
+"""A transaction on a table through a Python client of its database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.api import Column, Table, Window
 from dbt_arctic.databases.sql import Dialect
-from dbt_arctic.errors import ArcticError, ConfigError, ServerUnreachable
+from dbt_arctic.errors import ArcticError, ConfigError, PackageMissing, ServerUnreachable
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^."`]+)')
 
@@ -117,8 +117,8 @@ class Connection:
 
 
 @dataclass
-class ClientLook:
-    """A look at a table with the SQL of a dialect.
+class ClientTransaction:
+    """A transaction that reads a table with the SQL of a dialect.
 
     :param connection: in a transaction.
     :param name: the quoted name of the table.
@@ -162,4 +162,14 @@ class ClientLook:
             return self.connection.run(text)
 
 
-__all__ = ["ClientLook", "Connection", "Failures", "Run", "parts_of"]
+def package_missing(package: str, extra: str, databases: str, where: str) -> PackageMissing:
+    """The error if the Python client of a database is not installed."""
+    return PackageMissing(
+        f"the package {package} is not installed",
+        where=where,
+        why=f"tables of {databases} are read with it",
+        fix=f"pip install 'dbt-arctic[{extra}]'",
+    )
+
+
+__all__ = ["ClientTransaction", "Connection", "Failures", "Run", "package_missing", "parts_of"]

@@ -11,9 +11,16 @@ from typing import Any
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
-from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
+from dbt_arctic.databases.client import (
+    ClientTransaction,
+    Connection,
+    Failures,
+    Run,
+    package_missing,
+    parts_of,
+)
 from dbt_arctic.databases.mariadb_types import MariaDialect, mariadb_type
-from dbt_arctic.errors import ConfigError, PackageMissing, UnknownRelation
+from dbt_arctic.errors import ConfigError, UnknownRelation
 
 DRIVER = "org.mariadb.jdbc.Driver"
 _TIMEOUT_S = 10
@@ -49,12 +56,7 @@ def connect(address: Address, where: str) -> Connection:
     try:
         import pymysql
     except ImportError as error:
-        raise PackageMissing(
-            "the package PyMySQL is not installed",
-            where=where,
-            why="tables of MariaDB and MySQL are looked at with it",
-            fix="pip install 'dbt-arctic[mariadb]'",
-        ) from error
+        raise package_missing("PyMySQL", "mariadb", "MariaDB and MySQL", where) from error
     failures = Failures("MariaDB", address.shown, where, pymysql.Error)
     encrypted = tls_settings(address, where)
     with failures.explained("reached"):
@@ -121,12 +123,12 @@ class MariaTable:
     name: str
     where: str
 
-    def look(self) -> ClientLook:
-        """Look at the table in a transaction of its own. Other connections cannot share its state."""
+    def begin(self) -> ClientTransaction:
+        """Begin a transaction that reads the table. Other connections cannot share its state."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
             table = self._describe(run)
-        return ClientLook(MariaDialect(), connection, table, self._quoted, lambda: "")
+        return ClientTransaction(MariaDialect(), connection, table, self._quoted, lambda: "")
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table."""

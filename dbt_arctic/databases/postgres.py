@@ -10,9 +10,16 @@ from typing import Any
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
-from dbt_arctic.databases.client import ClientLook, Connection, Failures, Run, parts_of
+from dbt_arctic.databases.client import (
+    ClientTransaction,
+    Connection,
+    Failures,
+    Run,
+    package_missing,
+    parts_of,
+)
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
-from dbt_arctic.errors import PackageMissing, UnknownRelation
+from dbt_arctic.errors import UnknownRelation
 
 DRIVER = "org.postgresql.Driver"
 _TIMEOUT_S = 10
@@ -78,12 +85,7 @@ def connect(address: Address, where: str) -> Connection:
     try:
         import psycopg
     except ImportError as error:
-        raise PackageMissing(
-            "the package psycopg is not installed",
-            where=where,
-            why="tables of PostgreSQL are looked at with it",
-            fix="pip install 'dbt-arctic[postgres]'",
-        ) from error
+        raise package_missing("psycopg", "postgres", "PostgreSQL", where) from error
     failures = Failures("PostgreSQL", address.shown, where, psycopg.Error)
     options: dict[str, Any] = dict(address.options)
     with failures.explained("reached"):
@@ -133,8 +135,8 @@ class PostgresTable:
     name: str
     where: str
 
-    def look(self) -> ClientLook:
-        """Look at the table in a transaction of its own."""
+    def begin(self) -> ClientTransaction:
+        """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
             table = self._describe(run)
@@ -143,7 +145,7 @@ class PostgresTable:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        return ClientLook(PostgresDialect(), connection, table, self._quoted, export)
+        return ClientTransaction(PostgresDialect(), connection, table, self._quoted, export)
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table, in the transaction's snapshot if the query has one."""

@@ -35,7 +35,7 @@ from dbt_arctic.engine.startup import log_tail, start_error
 from dbt_arctic.engine.traffic import traffic_of
 from dbt_arctic.engine.warehouse import prepare_warehouses
 from dbt_arctic.errors import SparkStartError
-from dbt_arctic.secret import shown
+from dbt_arctic.secret import masked
 
 _LISTENERS_MS = 10_000
 
@@ -154,7 +154,7 @@ class SparkProcess:
                 else:
                     runtime_conf.set(key, new)
             elif self.is_ours and not _makes_no_difference(key, old, new):
-                fixed.append(f"{key}: {shown(key, old)} is running, {shown(key, new)} is wanted")
+                fixed.append(f"{key}: {masked(key, old)} is running, {masked(key, new)} is wanted")
         if fixed:
             raise SparkStartError(
                 "This process already runs Spark with other settings.",

@@ -62,7 +62,7 @@ def waiting(table: Name) -> Name:
     return aside(table).sibling(f"{table.identifier}__waiting")
 
 
-def gone(table: Name) -> Name:
+def deleted_rows_table(table: Name) -> Name:
     """The table of deleted rows."""
     return aside(table).sibling(f"{table.identifier}__gone")
 
@@ -112,7 +112,7 @@ def copy_statements(source: str, table: Name, held: str) -> list[str]:
         f"CREATE TABLE {table.sql} USING iceberg TBLPROPERTIES ('format-version'='3') "
         f"AS SELECT * FROM {source} WHERE NOT {held}",
         f"CREATE TABLE {waiting(table).sql} USING iceberg AS SELECT * FROM {source} WHERE {held}",
-        f"CREATE TABLE {gone(table).sql} USING iceberg AS SELECT * FROM {source} WHERE false",
+        f"CREATE TABLE {deleted_rows_table(table).sql} USING iceberg AS SELECT * FROM {source} WHERE false",
     ]
 
 
@@ -127,8 +127,8 @@ def coming_statements(table: Name, come: str) -> list[str]:
 def leaving_statements(table: Name, leave: str) -> list[str]:
     """The statements that insert deleted rows again and delete others."""
     return [
-        f"INSERT INTO {table.sql} SELECT * FROM {gone(table).sql}",
-        f"INSERT OVERWRITE {gone(table).sql} SELECT * FROM {table.sql} WHERE {leave}",
+        f"INSERT INTO {table.sql} SELECT * FROM {deleted_rows_table(table).sql}",
+        f"INSERT OVERWRITE {deleted_rows_table(table).sql} SELECT * FROM {table.sql} WHERE {leave}",
         f"DELETE FROM {table.sql} WHERE {leave}",
     ]
 

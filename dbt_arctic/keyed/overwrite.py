@@ -24,7 +24,7 @@ _MOST_LITERALS = 500
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedBatch:
     """The batch after it was written to a separate branch: checked, and one row per key."""
 
     snapshot_id: int
@@ -35,7 +35,7 @@ class Staged:
         return f"SELECT *\nFROM {table.change.at(self.snapshot_id)}\nWHERE {quote(TXN)} = {self.txn}"
 
 
-def list_partitions(table: KeyedTable, staged: Staged) -> str:
+def list_partitions(table: KeyedTable, staged: StagedBatch) -> str:
     """SQL for the partitions that the batch has rows for, as strings. A deleted row may only have its key."""
     values = ", ".join(f"CAST({value} AS STRING)" for value in _fields(table, ""))
     return (
@@ -46,7 +46,7 @@ def list_partitions(table: KeyedTable, staged: Staged) -> str:
 
 def replace_rows(
     table: KeyedTable,
-    staged: Staged,
+    staged: StagedBatch,
     version: Version,
     partitions: Sequence[Sequence[str | None]] | None,
     txn: int,
@@ -85,7 +85,7 @@ WHERE n.{quote(TXN)} IS NULL OR g.{quote(table.key[0])} IS NULL OR n.{quote(ACTI
 
 
 def _in_partitions(
-    table: KeyedTable, staged: Staged, rows: str, partitions: Sequence[Sequence[str | None]]
+    table: KeyedTable, staged: StagedBatch, rows: str, partitions: Sequence[Sequence[str | None]]
 ) -> str:
     """SQL of the rows in the partitions of the batch. The join decides; literals let Iceberg skip other
     files."""

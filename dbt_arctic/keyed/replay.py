@@ -30,7 +30,7 @@ _SEQUENCE = quote("_last_updated_sequence_number")
 
 
 @dataclass(frozen=True)
-class Late:
+class MissingCommits:
     """The commits of a retired generation that are missing in its successor.
 
     :param replay: transactions to replay, oldest first.
@@ -42,7 +42,7 @@ class Late:
     computed: tuple[int, ...] = ()
 
 
-def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> Late:
+def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> MissingCommits:
     """Find the commits to replay and the computed ones.
 
     :param log: the commits to the retired generation since the new one was started, newest first.
@@ -71,7 +71,7 @@ def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> La
             or not set(decode_consumed(consumed)) <= covered
         ):
             computed.append(int(text))
-    return Late(tuple(replay), tuple(computed))
+    return MissingCommits(tuple(replay), tuple(computed))
 
 
 def _is_covered(snapshot: SnapshotLike, upstreams: set[str]) -> bool:

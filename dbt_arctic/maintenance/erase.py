@@ -71,7 +71,7 @@ class SideErased:
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasureResult:
     """The result of one run of ``erase``.
 
     :param left: versions and files that should have been removed but still exist.
@@ -92,7 +92,7 @@ def erase_keys(
     plan: ErasePlan,
     force: bool = False,
     is_there: Callable[[str], bool] = lambda path: False,
-) -> Erased:
+) -> ErasureResult:
     """Run an erasure.
 
     :param force: also remove savepoints and everything else that keeps copies.
@@ -104,7 +104,7 @@ def erase_keys(
     """
     table = plan.table
     if not plan.keys:
-        return Erased(plan, (), (), (), (), ())
+        return ErasureResult(plan, (), (), (), (), ())
     _refuse(plan, force)
     _replay_left(context, plan)
     _remove_copies(context, plan)
@@ -133,7 +133,7 @@ def erase_keys(
         _expire(context, side, fences[side.name], hidden[side.name], before[side.name]) for side in plan.sides
     )
     consumers = {consumer: goes_on(context.catalog, table, consumer) for consumer in plan.consumers}
-    return Erased(
+    return ErasureResult(
         plan=plan,
         sides=sides,
         removed=tuple(f"{item.kind} {item.what}" for item in plan.in_the_way),

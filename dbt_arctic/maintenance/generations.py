@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.store.generations import generation_numbers, gone, load_generation
+from dbt_arctic.store.generations import generation_numbers, load_generation, unreadable_generation
 from dbt_arctic.store.state import load_base, load_change
 
 __all__ = ["as_shown", "generation_numbers", "generation_of", "load_generation", "load_sides"]
@@ -21,7 +21,9 @@ def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> Key
         return table
     found = load_generation(catalog, table.name, table.made_as.identifier, number)
     if table.previous and table.previous.number == number and found.generation != table.previous:
-        raise gone(table.name, number, "other tables took the names of its base and change table")
+        raise unreadable_generation(
+            table.name, number, "other tables took the names of its base and change table"
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import side_generation, side_root
 from dbt_arctic.maintenance.finding import Finding, clean_command, from_error, restore_command
 from dbt_arctic.maintenance.inventory import Inventory, roots
-from dbt_arctic.maintenance.leftovers import Kept, Kind, Removal, Retention, find_leftovers
+from dbt_arctic.maintenance.leftovers import KeptLeftover, Kind, Removal, Retention, find_leftovers
 from dbt_arctic.store.leftovers import aside_of
 
 _WORDS: Mapping[Kind, str] = {
@@ -71,7 +71,7 @@ def _removable(removal: Removal) -> Finding:
     )
 
 
-def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
+def _without_view(inventory: Inventory, kept: list[KeptLeftover]) -> Iterator[Finding]:
     """Side tables whose view is missing or was replaced; the rows still exist."""
     by_root: dict[str, set[int]] = {}
     for one in kept:

@@ -53,7 +53,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptLeftover:
     """One leftover that is kept."""
 
     target: Name
@@ -78,7 +78,7 @@ class Leftovers:
     """The leftovers of a schema: those that may be removed, and those that are kept."""
 
     removals: list[Removal] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptLeftover] = field(default_factory=list)
 
 
 def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> Leftovers:
@@ -102,7 +102,7 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
     return found
 
 
-def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | Kept]:
+def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
     named = {side for table in inventory.keyed.values() for side in table.side_tables}
     for root in sorted(roots(inventory)):
         table = inventory.shown_as(root)
@@ -113,13 +113,13 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 continue
             if inventory.has_unreadable_views:
                 why = "a view of the schema cannot be read, and it may refer to this table"
-                yield Kept(side, why, "unreadable-view")
+                yield KeptLeftover(side, why, "unreadable-view")
             elif table is None and not retention.dropped:
-                yield Kept(side, f"no view uses generation {number} of {root}", "no-view")
+                yield KeptLeftover(side, f"no view uses generation {number} of {root}", "no-view")
             elif savepoints(state.tags):
-                yield Kept(side, "it has a savepoint", "savepoint")
+                yield KeptLeftover(side, "it has a savepoint", "savepoint")
             elif number > _superseded(table) and (build := _at_work(inventory, root, number, now_ms)):
-                yield Kept(side, f"{build.lease.description} is building it", "young")
+                yield KeptLeftover(side, f"{build.lease.description} is building it", "young")
             elif table is not None and _was_cut_off(inventory, root, number):
                 yield Removal("generation", side, "the process that built it has ended", table=table)
             elif is_abandoned_generation(
@@ -132,7 +132,7 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 )
                 yield Removal("generation", side, why, table=table)
             else:
-                yield Kept(side, "it may belong to an active build", "young")
+                yield KeptLeftover(side, "it may belong to an active build", "young")
 
 
 def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> Build | None:
@@ -159,7 +159,7 @@ def _superseded(table: KeyedTable | None) -> int:
 
 def _previous(
     inventory: Inventory, table: KeyedTable, now_ms: int, retention: Retention
-) -> Iterator[Removal | Kept]:
+) -> Iterator[Removal | KeptLeftover]:
     """The previous generation, after its retention time."""
     current = inventory.tables.get(table.base.identifier)
     view = inventory.views.get(table.name.identifier)
@@ -181,7 +181,7 @@ def _previous(
     history = [] if change is None else change.history()
     if has_rows_to_replay(inventory, table, view, history):
         why = "it has rows committed during the full refresh, which the model's next run replays"
-        yield from (Kept(side, why, "late-rows") for side, state in states if state is not None)
+        yield from (KeptLeftover(side, why, "late-rows") for side, state in states if state is not None)
         return
     for side, state in states:
         if state is not None:
@@ -202,7 +202,7 @@ def _staging(inventory: Inventory, now_ms: int, retention: Retention) -> Iterato
             yield Removal("staging", inventory.name(name), "an interrupted pull left it")
 
 
-def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | Kept]:
+def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
     """A relation that a swap of a table and a view renamed. It may be the only copy of its rows."""
     for name in (*inventory.tables, *inventory.views):
         aside = aside_of(name)
@@ -211,7 +211,7 @@ def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Itera
         of, txn = aside
         if not inventory.exists(of):
             why = f"{of} was renamed to it, and the run that did so was interrupted"
-            yield Kept(inventory.name(name), why, "interrupted-swap")
+            yield KeptLeftover(inventory.name(name), why, "interrupted-swap")
         elif txn_age_ms(txn, now_ms) > retention.older_than_ms and not inventory.has_unreadable_views:
             yield Removal(
                 "set-aside",
@@ -222,7 +222,7 @@ def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Itera
             )
 
 
-def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | Kept]:
+def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
     """The rejected rows of a model whose table was not dropped by dbt."""
     for name, state in inventory.tables.items():
         model = model_of(state)
@@ -231,11 +231,11 @@ def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterat
         why = f"the table of its model, {model}, no longer exists"
         written_ms = max((one.timestamp_ms for one in state.snapshots), default=0)
         if now_ms - written_ms <= retention.older_than_ms:
-            yield Kept(inventory.name(name), "it may belong to a model that is being built", "young")
+            yield KeptLeftover(inventory.name(name), "it may belong to a model that is being built", "young")
         elif retention.dropped:
             yield Removal("rejected", inventory.name(name), why)
         else:
-            yield Kept(inventory.name(name), why, "no-view")
+            yield KeptLeftover(inventory.name(name), why, "no-view")
 
 
 def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableState, int]]:

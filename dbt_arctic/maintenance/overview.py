@@ -26,7 +26,7 @@ SettingsOf = Callable[[Name, bool], CompactionSettings]
 
 
 @dataclass(frozen=True)
-class Seen:
+class TableOverview:
     """One table.
 
     :param buckets: the state by partition and bucket, if it was requested.
@@ -54,7 +54,7 @@ class Seen:
         return f"{self.verified}, repaired since" if self.is_repaired else str(self.verified)
 
 
-def look(
+def overview_of(
     catalog: CatalogReader,
     catalog_name: str,
     schemas: Sequence[str],
@@ -63,14 +63,14 @@ def look(
     only: frozenset[Name] | None = None,
     by_bucket: bool = False,
     with_lags: bool = True,
-) -> list[Seen]:
+) -> list[TableOverview]:
     """All keyed and plain tables, by name.
 
     :param only: the tables to look at; ``None`` for all.
     :param by_bucket: read the manifests of all tables, not only where needed to determine what is due.
     """
     upstreams = Upstreams(catalog)
-    found: list[Seen] = []
+    found: list[TableOverview] = []
     for schema in schemas:
         inventory = take_inventory(catalog, catalog_name, schema)
         for name, table, base, change in _tables(inventory):
@@ -84,7 +84,7 @@ def look(
                 if rejected is not None:
                     seen = replace(seen, rejected=counts(catalog, rejected))
             except ArcticError as error:
-                found.append(Seen(name, problem=error.what))
+                found.append(TableOverview(name, problem=error.what))
                 continue
             if with_lags:
                 lags = tuple(upstreams.lags(base if change is None else change))
@@ -92,7 +92,7 @@ def look(
             found.append(seen)
         for identifier, problem in _broken(inventory):
             if only is None or inventory.name(identifier) in only:
-                found.append(Seen(inventory.name(identifier), problem=problem))
+                found.append(TableOverview(inventory.name(identifier), problem=problem))
     return sorted(found, key=lambda seen: seen.name)
 
 
@@ -105,7 +105,7 @@ def _look_at(
     now_ms: int,
     settings: CompactionSettings,
     by_bucket: bool,
-) -> Seen:
+) -> TableOverview:
     target = settings.target_file_bytes
     if table is None or change is None:
         status = measure_plain(catalog, name, base, now_ms, target)
@@ -114,7 +114,7 @@ def _look_at(
     buckets = None
     if by_bucket or needs_buckets(status, settings.trigger):
         buckets = measure_buckets(catalog, status, base, change, target)
-    seen = Seen(name, status, buckets, due=tuple(plan_table(status, buckets, settings)))
+    seen = TableOverview(name, status, buckets, due=tuple(plan_table(status, buckets, settings)))
     verified = next(iter(recorded(change.properties)), None) if change is not None else None
     if change is None or verified is None:
         return seen

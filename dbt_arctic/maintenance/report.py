@@ -22,7 +22,7 @@ from dbt_arctic.keyed.operations import OPERATIONS, Record
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import find_holds
 from dbt_arctic.maintenance.expire_plan import Hold
-from dbt_arctic.maintenance.overview import Seen, SettingsOf, look
+from dbt_arctic.maintenance.overview import SettingsOf, TableOverview, overview_of
 from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_base, load_change
@@ -36,7 +36,7 @@ MOST_SERIES = 40
 
 
 @dataclass(frozen=True)
-class Past:
+class TableHistory:
     """A table over time."""
 
     name: Name
@@ -68,7 +68,7 @@ class Refreshed:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldVersions:
     """A table with more versions than the policy keeps.
 
     :param versions: the current number of snapshots of its side tables.
@@ -92,14 +92,14 @@ class Report:
 
     since_ms: int
     now_ms: int
-    tables: Sequence[Seen]
+    tables: Sequence[TableOverview]
     due: Sequence[Operation]
-    past: Sequence[Past]
+    past: Sequence[TableHistory]
     writes: Sequence[Writes]
     writes_every_ms: int
     refreshes: Sequence[Refreshed]
     operations: Sequence[Record]
-    held: Sequence[Held]
+    held: Sequence[HeldVersions]
     unreadable: Sequence[Unreadable]
 
 
@@ -120,7 +120,9 @@ def collect_report(
     :param wanted: whether the report includes a table.
     """
     catalog, now_ms = context.catalog, context.now_ms()
-    seen = [one for one in look(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)]
+    seen = [
+        one for one in overview_of(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)
+    ]
     unreadable = [Unreadable(one.name.dotted, one.problem) for one in seen if one.status is None]
     sides: dict[Name, tuple[TableState, TableState | None]] = {}
     for one in seen:
@@ -157,7 +159,7 @@ def collect_report(
     )
 
 
-def _sides(catalog: CatalogReader, seen: Seen) -> tuple[TableState, TableState | None] | None:
+def _sides(catalog: CatalogReader, seen: TableOverview) -> tuple[TableState, TableState | None] | None:
     if seen.status is None:
         return None
     table = seen.status.table
@@ -169,11 +171,11 @@ def _sides(catalog: CatalogReader, seen: Seen) -> tuple[TableState, TableState |
 
 def _past(
     catalog: CatalogReader,
-    seen: Sequence[Seen],
+    seen: Sequence[TableOverview],
     sides: dict[Name, tuple[TableState, TableState | None]],
     since_ms: int,
     now_ms: int,
-) -> list[Past]:
+) -> list[TableHistory]:
     def commits(name: Name) -> int:
         return sum(len(side.snapshots) for side in sides[name] if side is not None)
 
@@ -185,7 +187,7 @@ def _past(
         base, change = sides[name]
         points = table_series(name, tables[name], base, change, since_ms, now_ms)
         lags = lag_series(upstreams, base if change is None else change, since_ms, now_ms)
-        found.append(Past(name, points, lags))
+        found.append(TableHistory(name, points, lags))
     return found
 
 
@@ -245,7 +247,7 @@ def _name(dotted: str) -> Name:
     return Name(catalog, schema, identifier)
 
 
-def _has_policy(seen: Seen, is_ours: Callable[[Name], bool]) -> bool:
+def _has_policy(seen: TableOverview, is_ours: Callable[[Name], bool]) -> bool:
     return seen.status is not None and (seen.status.table is not None or is_ours(seen.name))
 
 
@@ -255,7 +257,7 @@ def _held(
     tables: Mapping[Name, tuple[TableState, TableState | None]],
     now_ms: int,
     unreadable: list[Unreadable],
-) -> list[Held]:
+) -> list[HeldVersions]:
     claims = find_claims(context.catalog, catalog_name)
     found = []
     for name, sides in tables.items():
@@ -265,5 +267,7 @@ def _held(
             unreadable.append(Unreadable(name.dotted, error.what))
             continue
         if holds:
-            found.append(Held(name, sum(len(side.snapshots) for side in sides if side is not None), holds))
+            found.append(
+                HeldVersions(name, sum(len(side.snapshots) for side in sides if side is not None), holds)
+            )
     return found

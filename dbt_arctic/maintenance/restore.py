@@ -22,9 +22,9 @@ from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build, under_way
-from dbt_arctic.store.replay import Retired, carry_over, pin_retired
+from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.state import keyed_from_view, load_change
-from dbt_arctic.store.view_switch import Seen, look, show
+from dbt_arctic.store.view_switch import ViewObservation, observe_view, show
 
 
 def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
@@ -81,7 +81,7 @@ def _restore(
     retired = pin_retired(context.catalog, shown) if moved else None
     landing = pin_retired(context.catalog, restored) if moved else None
     _make_way(context, name)
-    before = look(context, name) if shown is None else Seen(shown.generation, {})
+    before = observe_view(context, name) if shown is None else ViewObservation(shown.generation, {})
     retired = show(context, restored, comment, before, retired, where=name.dotted, properties=properties)
     if moved or shown is None:
         try:
@@ -112,14 +112,18 @@ def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
 
 
 def _take_back(
-    context: Context, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
+    context: Context,
+    restored: KeyedTable,
+    shown: KeyedTable | None,
+    comment: str,
+    landing: RetiredGeneration | None,
 ) -> None:
     """Make the previous generation current, with the commits that were made to it in the meantime."""
     if shown is None:
         context.run("drop_view", create.drop_view(restored.name), restored)
         return
     alone = replace(shown, previous=None)
-    show(context, alone, comment, Seen(restored.generation, {}), None, where=restored.name.dotted)
+    show(context, alone, comment, ViewObservation(restored.generation, {}), None, where=restored.name.dotted)
     if landing is not None:
         carry_over(context, landing, alone, restored.name.dotted)
 

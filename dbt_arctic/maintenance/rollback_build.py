@@ -15,7 +15,7 @@ from dbt_arctic.keyed.rollback import required_checks, rows_and_deletes
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.versions import deletes_at, state_at
-from dbt_arctic.refresh.build import Beginning, build_generation
+from dbt_arctic.refresh.build import BuildStart, build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_base
@@ -31,7 +31,7 @@ def build_version(
     table: KeyedTable,
     to: Version,
     consumed: Mapping[str, Consumed],
-    beginning: Beginning,
+    beginning: BuildStart,
     notes: Mapping[str, str],
 ) -> int | None:
     """Build a generation from an earlier version's rows, with the current columns and layout.

@@ -14,7 +14,7 @@ from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.metrics import newest, side_metrics
 from dbt_arctic.compaction.retention import DEFAULT_S
 from dbt_arctic.compaction.rewrite import merge_small_files
-from dbt_arctic.compaction.run import Done, record
+from dbt_arctic.compaction.run import OperationResult, record
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.names import Name
@@ -43,7 +43,7 @@ def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], No
 def record_and_keep(
     context: Context,
     schema: Name,
-    done: Sequence[Done],
+    done: Sequence[OperationResult],
     experience: Experience,
     history_s: int,
     warn: Callable[[str], None],

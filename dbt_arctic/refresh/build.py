@@ -33,7 +33,7 @@ from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.partial_upsert import require_known_columns
 from dbt_arctic.refresh.query_size import estimate_bytes
-from dbt_arctic.refresh.table_properties import given
+from dbt_arctic.refresh.table_properties import declared_properties
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.lease import (
     Lease,
@@ -46,11 +46,11 @@ from dbt_arctic.store.lease import (
     was_cut_off,
 )
 from dbt_arctic.store.leftovers import is_abandoned_generation
-from dbt_arctic.store.replay import Retired, carry_over, pin_retired
+from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, laid_out, load_base
 from dbt_arctic.store.view_support import require_views
-from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
+from dbt_arctic.store.view_switch import ViewObservation, observe_view, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
 """Rows per bucket above which a single task does not compare the keys of a bucket."""
@@ -61,20 +61,20 @@ half of that size or less."""
 
 
 @dataclass(frozen=True)
-class Beginning:
+class BuildStart:
     """The state of a table before the computation of its next generation began.
 
     :param retired: the generation to be replaced, and the position of its log at that time.
     """
 
-    before: Seen
-    retired: Retired | None
+    before: ViewObservation
+    retired: RetiredGeneration | None
 
 
-def begin(context: Context, name: Name) -> Beginning:
+def begin(context: Context, name: Name) -> BuildStart:
     """Record the state of a table before the computation of its next generation."""
-    before = look(context, name)
-    return Beginning(before, pin_retired(context.catalog, find_keyed(context.catalog, name)))
+    before = observe_view(context, name)
+    return BuildStart(before, pin_retired(context.catalog, find_keyed(context.catalog, name)))
 
 
 def build_generation(
@@ -87,7 +87,7 @@ def build_generation(
     owner: str,
     comment: str = "",
     column_comments: Mapping[str, str] | None = None,
-    beginning: Beginning | None = None,
+    beginning: BuildStart | None = None,
     like: KeyedTable | None = None,
     hidden: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
@@ -114,7 +114,7 @@ def build_generation(
     require_known_columns(config, batch.columns)
     # The tables are listed before the view is read: a build that ends in between is then named by the view.
     found = _side_tables(context, name)
-    before = look(context, name) if beginning is None else beginning.before
+    before = observe_view(context, name) if beginning is None else beginning.before
     old = find_keyed(context.catalog, name)
     if (other := find_build(context, name, old)) is not None:
         raise under_way(f"another run is building {name}", other, config.model)
@@ -217,7 +217,11 @@ def _create_base(
     context: Context, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str
 ) -> None:
     """Create the base table and thereby take the lease: of two concurrent builds, only one can create it."""
-    properties = {**config.tblproperties, **given(config.tblproperties), **lease.to_properties()}
+    properties = {
+        **config.tblproperties,
+        **declared_properties(config.tblproperties),
+        **lease.to_properties(),
+    }
     try:
         context.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:
@@ -278,11 +282,11 @@ def _publish(
     context: Context,
     table: KeyedTable,
     comment: str,
-    before: Seen,
-    retired: Retired | None,
+    before: ViewObservation,
+    retired: RetiredGeneration | None,
     config: KeyedConfig,
     build: _Build,
-) -> Retired | None:
+) -> RetiredGeneration | None:
     """Create the view under the name of the table.
 
     A table that has this name is renamed temporarily. If this run is interrupted in between, the first step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.overwrite import Staged, list_partitions, replace_rows
+from dbt_arctic.keyed.overwrite import StagedBatch, list_partitions, replace_rows
 from dbt_arctic.keyed.write import insert_into_change
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.upsert import prepare
@@ -39,7 +39,7 @@ def overwrite(
     with staged(context, table.change, head(change), branch, table):
         run = {PROPERTY_RUN: context.run_id}
         context.run("stage", insert_into_change(table, batch, txn, run, branch), table)
-        rows = Staged(branch_head(context, table, branch), txn)
+        rows = StagedBatch(branch_head(context, table, branch), txn)
         partitions = context.query(list_partitions(table, rows)) if config.overwrite == "partitions" else None
 
         def statement(attempt: Attempt) -> str:

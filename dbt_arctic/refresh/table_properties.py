@@ -43,7 +43,7 @@ class PropertyChanges:
     removed: tuple[str, ...]
 
 
-def given(names: Iterable[str]) -> dict[str, str]:
+def declared_properties(names: Iterable[str]) -> dict[str, str]:
     """The property that records the names that a model sets; empty if it sets none."""
     listed = sorted(names)
     return {PROPERTY_GIVEN: json.dumps(listed)} if listed else {}
@@ -65,7 +65,7 @@ def property_changes(
     removed = [name for name in gone if name not in defaults and name in stored]
     if set(before) != set(wanted):
         if wanted:
-            changed |= given(wanted)
+            changed |= declared_properties(wanted)
         else:
             removed.append(PROPERTY_GIVEN)
     return PropertyChanges(changed, tuple(removed))

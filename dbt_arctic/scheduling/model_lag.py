@@ -23,7 +23,7 @@ NO_VERSIONS = "it records no versions of what it reads"
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingUpstream:
     """What a model has not consumed of one upstream.
 
     :param upstream: the name of the model, or of the source as ``source.table``.
@@ -49,19 +49,19 @@ class ModelLag:
     """
 
     model: str
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[PendingUpstream, ...] = ()
     problem: str = ""
 
 
 @dataclass(frozen=True)
-class Late:
+class LagCause:
     """What makes a model late.
 
     :param because_of: the oldest change that the model does not contain, in the upstream where it waits.
     :param through: the models between that upstream and this model, beginning at the upstream.
     """
 
-    because_of: Waiting
+    because_of: PendingUpstream
     through: tuple[str, ...] = ()
 
     @property
@@ -71,14 +71,14 @@ class Late:
         return self.because_of.since_ms
 
 
-def waiting_for(lag: Lag, upstream: str) -> Waiting:
+def waiting_for(lag: Lag, upstream: str) -> PendingUpstream:
     """What a model has not consumed of a table of the catalog."""
-    return Waiting(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
+    return PendingUpstream(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
 
 
-def waiting_outside(unread: Unread) -> Waiting:
+def waiting_outside(unread: Unread) -> PendingUpstream:
     """What a model has not read of a source outside the catalog."""
-    return Waiting(
+    return PendingUpstream(
         unread.source,
         unread.unit,
         unread.count,
@@ -89,17 +89,17 @@ def waiting_outside(unread: Unread) -> Waiting:
     )
 
 
-def late_models(lags: Sequence[ModelLag], reads: Mapping[str, Sequence[str]]) -> dict[str, Late]:
+def late_models(lags: Sequence[ModelLag], reads: Mapping[str, Sequence[str]]) -> dict[str, LagCause]:
     """The models that are late, and why.
 
     :param lags: by the order of the graph: a model after those that it reads.
     :param reads: the models that each one reads, directly or through views.
     """
-    found: dict[str, Late] = {}
+    found: dict[str, LagCause] = {}
     for lag in lags:
-        direct = [Late(one) for one in lag.waiting if one.since_ms is not None]
+        direct = [LagCause(one) for one in lag.waiting if one.since_ms is not None]
         through = [
-            Late(found[other].because_of, (*found[other].through, other))
+            LagCause(found[other].because_of, (*found[other].through, other))
             for other in reads.get(lag.model, ())
             if other in found
         ]
@@ -138,9 +138,9 @@ def consumed_at_ms(history: Sequence[Snapshot], upstream: str) -> int:
 __all__ = [
     "NOT_BUILT",
     "NO_VERSIONS",
-    "Late",
+    "LagCause",
     "ModelLag",
-    "Waiting",
+    "PendingUpstream",
     "consumed_at_ms",
     "late_models",
     "problems_of",

@@ -31,7 +31,7 @@ SHED_AT_MOST_S = 3600.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptModel:
     """A model that is refreshed.
 
     :param reads: the other models that are refreshed and that this one reads, directly or through views.
@@ -43,7 +43,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ModelState:
     """What is known of a model at one point in time.
 
     :param waiting: by upstream, since when a change has been waiting there.
@@ -71,7 +71,7 @@ class Memory:
     failures: int = 0
     retry_at: float = -math.inf
     overtakes: int = 0
-    before: Seen | None = None
+    before: ModelState | None = None
     ended_at: float = -math.inf
 
     @property
@@ -79,7 +79,7 @@ class Memory:
         """The expected duration of a refresh."""
         return median(self.seconds) if self.seconds else UNKNOWN_S
 
-    def succeeded(self, now: float, seconds: float, before: Seen) -> Memory:
+    def succeeded(self, now: float, seconds: float, before: ModelState) -> Memory:
         """After a refresh that succeeded. The first build of a model says nothing about its refreshes."""
         measured = self.seconds if before.must_run else (*self.seconds, seconds)[-MEASURED:]
         return Memory(measured, before=before, ended_at=now)
@@ -94,7 +94,7 @@ class Memory:
         wait = min(2.0**self.overtakes, LAST_RETRY_S)
         return replace(self, overtakes=self.overtakes + 1, retry_at=now + wait, before=None, ended_at=now)
 
-    def is_stalled(self, seen: Seen) -> bool:
+    def is_stalled(self, seen: ModelState) -> bool:
         """Whether the last refresh succeeded, and the same changes are waiting as before."""
         before = self.before
         return (
@@ -103,7 +103,7 @@ class Memory:
             and (seen.must_run, seen.waiting) == (before.must_run, before.waiting)
         )
 
-    def blocked_until(self, seen: Seen) -> float:
+    def blocked_until(self, seen: ModelState) -> float:
         """The time before which the model does not run."""
         return max(self.retry_at, self.ended_at + STALLED_S if self.is_stalled(seen) else -math.inf)
 
@@ -161,8 +161,8 @@ class _Due(NamedTuple):
 
 def decide(
     now: float,
-    models: Sequence[Kept],
-    seen: Mapping[str, Seen],
+    models: Sequence[KeptModel],
+    seen: Mapping[str, ModelState],
     memories: Mapping[str, Memory],
     compaction: Compaction | None = None,
     overhead_s: float = 1.0,
@@ -201,7 +201,7 @@ def decide(
     return _batch(models, ready, {name for name in origins if name not in stuck}, known, overhead_s)
 
 
-def effective_targets(models: Sequence[Kept]) -> dict[str, float]:
+def effective_targets(models: Sequence[KeptModel]) -> dict[str, float]:
     """The smallest target lag of each model and the models that read it, directly and indirectly.
 
     A model with a schedule, and those that are read by no model with a target lag, have none.
@@ -219,8 +219,8 @@ def effective_targets(models: Sequence[Kept]) -> dict[str, float]:
 
 
 def _origins(
-    models: Sequence[Kept],
-    seen: Mapping[str, Seen],
+    models: Sequence[KeptModel],
+    seen: Mapping[str, ModelState],
     blocked: Mapping[str, float],
     stuck: Collection[str],
 ) -> dict[str, float]:
@@ -247,7 +247,9 @@ def _origins(
     return found
 
 
-def _stuck(models: Sequence[Kept], seen: Mapping[str, Seen], blocked: Collection[str]) -> frozenset[str]:
+def _stuck(
+    models: Sequence[KeptModel], seen: Mapping[str, ModelState], blocked: Collection[str]
+) -> frozenset[str]:
     """The models that cannot run now: they are blocked, or the first build of a model that they need is.
 
     :param models: in the order of the graph.
@@ -260,7 +262,7 @@ def _stuck(models: Sequence[Kept], seen: Mapping[str, Seen], blocked: Collection
     return frozenset(found)
 
 
-def _due(one: Kept, seen: Seen, origins: Mapping[str, float], round_s: float) -> _Due | None:
+def _due(one: KeptModel, seen: ModelState, origins: Mapping[str, float], round_s: float) -> _Due | None:
     """When the refresh of a model is due; ``None`` if it is not by itself."""
     if seen.must_run:
         return _Due(0.0, -math.inf)
@@ -273,7 +275,7 @@ def _due(one: Kept, seen: Seen, origins: Mapping[str, float], round_s: float) ->
     return _Due(deadline, deadline - round_s)
 
 
-def _round_s(models: Iterable[Kept], known: Mapping[str, Memory], overhead_s: float) -> float:
+def _round_s(models: Iterable[KeptModel], known: Mapping[str, Memory], overhead_s: float) -> float:
     """The time that may pass before a model is refreshed: one refresh of each model, and one of the longest
     model with a schedule, which may have just started."""
     lags = [known[one.model].expected_s for one in models if one.settings.every_s is None]
@@ -281,14 +283,14 @@ def _round_s(models: Iterable[Kept], known: Mapping[str, Memory], overhead_s: fl
     return MARGIN * (sum(lags) + max(scheduled, default=0.0)) + 2 * overhead_s
 
 
-def _room(models: Iterable[Kept], round_s: float) -> float:
+def _room(models: Iterable[KeptModel], round_s: float) -> float:
     """The time for a compaction so that a change that arrives right now is refreshed in time."""
     targets = [one.settings.target_lag_s for one in models if one.settings.target_lag_s is not None]
     return min(targets) - round_s if targets else math.inf
 
 
 def _batch(
-    models: Sequence[Kept],
+    models: Sequence[KeptModel],
     ready: Mapping[str, float],
     changing: Collection[str],
     known: Mapping[str, Memory],
@@ -314,7 +316,7 @@ def _batch(
     return Refresh(tuple(sorted(chosen, key=lambda one: order[one])), due)
 
 
-def _with_upstreams(name: str, models: Mapping[str, Kept], changing: Collection[str]) -> set[str]:
+def _with_upstreams(name: str, models: Mapping[str, KeptModel], changing: Collection[str]) -> set[str]:
     """A model, and the models that it reads and that can bring a change to it."""
     found, waiting = {name}, [name]
     while waiting:
@@ -330,10 +332,10 @@ __all__ = [
     "Action",
     "Compact",
     "Compaction",
-    "Kept",
+    "KeptModel",
     "Memory",
+    "ModelState",
     "Refresh",
-    "Seen",
     "Wait",
     "decide",
     "effective_targets",

@@ -17,7 +17,7 @@ from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.change_messages import TEXT, computed, messages
 from dbt_arctic.sources.change_settings import SEQUENCE, UNAVAILABLE, ChangeEvents
-from dbt_arctic.sources.change_types import Encoded, decoded
+from dbt_arctic.sources.change_types import EncodedValue, decoded
 
 _SHOWN = 200
 _VALUES, _ACTION = "`_arctic_row`.vals", "`_arctic_row`.action"
@@ -178,12 +178,12 @@ def _sequence(events: ChangeEvents, delivery: Delivery) -> str:
 def _value(events: ChangeEvents, name: str, kind: str) -> str:
     """SQL of a column. A delete has only the key."""
     value, text = quote(_VALUE.format(name)), quote(_TEXT.format(name))
-    encoded = Encoded(value, text)
+    encoded = EncodedValue(value, text)
     if events.format == "debezium":
         field = f"`_arctic_fields`[{literal(name)}]"
         field = f"{field}.items" if kind.startswith("array<") else field
         scale = f"TRY_CAST({field}.parameters['scale'] AS INT)"
-        encoded = Encoded(value, text, "`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
+        encoded = EncodedValue(value, text, "`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
     made = decoded(kind, encoded, events, name)
     if name in events.key:
         return f"CASE WHEN {text} IS NOT NULL THEN {made} END"

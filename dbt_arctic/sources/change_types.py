@@ -33,7 +33,7 @@ _FIRST_MICROS, _LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedValue:
     """SQL of a value in a message, and of what the message says about its type.
 
     :param value: a variant that is not NULL.
@@ -50,7 +50,7 @@ class Encoded:
     scale: str = "CAST(NULL AS INT)"
 
 
-def decoded(kind: str, encoded: Encoded, events: ChangeEvents, column: str) -> str:
+def decoded(kind: str, encoded: EncodedValue, events: ChangeEvents, column: str) -> str:
     """SQL of a value as a declared type; NULL if it is not exactly a value of this type.
 
     :param kind: a type that ``column_type`` has written.
@@ -76,7 +76,7 @@ def _when(text: str, pattern: str, kind: str) -> str:
     return f"CASE WHEN {text} RLIKE {literal(pattern)} THEN TRY_CAST({text} AS {kind}) END"
 
 
-def _named(encoded: Encoded, *names: str) -> str:
+def _named(encoded: EncodedValue, *names: str) -> str:
     listed = ", ".join(map(literal, names))
     return f"coalesce({encoded.type_name} IN ({listed}), false)"
 
@@ -86,12 +86,12 @@ def _bound(variable: str, expression: str, body: str) -> str:
     return f"transform(array({expression}), {variable} -> {body})[0]"
 
 
-def _integer(encoded: Encoded, kind: str) -> str:
+def _integer(encoded: EncodedValue, kind: str) -> str:
     whole = _when(encoded.text, "^-?[0-9]{1,19}$", kind.upper())
     return f"CASE WHEN NOT {_named(encoded, _DECIMAL, _ANY_SCALE)} THEN {whole} END"
 
 
-def _floating(encoded: Encoded, kind: str) -> str:
+def _floating(encoded: EncodedValue, kind: str) -> str:
     pattern = "^(-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
     number = _when(encoded.text, pattern, kind.upper())
     return f"CASE WHEN NOT {_named(encoded, _DECIMAL, _ANY_SCALE)} THEN {number} END"
@@ -101,7 +101,7 @@ def _boolean(text: str) -> str:
     return f"CASE WHEN {text} IN ('true', '1') THEN true WHEN {text} IN ('false', '0') THEN false END"
 
 
-def _string(encoded: Encoded) -> str:
+def _string(encoded: EncodedValue) -> str:
     text = encoded.text
     other = _named(encoded, _DECIMAL, _ANY_SCALE, *(name for names in _TIMESTAMPS.values() for name in names))
     days = f"CAST(date_add(DATE'1970-01-01', TRY_CAST({text} AS INT)) AS STRING)"
@@ -122,7 +122,7 @@ def _time_of_day(micros: str) -> str:
     return _bound("t", micros, text)
 
 
-def _date(encoded: Encoded, events: ChangeEvents) -> str:
+def _date(encoded: EncodedValue, events: ChangeEvents) -> str:
     text = encoded.text
     iso = _when(f"trim(TRAILING 'Z' FROM {text})", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "DATE")
     if events.format != "debezium":
@@ -142,7 +142,7 @@ def _micros(text: str, unit: Unit) -> str:
     return _bound("n", number, "CASE WHEN n % 1000 = 0 THEN n div 1000 END")
 
 
-def _local_timestamp(encoded: Encoded, declared: Unit | None) -> str:
+def _local_timestamp(encoded: EncodedValue, declared: Unit | None) -> str:
     text = encoded.text
     branches = [
         f"WHEN {_named(encoded, *names)} THEN {_micros(text, unit)}" for unit, names in _TIMESTAMPS.items()
@@ -168,7 +168,7 @@ def _binary(text: str, events: ChangeEvents) -> str:
     return f"CASE WHEN {text} RLIKE {literal(_BASE64)} THEN unbase64({text}) END"
 
 
-def _decimal(kind: str, encoded: Encoded, events: ChangeEvents) -> str:
+def _decimal(kind: str, encoded: EncodedValue, events: ChangeEvents) -> str:
     text, value = encoded.text, encoded.value
     plain = _decimal_text(text, kind)
     if events.format != "debezium":
@@ -228,7 +228,7 @@ def _unscaled(text: str, scale: str, kind: str) -> str:
     return _bound("b", digits, _bound("h", padded, _bound("u", number, exact)))
 
 
-def _array(item: str, encoded: Encoded, events: ChangeEvents, column: str) -> str:
+def _array(item: str, encoded: EncodedValue, events: ChangeEvents, column: str) -> str:
     each = replace(encoded, value="i", text="TRY_CAST(i AS STRING)")
     one = decoded(item, each, events, column)
     wrong = f"exists(a, i -> NOT is_variant_null(i) AND {one} IS NULL)"
@@ -236,4 +236,4 @@ def _array(item: str, encoded: Encoded, events: ChangeEvents, column: str) -> st
     return _bound("a", f"TRY_CAST({encoded.value} AS ARRAY<VARIANT>)", f"IF({wrong}, NULL, {values})")
 
 
-__all__ = ["Encoded", "decoded"]
+__all__ = ["EncodedValue", "decoded"]

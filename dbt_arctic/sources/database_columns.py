@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dbt_arctic.databases.api import Column, Family, Selected, Table
+from dbt_arctic.databases.api import Column, Family, SelectedColumn, Table
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote
@@ -28,7 +28,7 @@ class ReadColumn(NamedTuple):
     :param type: of Spark.
     """
 
-    selected: Selected
+    selected: SelectedColumn
     type: str
 
     @property
@@ -97,7 +97,7 @@ def _parsed(source: DatabaseSource, column: ReadColumn, family: Family, kind: st
         element = kind.removeprefix("ARRAY<").removesuffix(">")
         items = f"from_json({text}, 'ARRAY<STRING>')"
         inner = column.column._replace(family=_element_family(element), type=column.column.type)
-        parsed = _parsed(source, ReadColumn(Selected(inner), element), inner.family, element, "item")
+        parsed = _parsed(source, ReadColumn(SelectedColumn(inner), element), inner.family, element, "item")
         # Arrays of arrays have the same type in the database.
         bad = f"{items} IS NULL OR startswith({text}, '[[')"
         return _checked(source, column, text, bad, f"transform({items}, item -> {parsed})")
@@ -164,11 +164,11 @@ def _chosen(source: DatabaseSource, column: Column, declared: str, where: str) -
             fix="list the other columns in columns of the source's meta.arctic",
         )
     if not wanted or wanted == column.spark_type:
-        return ReadColumn(Selected(column), column.spark_type)
+        return ReadColumn(SelectedColumn(column), column.spark_type)
     if wanted == "STRING" and column.family != "binary":
-        return ReadColumn(Selected(column, as_text=True), "STRING")
+        return ReadColumn(SelectedColumn(column, as_text=True), "STRING")
     if _holds(column, wanted):
-        return ReadColumn(Selected(column), wanted)
+        return ReadColumn(SelectedColumn(column), wanted)
     raise ConfigError(
         f"the column {column.name} of the source {source.name} cannot be read as {declared}",
         where=where,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.databases.api import Column, KeyRange, Look, Window
+from dbt_arctic.databases.api import Column, KeyRange, TableTransaction, Window
 from dbt_arctic.errors import ConfigError, MalformedFile, VersionUnavailable
 from dbt_arctic.keyed.version import DATABASE, Consumed
 from dbt_arctic.sources.cursor import Progress, below, cursor_of, is_future, is_larger, overlap_of
@@ -55,11 +55,16 @@ class ReadPlan:
 
 
 def plan_read(
-    source: DatabaseSource, look: Look, last: Consumed | None, writes: Writes, model: str, run: str
+    source: DatabaseSource,
+    transaction: TableTransaction,
+    last: Consumed | None,
+    writes: Writes,
+    model: str,
+    run: str,
 ) -> ReadPlan:
     """Plan what a model reads of a table.
 
-    :param look: a state of the table. All that is looked up is of this state.
+    :param transaction: a state of the table. All that is looked up is of this state.
     :param last: what the model has consumed; ``None`` if it has consumed nothing.
     :param run: of each run another text.
     :raises ConfigError: the settings do not fit the table or the model.
@@ -67,11 +72,11 @@ def plan_read(
     :raises VersionUnavailable: the table is another one, and the source does not have
         ``on_recreated: continue``.
     """
-    columns = read_columns(source, look.table, model)
-    _refuse_other_table(source, look, last, model)
-    key = _compared_key(source, look, columns, writes, model)
+    columns = read_columns(source, transaction.table, model)
+    _refuse_other_table(source, transaction, last, model)
+    key = _compared_key(source, transaction, columns, writes, model)
     before = None if last is None else Progress.of(last)
-    keys = look.fingerprint([one.column for one in key], None) if key else ""
+    keys = transaction.fingerprint([one.column for one in key], None) if key else ""
     if not source.cursor:
         if writes.appends:
             raise ConfigError(
@@ -80,17 +85,17 @@ def plan_read(
                 why="each run would add all rows of the table again",
                 fix="set unique_key in the model, or cursor in the source's meta.arctic",
             )
-        seen = look.fingerprint([one.column for one in columns], None)
+        seen = transaction.fingerprint([one.column for one in columns], None)
         same = before is not None and (before.cursor, before.seen, before.keys) == ("", seen, keys)
         return ReadPlan(
             columns, None, Progress("", None, seen, keys, run), not same, key if before is not None else ()
         )
-    return _by_cursor(source, look, before, columns, key, keys, writes, model, run)
+    return _by_cursor(source, transaction, before, columns, key, keys, writes, model, run)
 
 
 def _by_cursor(
     source: DatabaseSource,
-    look: Look,
+    transaction: TableTransaction,
     before: Progress | None,
     columns: list[ReadColumn],
     key: tuple[ReadColumn, ...],
@@ -99,7 +104,7 @@ def _by_cursor(
     model: str,
     run: str,
 ) -> ReadPlan:
-    cursor = cursor_of(source, look.table.column(source.cursor), model)
+    cursor = cursor_of(source, transaction.table.column(source.cursor), model)
     overlap = overlap_of(source, cursor)
     if writes.appends:
         _refuse_twice(source, overlap, model)
@@ -118,31 +123,31 @@ def _by_cursor(
         )
     value = before.value if before is not None and before.cursor == cursor.name else None
     # The upper end of a run is looked up here, and nowhere else.
-    newest = look.newest(cursor)
+    newest = transaction.newest(cursor)
     warnings += _doubts(source, cursor, newest, value, overlap, model)
     if value is not None and (newest is None or not is_larger(cursor, newest, value)):
         newest = value
-    with_null = _reads_null(source, look, cursor, model)
+    with_null = _reads_null(source, transaction, cursor, model)
     low = None if value is None else value if writes.appends else below(cursor, value, overlap)
     window = Window(cursor, low, not writes.appends, newest, with_null)
     seen = ""
     if newest is not None and not writes.appends:
         again = Window(cursor, below(cursor, newest, overlap), True, newest)
-        seen = look.fingerprint([cursor, *(one.column for one in columns)], again)
+        seen = transaction.fingerprint([cursor, *(one.column for one in columns)], again)
     progress = Progress(cursor.name, newest, seen, keys, run)
     same = before is not None and not with_null and progress == replace(before, run=run)
     return ReadPlan(columns, window, progress, not same, key if before is not None else (), tuple(warnings))
 
 
 def ranges_of(
-    source: DatabaseSource, look: Look, plan: ReadPlan, is_shared: bool
+    source: DatabaseSource, transaction: TableTransaction, plan: ReadPlan, is_shared: bool
 ) -> tuple[Column, list[KeyRange]] | None:
     """The ranges in which concurrent statements read the whole table; ``None`` for one statement.
 
     :param is_shared: whether concurrent statements see the same state.
     :raises ConfigError: ``partition_column`` is not a column of integers.
     """
-    table = look.table
+    table = transaction.table
     name = source.partition_column or (table.key[0] if len(table.key) == 1 else "")
     column = table.column(name) if name else None
     if source.partition_column and (column is None or column.family != "integer"):
@@ -159,7 +164,7 @@ def ranges_of(
     )
     if column is None or column.family != "integer" or wanted == 1 or not plan.reads_all:
         return None
-    found = look.extremes(column)
+    found = transaction.extremes(column)
     ranges = divided(found, wanted) if found is not None else []
     return (column, ranges) if len(ranges) > 1 else None
 
@@ -196,9 +201,9 @@ def _refuse_twice(source: DatabaseSource, overlap: int, model: str) -> None:
         )
 
 
-def _reads_null(source: DatabaseSource, look: Look, cursor: Column, model: str) -> bool:
+def _reads_null(source: DatabaseSource, transaction: TableTransaction, cursor: Column, model: str) -> bool:
     """Whether there are rows without a cursor to read."""
-    if source.null_cursor == "skip" or not cursor.is_nullable or not look.has_null(cursor):
+    if source.null_cursor == "skip" or not cursor.is_nullable or not transaction.has_null(cursor):
         return False
     if source.null_cursor == "read":
         return True
@@ -230,21 +235,31 @@ def _doubts(
     return found
 
 
-def _refuse_other_table(source: DatabaseSource, look: Look, last: Consumed | None, model: str) -> None:
-    if last is None or last.table_id == DATABASE + look.table.table_id or source.on_recreated == "continue":
+def _refuse_other_table(
+    source: DatabaseSource, transaction: TableTransaction, last: Consumed | None, model: str
+) -> None:
+    if (
+        last is None
+        or last.table_id == DATABASE + transaction.table.table_id
+        or source.on_recreated == "continue"
+    ):
         return
     raise VersionUnavailable(
         f"the table {source.table} is not the one that {model} has read",
         where=model,
         why=f"it was dropped and created again, or the source names another table or database: it was "
-        f"{last.table_id.removeprefix(DATABASE)}, and is {look.table.table_id}",
+        f"{last.table_id.removeprefix(DATABASE)}, and is {transaction.table.table_id}",
         fix=f"build the model again: dbt run --full-refresh --select {model}; or set on_recreated: continue "
         "in the source's meta.arctic, if the new table has the rows of the old one and its cursor goes on",
     )
 
 
 def _compared_key(
-    source: DatabaseSource, look: Look, columns: Sequence[ReadColumn], writes: Writes, model: str
+    source: DatabaseSource,
+    transaction: TableTransaction,
+    columns: Sequence[ReadColumn],
+    writes: Writes,
+    model: str,
 ) -> tuple[ReadColumn, ...]:
     """The columns of the model's key in the table, if keys are compared."""
     if not source.compares_keys:

@@ -39,20 +39,20 @@ def preview_table(
 
     :param last: what the model has consumed of the table.
     """
-    look = database.look()
+    transaction = database.begin()
     try:
         try:
-            plan = plan_read(source, look, last, writes, model, "")
+            plan = plan_read(source, transaction, last, writes, model, "")
         except (ConfigError, MalformedFile, VersionUnavailable) as error:
             return TablePreview(model, source.name, last is None, 0, problem=error.what)
         if not plan.changed:
             return TablePreview(model, source.name, False, 0)
         if plan.window is None or plan.reads_all:
-            return TablePreview(model, source.name, True, look.table.rows, deletes=bool(plan.key))
-        since, rows = plan.window.low or "", look.count(plan.window)
+            return TablePreview(model, source.name, True, transaction.table.rows, deletes=bool(plan.key))
+        since, rows = plan.window.low or "", transaction.count(plan.window)
         return TablePreview(model, source.name, False, rows, since, bool(plan.key))
     finally:
-        look.close()
+        transaction.close()
 
 
 def newest_ms(source: DatabaseSource, database: Database) -> int | None:
@@ -60,13 +60,15 @@ def newest_ms(source: DatabaseSource, database: Database) -> int | None:
 
     :raises ConfigError: the source has no such cursor.
     """
-    look = database.look()
+    transaction = database.begin()
     try:
-        cursor = cursor_of(source, look.table.column(source.cursor), source.name) if source.cursor else None
-        value = None if cursor is None else look.newest(cursor)
+        cursor = (
+            cursor_of(source, transaction.table.column(source.cursor), source.name) if source.cursor else None
+        )
+        value = None if cursor is None else transaction.newest(cursor)
         at = None if cursor is None or value is None else epoch_ms(cursor, value)
     finally:
-        look.close()
+        transaction.close()
     if cursor is None or (value is not None and at is None):
         raise ConfigError(
             f"the age of the source {source.name} cannot be determined",

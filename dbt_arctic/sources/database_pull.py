@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbt_arctic.databases.api import Database, Look, RowQuery
+from dbt_arctic.databases.api import Database, RowQuery, TableTransaction
 from dbt_arctic.engine.api import Connection, SourceRead
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
@@ -57,28 +57,32 @@ class DatabasePlanner:
         name, last = self.upstream, expected.get(self.upstream.dotted)
         if purpose == "describe":
             return Planned(Pull(name, self._described(model), last or Consumed("", ""), last is None), last)
-        look = self.database.look()
+        transaction = self.database.begin()
         is_open = False
         try:
             if last is None:
-                self._refuse_other_source(expected, DATABASE + look.table.table_id, model)
-            plan = plan_read(self.source, look, last, self.writes, model, str(self.context.new_txn()))
+                self._refuse_other_source(expected, DATABASE + transaction.table.table_id, model)
+            plan = plan_read(self.source, transaction, last, self.writes, model, str(self.context.new_txn()))
             empty = no_rows(f"no rows of {self.source.name}", typed(plan.columns))
-            if not plan.changed and last is not None and last.table_id == DATABASE + look.table.table_id:
+            if (
+                not plan.changed
+                and last is not None
+                and last.table_id == DATABASE + transaction.table.table_id
+            ):
                 return Planned(Pull(name, empty, last, False), last, plan.warnings)
-            consumed = plan.progress.consumed(look.table.table_id)
-            snapshot = look.share() if purpose == "consume" else ""
-            sql, view = self._rows(look, plan, snapshot, purpose)
+            consumed = plan.progress.consumed(transaction.table.table_id)
+            snapshot = transaction.share() if purpose == "consume" else ""
+            sql, view = self._rows(transaction, plan, snapshot, purpose)
             is_open = bool(snapshot)
         finally:
             if not is_open:
-                look.close()
+                transaction.close()
         pull = Pull(name, sql, consumed, True, stage=Stage(view))
         return Planned(
             pull,
             last,
             plan.warnings,
-            release=look.close if is_open else None,
+            release=transaction.close if is_open else None,
             must_select=DELETES if self.source.compares_keys else {},
         )
 
@@ -87,15 +91,17 @@ class DatabasePlanner:
         what, types = f"no rows of {self.source.name}", {**self.source.columns, **ADDED}
         if all(types.values()) and self.source.columns:
             return no_rows(what, types)
-        look = self.database.look()
+        transaction = self.database.begin()
         try:
-            return no_rows(what, typed(read_columns(self.source, look.table, model)))
+            return no_rows(what, typed(read_columns(self.source, transaction.table, model)))
         finally:
-            look.close()
+            transaction.close()
 
-    def _rows(self, look: Look, plan: ReadPlan, snapshot: str, purpose: Purpose) -> tuple[str, str]:
+    def _rows(
+        self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: Purpose
+    ) -> tuple[str, str]:
         """SQL of the rows, and the view that it reads."""
-        ranges = ranges_of(self.source, look, plan, bool(snapshot)) if purpose == "consume" else None
+        ranges = ranges_of(self.source, transaction, plan, bool(snapshot)) if purpose == "consume" else None
         read = self.database.read(
             RowQuery(
                 [one.selected for one in plan.columns],

@@ -15,7 +15,7 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
 from dbt_arctic.sources.file_settings import FileSource
-from dbt_arctic.sources.replay import Taken
+from dbt_arctic.sources.replay import ReplayedRows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import (
     COLUMNS,
@@ -56,7 +56,7 @@ def reject(
     model: Name,
     view: str,
     base: Version | None,
-    taken: Taken | None = None,
+    taken: ReplayedRows | None = None,
 ) -> Rejection:
     """Store or count the rows of a view that do not fit.
 

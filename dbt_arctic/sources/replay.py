@@ -16,7 +16,7 @@ _ROW = "_arctic_row"
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReplayedRows:
     """The rejected rows of a source that fit now, and those that do not.
 
     :param fitting: how many rows fit.
@@ -29,7 +29,7 @@ class Taken:
     kept: str
 
 
-def take_again(context: Context, source: FileSource, version: Version) -> Taken | None:
+def take_again(context: Context, source: FileSource, version: Version) -> ReplayedRows | None:
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
         str(path)
@@ -48,7 +48,7 @@ def take_again(context: Context, source: FileSource, version: Version) -> Taken 
     ((fitting,),) = context.query(f"SELECT count(*)\nFROM (\n{again}\n)\nWHERE {quote(_FITS)}")
     if not fitting and source.on_bad_row != "drop":
         return None
-    return Taken(int(fitting), _rows(source, folders, again), _kept(source, version, folders, again))
+    return ReplayedRows(int(fitting), _rows(source, folders, again), _kept(source, version, folders, again))
 
 
 def _rows(source: FileSource, folders: Collection[str], again: str) -> str:
@@ -106,4 +106,4 @@ def _escaped(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign == "_" else f"\\{sign}" for sign in name)
 
 
-__all__ = ["Taken", "take_again"]
+__all__ = ["ReplayedRows", "take_again"]

@@ -18,7 +18,7 @@ from dbt_arctic.store.row_cache import SharedRows
 
 
 @dataclass(frozen=True)
-class Alongside:
+class ModelsOfRun:
     """The automatic models that one invocation refreshes.
 
     :param readers: the models that read a relation, directly or through views.
@@ -59,7 +59,7 @@ class Context:
     second_connection: Callable[[], AbstractContextManager[RunStatement]] | None = None
     shared: SharedRows | None = None
     """Rows that several refreshes read; ``None`` if each refresh computes its own."""
-    alongside: Alongside | None = None
+    alongside: ModelsOfRun | None = None
     """The other models that the same invocation refreshes; ``None`` if unknown."""
     tuned: Callable[[Mapping[str, str]], AbstractContextManager[None]] = field(
         default=lambda conf: nullcontext()

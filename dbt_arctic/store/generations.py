@@ -54,15 +54,17 @@ def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: N
     side = side_name(made_as, role, number)
     state = catalog.of(side).load_table(side.schema, side.identifier)
     if state is None:
-        raise gone(name, number, f"{side} does not exist; a full refresh keeps only the previous generation")
+        raise unreadable_generation(
+            name, number, f"{side} does not exist; a full refresh keeps only the previous generation"
+        )
     if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:
-        raise gone(name, number, f"{side} was not created by dbt-arctic")
+        raise unreadable_generation(name, number, f"{side} was not created by dbt-arctic")
     if state.current_snapshot_id is None:
-        raise gone(name, number, f"{side} has no commit, because the build was interrupted")
+        raise unreadable_generation(name, number, f"{side} has no commit, because the build was interrupted")
     return state
 
 
-def gone(name: Name, number: int, why: str) -> VersionUnavailable:
+def unreadable_generation(name: Name, number: int, why: str) -> VersionUnavailable:
     """The error for a generation that cannot be read."""
     return VersionUnavailable(
         f"generation {number} of {name} cannot be read",

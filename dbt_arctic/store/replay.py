@@ -17,7 +17,7 @@ from dbt_arctic.keyed.assignment import unstorable
 from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
     PROPERTY_SETTLED,
-    Late,
+    MissingCommits,
     find_late,
     insert_replay,
     replayed,
@@ -38,11 +38,11 @@ from dbt_arctic.store.state import (
 PROPERTY_SWITCH = "arctic.switch"
 """Property of the view: a unique number of the last switch from one generation to another."""
 PROPERTY_RETIRED = "arctic.retired"
-"""Property of the view: JSON that describes what the last switch retired, see ``Retired``."""
+"""Property of the view: JSON that describes what the last switch retired, see ``RetiredGeneration``."""
 
 
 @dataclass(frozen=True)
-class Retired:
+class RetiredGeneration:
     """A generation that another one replaces.
 
     :param since: the head of its change table when the new generation was started. Earlier rows are not
@@ -62,15 +62,15 @@ class Retired:
         return json.dumps([self.table.generation.change_id, self.since, self.target_head])
 
 
-def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> Retired | None:
+def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> RetiredGeneration | None:
     """The generation that is currently shown and about to be replaced; ``None`` if there is none that rows
     could land in.
     """
     state = None if table is None else _own(catalog, table)
-    return None if table is None or state is None else Retired(table, head(state))
+    return None if table is None or state is None else RetiredGeneration(table, head(state))
 
 
-def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Retired | None:
+def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> RetiredGeneration | None:
     """The generation that the shown one has replaced, if it still exists."""
     text = view.properties.get(PROPERTY_RETIRED)
     if not text or table.previous is None:
@@ -79,7 +79,7 @@ def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Reti
     if change_id != table.previous.change_id:
         return None
     found = as_generation(catalog, table, table.previous)
-    return None if _own(catalog, found) is None else Retired(found, since, target_head)
+    return None if _own(catalog, found) is None else RetiredGeneration(found, since, target_head)
 
 
 def as_generation(catalog: TableReader, table: KeyedTable, generation: Generation) -> KeyedTable:
@@ -91,7 +91,12 @@ def as_generation(catalog: TableReader, table: KeyedTable, generation: Generatio
 
 
 def carry_over(
-    context: Context, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
+    context: Context,
+    retired: RetiredGeneration,
+    table: KeyedTable,
+    where: str,
+    *,
+    refuse_computed: bool = False,
 ) -> int | None:
     """Replay the rows that landed in a retired generation and are missing in ``table``. Returns the
     transaction, if any.
@@ -110,7 +115,7 @@ def carry_over(
         target = load_change(context.catalog, table)
         late = find_late(_since(state, retired.since), target.history())
         if retired.only is not None:
-            late = Late(tuple(txn for txn in late.replay if txn == retired.only))
+            late = MissingCommits(tuple(txn for txn in late.replay if txn == retired.only))
         if late.computed and refuse_computed:
             raise _computed(retired, table, late, where)
         if not late.replay:
@@ -137,7 +142,7 @@ def carry_over(
     )
 
 
-def _refuse_computed(context: Context, retired: Retired, table: KeyedTable, where: str) -> None:
+def _refuse_computed(context: Context, retired: RetiredGeneration, table: KeyedTable, where: str) -> None:
     """Refuse computed commits in a retired generation.
 
     A replay takes time. Rows that land in the meantime are replayed once the table is published, but a commit
@@ -231,7 +236,7 @@ def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
 
 def _only(
     catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, view: ViewState, txn: int, where: str
-) -> Retired | None:
+) -> RetiredGeneration | None:
     """The replay of a single transaction that landed more than one generation ago; ``None`` if it was already
     carried over.
     """
@@ -244,7 +249,7 @@ def _only(
     if landed is None or landed.parent_id is None:
         raise _gone(table, where)
     text = view.properties.get(PROPERTY_RETIRED)
-    return Retired(table, landed.parent_id, json.loads(text)[2] if text else None, txn)
+    return RetiredGeneration(table, landed.parent_id, json.loads(text)[2] if text else None, txn)
 
 
 def _replay(
@@ -252,7 +257,7 @@ def _replay(
     source: KeyedTable,
     state: TableState,
     log: LogRange,
-    late: Late,
+    late: MissingCommits,
     table: KeyedTable,
     target: TableState,
     target_head: int | None,
@@ -323,7 +328,9 @@ def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
     return state if state.properties.get(PROPERTY_ID) == table.generation.change_id else None
 
 
-def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> ConcurrentRun:
+def _computed(
+    retired: RetiredGeneration, table: KeyedTable, late: MissingCommits, where: str
+) -> ConcurrentRun:
     return ConcurrentRun(
         f"{table.name} has commits that a full refresh cannot carry over",
         where=where,
@@ -333,7 +340,7 @@ def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> Co
     )
 
 
-def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+def _cannot(retired: RetiredGeneration, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
     if retired.target_head is None:
         fix = "nothing was replaced; run the full refresh again when no other run writes to the table"
     else:

@@ -23,7 +23,7 @@ from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.replay import (
     PROPERTY_RETIRED,
     PROPERTY_SWITCH,
-    Retired,
+    RetiredGeneration,
     as_generation,
     carry_over,
 )
@@ -51,7 +51,7 @@ class PublishedColumns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ViewObservation:
     """The state of a view at one read.
 
     :param generation: the generation that it shows; ``None`` if it shows none, or does not record it.
@@ -70,7 +70,7 @@ class Seen:
     projected: str = ""
 
 
-def look(context: Context, name: Name) -> Seen:
+def observe_view(context: Context, name: Name) -> ViewObservation:
     """Read the current state of a view."""
     return _seen(context.catalog.of(name).load_view(name.schema, name.identifier))
 
@@ -79,12 +79,12 @@ def show(
     context: Context,
     table: KeyedTable,
     comment: str,
-    before: Seen,
-    retired: Retired | None,
+    before: ViewObservation,
+    retired: RetiredGeneration | None,
     *,
     where: str,
     properties: Mapping[str, str] | None = None,
-) -> Retired | None:
+) -> RetiredGeneration | None:
     """Replace the view by one of another generation.
 
     :param before: the view to replace, as it was read at the start of the operation.
@@ -108,12 +108,12 @@ def show(
     try:
         _publish(context, table, comment, named, _SHOWN + switch)
     except StatementError:
-        if switch not in look(context, table.name).shown:
+        if switch not in observe_view(context, table.name).shown:
             # A faster run may have dropped the tables that were to be published, because they were out of
             # date.
             require_unmoved(context, table, before, where)
             raise
-    after = look(context, table.name)
+    after = observe_view(context, table.name)
     if after.generation != table.generation:
         # The other run read the view before this switch and restores it once it detects that, or it correctly
         # followed this switch.
@@ -124,7 +124,7 @@ def show(
         if number not in last.shown and number != switch and generation != table.generation
     }
     if others:
-        _give_way(context, table, comment, last, others[max(others)], Retired(table, mine), where)
+        _give_way(context, table, comment, last, others[max(others)], RetiredGeneration(table, mine), where)
     _forget(context, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
     return retired
 
@@ -145,7 +145,7 @@ def show_again(
     :raises ConcurrentRun: the view shows another generation, or other columns than before, and still does
         afterwards. A column that is no longer shown would be taken for one to be dropped.
     """
-    last = require_unmoved(context, table, Seen(table.generation, {}), where)
+    last = require_unmoved(context, table, ViewObservation(table.generation, {}), where)
     if (last.columns, last.projected) != (_names_and_types(before.visible.columns), before.projected):
         raise _altered(table, where)
     # The previous generation may have been cleaned up since the table was read.
@@ -156,7 +156,7 @@ def show_again(
     try:
         _publish(context, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
     except StatementError as error:
-        now = look(context, table.name)
+        now = observe_view(context, table.name)
         if (now.columns, now.projected) == (last.columns, last.projected):
             raise
         # Fields that this view names have been dropped.
@@ -165,7 +165,7 @@ def show_again(
         found = as_generation(context.catalog, table, table.previous)
         if context.catalog.of(found.base).load_table(found.base.schema, found.base.identifier) is None:
             forget_previous(context, table)
-    after = look(context, table.name)
+    after = observe_view(context, table.name)
     others = {
         number: generation
         for number, generation in after.shown.items()
@@ -198,21 +198,23 @@ def forget_previous(context: Context, table: KeyedTable) -> None:
     The statement changes any view of this name. If a full refresh was published right before it, the
     generation that it retired is restored in the view.
     """
-    seen = look(context, table.name)
+    seen = observe_view(context, table.name)
     if (seen.generation, seen.previous) != (table.generation, table.previous):
         return
     context.run("forget_previous", create.forget_previous(table), table)
-    after = look(context, table.name)
+    after = observe_view(context, table.name)
     if after.generation not in (None, table.generation) and after.previous is None:
         context.run("name_previous", create.name_previous(table.name, table.generation), table)
 
 
-def require_unmoved(context: Context, table: KeyedTable, before: Seen, where: str) -> Seen:
+def require_unmoved(
+    context: Context, table: KeyedTable, before: ViewObservation, where: str
+) -> ViewObservation:
     """Check that the view still shows the same generation.
 
     :raises ConcurrentRun: the view shows something else.
     """
-    found = look(context, table.name)
+    found = observe_view(context, table.name)
     if found.generation != before.generation:
         shown = f"generation {found.generation.number}" if found.generation else "nothing"
         raise _overtaken(
@@ -248,9 +250,9 @@ def _give_way(
     context: Context,
     table: KeyedTable,
     comment: str,
-    last: Seen,
+    last: ViewObservation,
     other: Generation,
-    mine: Retired | None,
+    mine: RetiredGeneration | None,
     where: str,
 ) -> NoReturn:
     """Restore the view that was published first, with the rows written to this generation in the meantime."""
@@ -268,9 +270,9 @@ def _give_way(
     )
 
 
-def _seen(view: ViewState | None) -> Seen:
+def _seen(view: ViewState | None) -> ViewObservation:
     if view is None:
-        return Seen(None, {})
+        return ViewObservation(None, {})
     shown = {
         name.removeprefix(_SHOWN): _generation(*json.loads(text))
         for name, text in view.properties.items()
@@ -288,7 +290,7 @@ def _seen(view: ViewState | None) -> Seen:
     }
     columns = _names_and_types(to_columns(view.columns))
     projected = view.properties.get(PROPERTY_PROJECTED, "")
-    return Seen(_named(view.properties), shown, view.comment, before, altered, columns, projected)
+    return ViewObservation(_named(view.properties), shown, view.comment, before, altered, columns, projected)
 
 
 def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:

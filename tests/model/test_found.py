@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.compaction.plan import requested_operation
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import measure_keyed
@@ -116,7 +116,7 @@ def test_a_row_with_a_new_column_that_lands_while_a_pull_begins_reaches_it(story
     last = plan_pull(catalog, name, None, model="m").consumed
     reader = story.world.process("reader", Disturbance("meet", at, lambda: story.upsert([Change(1, 11)])))
     pull = plan_pull(reader.context.catalog, name, last, model="m")
-    state = look_at(story.world.process("reader").context.catalog, name, last, pull.consumed)
+    state = inspect_upstream(story.world.process("reader").context.catalog, name, last, pull.consumed)
     assert isinstance(state, Upstream)
     if state.changed:
         assert "x11" in story.world.query(pull.sql)[0]

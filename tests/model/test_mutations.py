@@ -133,7 +133,7 @@ def replace_whatever_view_is_there(patch: Patch, story: Story) -> None:
     patch.setattr(
         view_switch,
         "require_unmoved",
-        lambda context, table, before, where: view_switch.look(context, table.name),
+        lambda context, table, before, where: view_switch.observe_view(context, table.name),
     )
 
 

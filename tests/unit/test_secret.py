@@ -44,7 +44,7 @@ CANARY = "canary-4711"
 )
 def test_a_secret_is_known_by_the_name_of_its_setting(name: str, hides: bool) -> None:
     assert secret.is_secret(name) is hides
-    assert (CANARY in secret.shown(name, CANARY)) is not hides
+    assert (CANARY in secret.masked(name, CANARY)) is not hides
 
 
 @pytest.mark.parametrize(

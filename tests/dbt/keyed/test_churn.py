@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.churning import (
-    Churned,
-    Referring,
+    ChurnedTable,
+    ReferencedValues,
     change,
     columns_and_rows,
     copied,
@@ -36,9 +36,9 @@ def churned(
     source: str,
     rounds: int,
     said: Declared | None = None,
-    referring: tuple[Referring, ...] = (),
+    referring: tuple[ReferencedValues, ...] = (),
     only_new: bool = False,
-) -> Churned:
+) -> ChurnedTable:
     with operating(load_target(shop.folder, shop.folder), "check") as operator:
         names = (Name("lake", shop.schema, name) for name in (source, "copied"))
         found = copied(operator, *names, 5, said or Declared(), referring)
@@ -135,7 +135,7 @@ def test_changes_keep_what_tests_say(shop: Shop) -> None:
     )
     said = Declared(required={"n"}, listed={"kind"})
     # Rows 0 to 29 are referred to, and no row by a NULL.
-    referring = Referring("id", "SELECT id FROM range(30) UNION ALL SELECT NULL")
+    referring = ReferencedValues("id", "SELECT id FROM range(30) UNION ALL SELECT NULL")
     for closed in (True, False):
         churned(shop, "told", 2, said if closed else None, (referring,) if closed else ())
         kinds = {kind for (kind,) in shop.rows("copied", "kind")}

@@ -14,7 +14,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.store.context import Alongside
+from dbt_arctic.store.context import ModelsOfRun
 from dbt_arctic.store.row_cache import SharedRows
 from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
@@ -150,7 +150,7 @@ def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The same if each refresh knows the other models of the run."""
     monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
     made.context = replace(
-        made.context, alongside=Alongside(lambda of: [made.name(model) for model in made.models])
+        made.context, alongside=ModelsOfRun(lambda of: [made.name(model) for model in made.models])
     )
     return made
 

@@ -15,7 +15,7 @@ from dbt_arctic.errors import ArcticError, MalformedFile
 from dbt_arctic.keyed.names import literal, quote_all
 from dbt_arctic.sources.change_settings import ChangeEvents
 from dbt_arctic.sources.change_sql import rows_of_events, summary_of
-from dbt_arctic.sources.change_types import Encoded, decoded
+from dbt_arctic.sources.change_types import EncodedValue, decoded
 from dbt_arctic.sources.kafka_settings import KafkaSource, parse_kafka
 from dbt_arctic.sources.kafka_sql import delivery_of
 from tests.extent import extent
@@ -180,7 +180,7 @@ def test_values_are_exact_or_do_not_fit(shop: Any) -> None:
     selected = []
     for kind, value, name, scale, _ in VALUES:
         named = "CAST(NULL AS STRING)" if not name else literal(name)
-        encoded = Encoded(
+        encoded = EncodedValue(
             f"parse_json({literal(json.dumps(value))})",
             f"CAST(parse_json({literal(json.dumps(value))}) AS STRING)",
             str(name is not None).lower(),

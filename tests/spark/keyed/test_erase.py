@@ -16,7 +16,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.catalog.manifests import _BytesInput
 from dbt_arctic.errors import ConfigError, VersionUnavailable
-from dbt_arctic.maintenance.erase import Erased, erase_keys
+from dbt_arctic.maintenance.erase import ErasureResult, erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
@@ -95,7 +95,7 @@ class Lake:
         found = verify_schema(self._catalog, inventory, now, self.shop.size_of, query)
         return [f"{finding.kind}: {finding.what}" for finding in found]
 
-    def erase(self, orders: Any, *keys: int, at: Any = None) -> Erased:
+    def erase(self, orders: Any, *keys: int, at: Any = None) -> ErasureResult:
         context = (at or orders.session).context
         plan = plan_by_values(context, orders.name, [("id", str(key)) for key in keys or (KEY,)])
         return erase_keys(context, plan, is_there=lambda path: self.shop.size_of(path) is not None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
@@ -297,7 +297,7 @@ def test_a_run_that_began_before_another_reads_nothing_anew(shop: Any, plain: bo
     assert (again.changed, again.consumed) == (False, later)
     assert shop.main.query(f"SELECT count(*) FROM ({again.sql})") == [(0,)]
     assert read(begun, later).changed
-    found = look_at(catalog, name, later, begun)
+    found = inspect_upstream(catalog, name, later, begun)
     assert isinstance(found, Upstream)
     assert (found.changed, found.consumed) == (False, later)
 
@@ -318,7 +318,7 @@ def test_a_plain_table_that_was_empty_when_a_run_began_takes_nothing_back(shop: 
     assert (again.changed, again.consumed) == (False, later)
     first = read(None, begun)
     assert (first.consumed, shop.main.query(f"SELECT count(*) FROM ({first.sql})")) == (begun, [(0,)])
-    found = look_at(catalog, table.name, later, begun)
+    found = inspect_upstream(catalog, table.name, later, begun)
     assert isinstance(found, Upstream)
     assert (found.changed, found.consumed) == (False, later)
 

@@ -91,7 +91,7 @@ def test_a_reason_names_the_text_that_contains_it(
         T: Upstream(T, (("id", "int"),), ("id",), Consumed("id", "1"), {}, True),
         V: View(V, (("id", "int"), ("dice", "double"))[: 1 + ("dice" in view)], view, T),
     }
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there[name])
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there[name])
     model = {
         "name": "diced",
         "compiled_code": f"\nselect v.id,\n  {expression} as dice\nfrom lake.shop.v as v",

@@ -9,13 +9,13 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.adapter import keep_loop
-from dbt_arctic.adapter.keep_actions import Look, Outcome, completed
+from dbt_arctic.adapter.keep_actions import Observation, Outcome, completed
 from dbt_arctic.adapter.keep_loop import KeepLoop, Totals
 from dbt_arctic.compaction.plan import Operation
-from dbt_arctic.compaction.run import FAILED, Done
+from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.scheduling.scheduler import Kept, Seen
+from dbt_arctic.scheduling.scheduler import KeptModel, ModelState
 from dbt_arctic.scheduling.settings import KeepSettings
 
 ORDERS = Name("lake", "shop", "orders")
@@ -34,17 +34,17 @@ class World:
         self.problems: list[ArcticError] = []
         self.due: list[Operation] = []
         self.compaction = "compacted"
-        self.models = (Kept("orders", KeepSettings(target_lag_s=60)),)
+        self.models = (KeptModel("orders", KeepSettings(target_lag_s=60)),)
         self.ran_at: list[dict[str, float]] = []
         monkeypatch.setattr(keep_loop, "now_s", lambda: self.now)
 
     # the keeper
 
-    def look(self, ran_at: dict[str, float]) -> Look:
+    def observe(self, ran_at: dict[str, float]) -> Observation:
         self.ran_at.append(dict(ran_at))
         if self.problems:
             raise self.problems.pop()
-        return Look({"orders": Seen(dict(self.waiting)), "next": Seen()}, {}, {})
+        return Observation({"orders": ModelState(dict(self.waiting)), "next": ModelState()}, {}, {})
 
     def refresh(self, models: Sequence[str]) -> list[Outcome] | None:
         self.now += 3
@@ -56,19 +56,21 @@ class World:
     def due_compactions(self) -> list[Operation]:
         return self.due
 
-    def compact(self, operations: Any, budget_s: float | None, report: Callable[[Done], None]) -> None:
+    def compact(
+        self, operations: Any, budget_s: float | None, report: Callable[[OperationResult], None]
+    ) -> None:
         self.shown.append(f"budget {budget_s}")
         for one in operations:
             self.now += one.cost_s
-            report(Done(one, self.compaction, seconds=one.cost_s))
+            report(OperationResult(one, self.compaction, seconds=one.cost_s))
         self.due = self.due if self.compaction == FAILED else []
 
     # the report
 
-    def refreshed(self, outcome: Outcome, look: Look, retry_s: float | None) -> None:
+    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
         self.shown.append(f"{outcome.status} {outcome.model} {retry_s}")
 
-    def compacted(self, done: Done) -> None:
+    def compacted(self, done: OperationResult) -> None:
         self.shown.append(f"compacted {done.outcome}")
 
     def shed(self, operation: Operation) -> None:
@@ -186,22 +188,22 @@ def test_compaction_runs_between_refreshes_or_is_reported(world: World) -> None:
 
 
 def test_a_model_with_a_schedule_that_failed_has_not_run(world: World) -> None:
-    world.models = (Kept("orders", KeepSettings(every_s=3600)),)
+    world.models = (KeptModel("orders", KeepSettings(every_s=3600)),)
     answers = iter([[Outcome("orders", "failed", 1.0)], [Outcome("orders", "refreshed", 1.0)]])
     world.outcomes = lambda: next(answers)
-    world.look = lambda ran_at: Look({"orders": Seen(ran_at=ran_at.get("orders"))}, {}, {})  # type: ignore[method-assign]
+    world.observe = lambda ran_at: Observation({"orders": ModelState(ran_at=ran_at.get("orders"))}, {}, {})  # type: ignore[method-assign]
     world.run(100)
     assert world.shown == ["failed orders 10.0", "refreshed orders None"]
 
 
 def test_a_signal_while_it_looks_begins_nothing(world: World) -> None:
     world.waiting = {"s": 0.0}
-    look = world.look
+    observe = world.observe
 
-    def interrupted(ran_at: dict[str, float]) -> Look:
+    def interrupted(ran_at: dict[str, float]) -> Observation:
         world.requested = "SIGTERM"
-        return look(ran_at)
+        return observe(ran_at)
 
-    world.look = interrupted  # type: ignore[method-assign]
+    world.observe = interrupted  # type: ignore[method-assign]
     assert world.run(100).refreshes == 0
     assert world.shown == []

@@ -177,7 +177,7 @@ def test_a_reason_in_a_view_names_the_view(
 ) -> None:
     made = reading(SQL)
     there = {T: made.upstreams[T.dotted], V: replace(made.views[V.dotted], sql=text)}
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there.get(name))
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
     found = read(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == (code, line, V.dotted)
@@ -192,7 +192,7 @@ def test_a_reason_in_a_view_names_the_view(
 def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: None)
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: None)
     config = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"})
     told = {
         text: [
@@ -211,7 +211,7 @@ def test_a_reason_in_a_view_of_a_view_names_the_view_that_contains_it(
     made, w = reading(SQL), Name("lake", "shop", "w")
     inner = replace(made.views[V.dotted], sql="SELECT id\nFROM t WHERE WHERE")
     there = {V: inner, w: replace(inner, name=w, sql="SELECT *\n\n\nFROM v")}
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there.get(name))
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
     found = read(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == ("not-parsed", 2, V.dotted)

@@ -37,7 +37,9 @@ def planned(monkeypatch: pytest.MonkeyPatch, sql: str, code: str) -> RefreshPlan
         changed_rows=9 if code == "many-changes" else 1,
         lost="the version is gone" if code == "history-gone" else "",
     )
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: upstream if name == TABLE else None)
+    monkeypatch.setattr(
+        inputs, "inspect_upstream", lambda catalog, name, *more: upstream if name == TABLE else None
+    )
     monkeypatch.setattr(plan_table, "stored_rows", lambda *given: 10)
     table = SimpleNamespace(column_names=["id", "x"], hidden=(), key=("id",), name=MODEL, columns=())
     request = plan_table.Request(MODEL, CONFIG, sql, plan_model.Terms(now=NOW))

@@ -23,7 +23,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.store.context import Alongside
+from dbt_arctic.store.context import ModelsOfRun
 
 ORDERS, LINES, PARTS = (Name("lake", "shop", name) for name in ("orders", "lines", "parts"))
 TOLD = {
@@ -97,12 +97,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> dict[Name, Any]:
     found: dict[Name, Any] = {}
     monkeypatch.setattr(expected_requests, "_recorded_by", lambda catalog, name: found.get(name, ({}, {})))
     monkeypatch.setattr(expected_requests, "find_states", lambda catalog, name: [])
-    monkeypatch.setattr(expected_requests, "look_at", lambda catalog, name, last, until: ORDERS_NOW)
+    monkeypatch.setattr(expected_requests, "inspect_upstream", lambda catalog, name, last, until: ORDERS_NOW)
     return found
 
 
 def asked_of_lines(said: dict[Name, Any], lines: Upstream = LINES_NOW, target: str = "mine") -> Any:
-    alongside = Alongside(lambda of: [*said])
+    alongside = ModelsOfRun(lambda of: [*said])
     catalog: Any = None
     return expected_requests.expected_requests(catalog, alongside, LINES.sibling(target), lines, LAST, {})
 

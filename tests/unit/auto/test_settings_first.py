@@ -61,7 +61,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RefreshPlan]:
         column_names=["city", "n", "at"], hidden=(), key=("city",), name=MODEL, columns=()
     )
     change = SimpleNamespace(history=list, properties={})
-    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there.get(name))
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
     monkeypatch.setattr(plan_model, "load_change", lambda catalog, table: change)
 
     def plan(settings: str, *, exists: bool = False) -> RefreshPlan:

@@ -7,11 +7,11 @@ import pytest
 from dbt_arctic.auto.timings import (
     RECOMPUTED,
     RECOMPUTED_AT_ONCE,
+    RefreshTiming,
     Strategy,
-    Took,
     computes_at_once,
-    found_late,
-    looks_first,
+    finds_lost_extremes_first,
+    late_full_refresh,
     note,
     slower,
     timings,
@@ -30,14 +30,20 @@ def test_a_history_contains_the_duration_of_each_refresh() -> None:
         commit(9_000, note("full", 1_000)),
         commit(500, note("full", 600)),  # a clock that went back took no time
     ]
-    assert timings([commit(9_000, note("full", 1_000, 7, "guard"))]) == [Took("full", 8.0, 7, "guard")]
+    assert timings([commit(9_000, note("full", 1_000, 7, "guard"))]) == [
+        RefreshTiming("full", 8.0, 7, "guard")
+    ]
     # An unknown number is written in the format of versions before 0.2.0.
     assert '"changed": -1' in note("full", 1_000)["arctic.refresh"]
-    assert timings(history) == [Took("incremental", 7.5, 40), Took("full", 8.0), Took("full", 0.0)]
+    assert timings(history) == [
+        RefreshTiming("incremental", 7.5, 40),
+        RefreshTiming("full", 8.0),
+        RefreshTiming("full", 0.0),
+    ]
 
 
-def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list[Took]:
-    return [Took(strategy, one, changed) for one in seconds]
+def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list[RefreshTiming]:
+    return [RefreshTiming(strategy, one, changed) for one in seconds]
 
 
 @pytest.mark.parametrize(
@@ -61,11 +67,17 @@ def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list
         (took("incremental", 20, changed=10) + took("full", 10), 100, True),  # fewer rows took too long
         (took("incremental", 20) + took("incremental", 1, changed=10) + took("full", 10), 100, True),
         # A late one took as long as its attempt and the refresh together.
-        ([*took("incremental", 20), Took("full", 30, 100, "guard"), Took("full", 10)], 100, True),
-        ([*took("incremental", 20), Took("full", 18, 100, "guard")], 100, False),
+        (
+            [*took("incremental", 20), RefreshTiming("full", 30, 100, "guard"), RefreshTiming("full", 10)],
+            100,
+            True,
+        ),
+        ([*took("incremental", 20), RefreshTiming("full", 18, 100, "guard")], 100, False),
     ],
 )
-def test_what_was_slower_is_refreshed_in_full(earlier: list[Took], changed: int, expected: bool) -> None:
+def test_what_was_slower_is_refreshed_in_full(
+    earlier: list[RefreshTiming], changed: int, expected: bool
+) -> None:
     reason = slower(earlier, changed)
     assert (reason is not None) == expected
     assert reason is None or reason.code == "slower"
@@ -78,20 +90,24 @@ def test_what_was_slower_is_refreshed_in_full(earlier: list[Took], changed: int,
 def test_what_was_slower_is_tried_again_when_it_may_lose_little(
     seconds: float, since: int, expected: bool
 ) -> None:
-    earlier = [*[Took("full", 10, 100, "slower")] * since, *took("incremental", seconds), Took("full", 10)]
+    earlier = [
+        *[RefreshTiming("full", 10, 100, "slower")] * since,
+        *took("incremental", seconds),
+        RefreshTiming("full", 10),
+    ]
     assert (slower(earlier, 100) is not None) == expected
 
 
 def test_the_reason_contains_the_durations() -> None:
-    reason = slower([Took("incremental", 20, 100), Took("full", 10)], 200)
+    reason = slower([RefreshTiming("incremental", 20, 100), RefreshTiming("full", 10)], 200)
     assert reason is not None
     assert "40 s or more" in reason.what
     assert "a full one 10 s" in reason.what
 
 
-def found(*reasons: str, seconds: float = 10) -> list[Took]:
+def found(*reasons: str, seconds: float = 10) -> list[RefreshTiming]:
     """Newest first; an empty reason is an incremental refresh."""
-    return [Took("full" if one else "incremental", seconds, 100, one) for one in reasons]
+    return [RefreshTiming("full" if one else "incremental", seconds, 100, one) for one in reasons]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +138,16 @@ def found(*reasons: str, seconds: float = 10) -> list[Took]:
     ],
 )
 def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
-    earlier: list[Took], full: bool
+    earlier: list[RefreshTiming], full: bool
 ) -> None:
-    reason = found_late(earlier, 100, guarded=True)
+    reason = late_full_refresh(earlier, 100, guarded=True)
     assert (reason is not None) == full
     assert reason is None or reason.code == "found-late"
 
 
-def asked(*reasons: str) -> list[Took]:
+def asked(*reasons: str) -> list[RefreshTiming]:
     """Newest first; an empty reason is a refresh for which the stored sums have sufficed."""
-    return [Took("incremental", 1, 100, one) for one in reasons]
+    return [RefreshTiming("incremental", 1, 100, one) for one in reasons]
 
 
 @pytest.mark.parametrize(
@@ -146,11 +162,11 @@ def asked(*reasons: str) -> list[Took]:
         (asked(*[RECOMPUTED_AT_ONCE] * 3, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), False),
         (asked(*[RECOMPUTED_AT_ONCE] * 14, *[RECOMPUTED] * 9), True),
         (asked(*[RECOMPUTED_AT_ONCE] * 15, *[RECOMPUTED] * 9), False),
-        ([Took("full", 1, 100, "many-changes"), *asked(RECOMPUTED, RECOMPUTED)], False),
+        ([RefreshTiming("full", 1, 100, "many-changes"), *asked(RECOMPUTED, RECOMPUTED)], False),
     ],
 )
 def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
-    earlier: list[Took], at_once: bool
+    earlier: list[RefreshTiming], at_once: bool
 ) -> None:
     assert computes_at_once(earlier) == at_once
 
@@ -165,27 +181,27 @@ def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
         (asked(RECOMPUTED, "", "", "", ""), True),
         (asked(RECOMPUTED_AT_ONCE, "", "", "", ""), True),
         (asked("", "", "", ""), False),
-        ([Took("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
-        ([*asked("", "", ""), Took("full", 1, 100), *asked("", RECOMPUTED)], False),
+        ([RefreshTiming("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
+        ([*asked("", "", ""), RefreshTiming("full", 1, 100), *asked("", RECOMPUTED)], False),
     ],
 )
 def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(
-    earlier: list[Took], first: bool
+    earlier: list[RefreshTiming], first: bool
 ) -> None:
-    assert looks_first(earlier) == first
+    assert finds_lost_extremes_first(earlier) == first
 
 
 def test_what_cannot_be_found_late_this_time_is_tried() -> None:
     guards, keys = found("guard", "guard"), found("many-keys", "many-keys")
-    assert found_late(guards, 100, guarded=True) is not None
-    assert found_late(guards, 100, guarded=False) is None
-    assert found_late(keys, 100, guarded=False) is not None
-    assert found_late(keys, 99, guarded=False) is None  # fewer rows have fewer keys
-    assert found_late(keys, None, guarded=False) is not None
+    assert late_full_refresh(guards, 100, guarded=True) is not None
+    assert late_full_refresh(guards, 100, guarded=False) is None
+    assert late_full_refresh(keys, 100, guarded=False) is not None
+    assert late_full_refresh(keys, 99, guarded=False) is None  # fewer rows have fewer keys
+    assert late_full_refresh(keys, None, guarded=False) is not None
 
 
 def test_the_reason_contains_what_was_found() -> None:
-    reason = found_late(found("guard", "many-keys"), 100, guarded=True)
+    reason = late_full_refresh(found("guard", "many-keys"), 100, guarded=True)
     assert reason is not None
     assert "the last 2" in reason.what
     assert "(guard)" in reason.what

@@ -17,8 +17,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.maintenance.expire_plan import Hold
-from dbt_arctic.maintenance.overview import Seen
-from dbt_arctic.maintenance.report import Held, Past, Refreshed, Report, Unreadable, Writes
+from dbt_arctic.maintenance.overview import TableOverview
+from dbt_arctic.maintenance.report import HeldVersions, Refreshed, Report, TableHistory, Unreadable, Writes
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -76,18 +76,20 @@ def report() -> Report:
         since_ms=NOW - 24 * HOUR,
         now_ms=NOW,
         tables=[
-            Seen(EVENTS, events),
-            Seen(ORDERS, orders, lags=(Lag("lake.raw.feed", NOW - 2 * HOUR),), due=(due,)),
-            Seen(Name("lake", "shop", "broken"), problem="its metadata cannot be read"),
+            TableOverview(EVENTS, events),
+            TableOverview(ORDERS, orders, lags=(Lag("lake.raw.feed", NOW - 2 * HOUR),), due=(due,)),
+            TableOverview(Name("lake", "shop", "broken"), problem="its metadata cannot be read"),
         ],
         due=[due],
         past=[
-            Past(
+            TableHistory(
                 ORDERS,
                 [Point(NOW - 2 * HOUR, None, None, 1.0, 4, 8 * MB), Point(NOW, 400, 0.2, 4.3, 40, 9 * MB)],
                 [LagPoint(NOW - 2 * HOUR, 0.0), LagPoint(NOW, 7200.0)],
             ),
-            Past(EVENTS, [Point(NOW - HOUR, 0, 0.0, 58.8, 60, MB), Point(NOW, 0, 0.0, 58.8, 60, MB)], []),
+            TableHistory(
+                EVENTS, [Point(NOW - HOUR, 0, 0.0, 58.8, 60, MB), Point(NOW, 0, 0.0, 58.8, 60, MB)], []
+            ),
         ],
         writes=[Writes(NOW - 2 * HOUR, "upsert", 8), Writes(NOW - HOUR, "compaction", 1)],
         writes_every_ms=HOUR,
@@ -105,7 +107,7 @@ def report() -> Report:
             ),
         ],
         held=[
-            Held(
+            HeldVersions(
                 ORDERS,
                 7,
                 (Hold(f"lake.shop.{HOSTILE}", "has not read newer versions", NOW - 9 * 24 * HOUR),),

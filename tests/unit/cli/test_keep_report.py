@@ -8,19 +8,19 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_arctic.adapter.keep_actions import Look, Outcome
+from dbt_arctic.adapter.keep_actions import Observation, Outcome
 from dbt_arctic.cli import keep_report
 from dbt_arctic.cli.keep_report import KeepReport, action_lines, shown_end, shown_models
 from dbt_arctic.compaction.plan import Operation
-from dbt_arctic.compaction.run import FAILED, Done
+from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.scheduling.model_lag import NOT_BUILT, Late, ModelLag, Waiting
-from dbt_arctic.scheduling.scheduler import Kept
+from dbt_arctic.scheduling.model_lag import NOT_BUILT, LagCause, ModelLag, PendingUpstream
+from dbt_arctic.scheduling.scheduler import KeptModel
 from dbt_arctic.scheduling.settings import KeepSettings
 
-FILES = Waiting("landing.clicks", "file", 1, 0, None, 31_744)
-LOOK = Look(
+FILES = PendingUpstream("landing.clicks", "file", 1, 0, None, 31_744)
+LOOK = Observation(
     {},
     {
         "clicks": ModelLag("clicks", (FILES,)),
@@ -28,17 +28,17 @@ LOOK = Look(
         "new": ModelLag("new", (), NOT_BUILT),
     }
     | {"daily": ModelLag("daily")},
-    {"clicks": Late(FILES), "by_page": Late(FILES, ("clicks",))},
+    {"clicks": LagCause(FILES), "by_page": LagCause(FILES, ("clicks",))},
 )
 MAJOR = Operation("major", Name("lake", "shop", "clicks"), "15% of the rows are pending", 40.0, 1.0)
 
 
 class Project:
     models = (
-        Kept("clicks", KeepSettings(is_downstream=True)),
-        Kept("by_page", KeepSettings(target_lag_s=60)),
-        Kept("new", KeepSettings(target_lag_s=60)),
-        Kept("daily", KeepSettings(every_s=86400)),
+        KeptModel("clicks", KeepSettings(is_downstream=True)),
+        KeptModel("by_page", KeepSettings(target_lag_s=60)),
+        KeptModel("new", KeepSettings(target_lag_s=60)),
+        KeptModel("daily", KeepSettings(every_s=86400)),
     )
 
 
@@ -52,8 +52,8 @@ def story(shown: KeepReport) -> None:
     shown.refreshed(Outcome("new", "skipped"), LOOK, None)
     shown.refreshed(Outcome("daily", "overtaken", 3.0), LOOK, 1.0)
     shown.refreshed(Outcome("on-run-end-0", "failed", 0.1, message="no"), LOOK, 10.0)
-    shown.compacted(Done(MAJOR, "compacted", "3 commits merged", seconds=2.44))
-    shown.compacted(Done(MAJOR, FAILED, "AR-202 moved", seconds=2.44))
+    shown.compacted(OperationResult(MAJOR, "compacted", "3 commits merged", seconds=2.44))
+    shown.compacted(OperationResult(MAJOR, FAILED, "AR-202 moved", seconds=2.44))
     shown.shed(MAJOR)
     shown.problem(CatalogUnavailable("the catalog is locked"), 4.0)
 

@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.retention import DEFAULT_S, longest_history
-from dbt_arctic.compaction.run import Done
+from dbt_arctic.compaction.run import OperationResult
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
@@ -66,7 +66,7 @@ def test_it_settles_on_what_operations_take_and_stays_there() -> None:
         learned = Experience(records)
         (planned,) = learned.applied([operation()])
         seconds = 10.0 * chance.uniform(0.9, 1.1)
-        (done,) = learned.undone([Done(planned, "compacted", seconds=seconds)])
+        (done,) = learned.undone([OperationResult(planned, "compacted", seconds=seconds)])
         assert done.operation == operation(), "what is recorded is the estimate without experience"
         records = [took(seconds, done.operation.cost_s), *records]
     assert Experience(records).applied([operation()])[0].cost_s == pytest.approx(10, rel=0.1)

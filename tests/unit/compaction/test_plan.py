@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import PlacedFile
 from dbt_arctic.compaction import run
 from dbt_arctic.compaction.metrics import BucketMetrics, SideMetrics, bucket_metrics
 from dbt_arctic.compaction.plan import Operation, most_valuable_first, needs_buckets, plan_table
-from dbt_arctic.compaction.run import Done
+from dbt_arctic.compaction.run import OperationResult
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger, parse_settings
 from dbt_arctic.compaction.status import measure_plain
 from dbt_arctic.errors import ConfigError
@@ -302,11 +302,11 @@ def test_what_does_not_fit_into_the_budget_stays_due(monkeypatch: pytest.MonkeyP
     now = 0.0
     ran = []
 
-    def run_one(context: Any, operation: Operation, grace_s: float, clock: Any) -> Done:
+    def run_one(context: Any, operation: Operation, grace_s: float, clock: Any) -> OperationResult:
         nonlocal now
         now += 2 * operation.cost_s  # the machine is slower than estimated
         ran.append(operation.name.identifier)
-        return Done(operation, "compacted", seconds=2 * operation.cost_s)
+        return OperationResult(operation, "compacted", seconds=2 * operation.cost_s)
 
     monkeypatch.setattr(run, "run_operation", run_one)
     context = SimpleNamespace(now_ms=lambda: 0)
@@ -314,7 +314,7 @@ def test_what_does_not_fit_into_the_budget_stays_due(monkeypatch: pytest.MonkeyP
         Operation("major", Name("lake", "shop", table), "", cost, 1.0)
         for table, cost in (("a", 10), ("b", 30), ("c", 15), ("d", 5))
     ]
-    told: list[Done] = []
+    told: list[OperationResult] = []
     done = run.run_operations(context, planned, 60, report=told.append, clock=lambda: now)  # type: ignore[arg-type]
     # 40 seconds are left after the first, and the second would take not 30 but 60.
     assert ran == ["a", "c", "d"]

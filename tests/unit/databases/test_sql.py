@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dbt_arctic.databases import sql
-from dbt_arctic.databases.api import Column, KeyRange, RowQuery, Selected, Window
+from dbt_arctic.databases.api import Column, KeyRange, RowQuery, SelectedColumn, Window
 from dbt_arctic.databases.mariadb_types import MariaDialect
 from dbt_arctic.databases.postgres_types import PostgresDialect
 from dbt_arctic.sources.database_plan import divided
@@ -45,13 +45,13 @@ def test_a_window_has_the_rows_of_its_rule(table: duckdb.DuckDBPyConnection) -> 
                 and (low is None or at > low or (includes and at == low))
             )
         ]
-        query = RowQuery([Selected(ID), Selected(AT)], window)
+        query = RowQuery([SelectedColumn(ID), SelectedColumn(AT)], window)
         found = table.execute(f"SELECT c0, c1 FROM {sql.rows(POSTGRES, query, 't')}").fetchall()
         assert sorted(found, key=str) == sorted(expected, key=str), window
         ((count,),) = table.execute(sql.count(POSTGRES, window, "t")).fetchall()
         assert count == len(expected)
         # With all keys, a row outside of the window has its key only.
-        query = RowQuery([Selected(ID), Selected(AT)], window, ["id"])
+        query = RowQuery([SelectedColumn(ID), SelectedColumn(AT)], window, ["id"])
         marked = table.execute(f"SELECT c0, c1, is_new FROM {sql.rows(POSTGRES, query, 't')}").fetchall()
         assert sorted(((key, at) for key, at, new in marked if new), key=str) == sorted(expected, key=str)
         assert sorted(key for key, *_ in marked) == [key for key, _ in sorted(rows)]
@@ -62,7 +62,7 @@ def test_a_window_has_the_rows_of_its_rule(table: duckdb.DuckDBPyConnection) -> 
 def test_ranges_have_each_row_once(table: duckdb.DuckDBPyConnection, parts: int) -> None:
     ranges = divided((0, 4), parts)
     assert len(ranges) <= parts
-    query = RowQuery([Selected(ID)], None, (), ranges, AT)
+    query = RowQuery([SelectedColumn(ID)], None, (), ranges, AT)
     rows = sql.rows(POSTGRES, query, "t")
     conditions = sql.predicates(ranges) if len(ranges) > 1 else ["true"]
     found = [

@@ -192,7 +192,7 @@ def statements(world: World) -> dict[str, str]:
     word = world.words
     update = Modification("", word[10], (Clause("matched", "update", "a = b", {table.key[0]: "c"}),))
     merge = Modification("", word[10], update.clauses, "src", word[11], "a = b")
-    staged = overwrite.Staged(5, 6)
+    staged = overwrite.StagedBatch(5, 6)
     other = table.name.sibling(word[10])
     return {
         "insert": write.insert_into_change(table, batch, 7, properties, word[10]),

@@ -8,7 +8,7 @@ from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.replay import Late, find_late, insert_replay, replayed, written_directly
+from dbt_arctic.keyed.replay import MissingCommits, find_late, insert_replay, replayed, written_directly
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 
@@ -32,29 +32,29 @@ def pulled(txn: int, consumed: str) -> dict[str, str]:
 
 def test_blind_writes_are_replayed_once_in_the_order_in_which_they_landed() -> None:
     retired = log(blind(30), {}, blind(10), blind(20))
-    assert find_late(retired, log({})) == Late((30, 10, 20))
+    assert find_late(retired, log({})) == MissingCommits((30, 10, 20))
     brought = {"arctic.txn": "99", "arctic.replays": "[10, 30]"}
-    assert find_late(retired, log({}, brought)) == Late((20,))
-    assert find_late([], log({})) == Late()
+    assert find_late(retired, log({}, brought)) == MissingCommits((20,))
+    assert find_late([], log({})) == MissingCommits()
 
 
 def test_a_pull_is_left_to_the_next_one_where_that_reads_the_same_upstreams() -> None:
     built = log({"arctic.consumed": FROM_A})
-    assert find_late(log(pulled(1, FROM_A)), built) == Late()
-    assert find_late(log(pulled(1, FROM_B)), built) == Late(computed=(1,))
-    assert find_late(log(pulled(1, FROM_A)), log({})) == Late(computed=(1,))
+    assert find_late(log(pulled(1, FROM_A)), built) == MissingCommits()
+    assert find_late(log(pulled(1, FROM_B)), built) == MissingCommits(computed=(1,))
+    assert find_late(log(pulled(1, FROM_A)), log({})) == MissingCommits(computed=(1,))
 
 
 def test_other_computed_writes_cannot_be_replayed() -> None:
     rollback = {**pulled(2, FROM_A), "arctic.rollback": "1.2.3"}
     found = find_late(log({"arctic.txn": "1"}, rollback, blind(3)), log({"arctic.consumed": FROM_A}))
-    assert found == Late((3,), (1, 2))
+    assert found == MissingCommits((3,), (1, 2))
 
 
 def test_a_replay_is_replayed_unless_its_rows_came_from_there() -> None:
     replay = {"arctic.txn": "50", "arctic.replays": "[7, 8]"}
-    assert find_late(log(replay), log(blind(7), blind(8))) == Late()
-    assert find_late(log(replay), log(blind(7))) == Late((50,))
+    assert find_late(log(replay), log(blind(7), blind(8))) == MissingCommits()
+    assert find_late(log(replay), log(blind(7))) == MissingCommits((50,))
     assert replayed(log(replay, blind(1))) == {7, 8}
     assert written_directly(log(replay, blind(1), {})) == {1}
 

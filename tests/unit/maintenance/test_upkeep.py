@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.plan import Operation
-from dbt_arctic.compaction.run import Done
+from dbt_arctic.compaction.run import OperationResult
 from dbt_arctic.errors import CommitConflict
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.store.context import Context
@@ -46,7 +46,9 @@ def test_what_cannot_be_written_down_was_done_all_the_same(orders: Orders) -> No
 
     catalog = Catalog(orders)
     context = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
-    done = [Done(Operation("major", ORDERS, "due", 2.0, 1.0), "compacted", began_ms=NOW, seconds=3.0)]
+    done = [
+        OperationResult(Operation("major", ORDERS, "due", 2.0, 1.0), "compacted", began_ms=NOW, seconds=3.0)
+    ]
     record_and_keep(context, ORDERS, done, Experience(), 60, told.append)
     assert len(told) == 1
     assert "could not be recorded" in told[0]
@@ -68,7 +70,7 @@ def test_what_was_done_is_written_down_even_where_nothing_can_be_put_in_order(
     context = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
     monkeypatch.setattr("dbt_arctic.maintenance.upkeep.MOST_FILES", 1)
     operation = Operation("major", ORDERS, "due", 2.0, 1.0)
-    done = [Done(operation, "compacted", began_ms=NOW, seconds=3.0)]
+    done = [OperationResult(operation, "compacted", began_ms=NOW, seconds=3.0)]
     record_and_keep(context, ORDERS, done, Experience(), 60, told.append)
     assert ran == ["record_operations", "forget_operations"]
     assert "upkeep of the operations table failed" in told[0]

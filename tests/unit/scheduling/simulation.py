@@ -8,7 +8,16 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dbt_arctic.scheduling.scheduler import Compact, Compaction, Kept, Memory, Refresh, Seen, Wait, decide
+from dbt_arctic.scheduling.scheduler import (
+    Compact,
+    Compaction,
+    KeptModel,
+    Memory,
+    ModelState,
+    Refresh,
+    Wait,
+    decide,
+)
 
 POLL_S = 1.0
 OVERHEAD_S = 0.5
@@ -51,7 +60,7 @@ class World:
     :param debt: when a compaction becomes due, and how long it takes.
     """
 
-    models: list[Kept]
+    models: list[KeptModel]
     inputs: dict[str, list[str]]
     duration: Callable[[str], float]
     fails: Callable[[str, float], bool] = lambda model, at: False
@@ -85,16 +94,16 @@ class World:
             self.tables[source].commits.append(Commit(at, frozenset({self.arrived})))
             self.arrived += 1
 
-    def seen(self, model: str) -> Seen:
+    def seen(self, model: str) -> ModelState:
         table = self.tables[model]
         if not table.is_built:
-            return Seen(must_run=True)
+            return ModelState(must_run=True)
         waiting = {}
         for name in self.inputs[model]:
             unread = self.tables[name].commits[table.read.get(name, 0) :]
             if unread:
                 waiting[name] = unread[0].at
-        return Seen(waiting, ran_at=table.ran_at)
+        return ModelState(waiting, ran_at=table.ran_at)
 
     def run(self, until: float) -> None:
         while self.now < until:
@@ -119,7 +128,7 @@ class World:
             else:
                 self.refresh(action, looked)
 
-    def refresh(self, action: Refresh, looked: dict[str, Seen]) -> None:
+    def refresh(self, action: Refresh, looked: dict[str, ModelState]) -> None:
         self.now += OVERHEAD_S
         skipped: set[str] = set()
         for model in action.models:

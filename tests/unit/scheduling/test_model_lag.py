@@ -12,7 +12,7 @@ from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 from dbt_arctic.scheduling.model_lag import (
     ModelLag,
-    Waiting,
+    PendingUpstream,
     consumed_at_ms,
     late_models,
     problems_of,
@@ -23,7 +23,7 @@ from dbt_arctic.sources.unread import Unread
 
 
 def lag(model: str, **since: int | None) -> ModelLag:
-    return ModelLag(model, tuple(Waiting(name, "commit", 1, at) for name, at in since.items()))
+    return ModelLag(model, tuple(PendingUpstream(name, "commit", 1, at) for name, at in since.items()))
 
 
 def test_the_upstream_with_the_oldest_change_makes_a_model_late() -> None:
@@ -63,9 +63,9 @@ def test_a_model_is_late_since_the_oldest_change_of_all_paths(seed: int) -> None
 
 
 def test_what_waits_is_described_in_the_units_of_its_upstream() -> None:
-    assert waiting_for(Lag("lake.s.t", 5, commits=2, rows=7), "t") == Waiting("t", "commit", 2, 5, 7)
-    assert waiting_outside(Unread("a.b", "message", 3, 9)) == Waiting("a.b", "message", 3, 9, 3)
-    assert waiting_outside(Unread("a.b", "file", 3, 9, 80)) == Waiting("a.b", "file", 3, 9, None, 80)
+    assert waiting_for(Lag("lake.s.t", 5, commits=2, rows=7), "t") == PendingUpstream("t", "commit", 2, 5, 7)
+    assert waiting_outside(Unread("a.b", "message", 3, 9)) == PendingUpstream("a.b", "message", 3, 9, 3)
+    assert waiting_outside(Unread("a.b", "file", 3, 9, 80)) == PendingUpstream("a.b", "file", 3, 9, None, 80)
     gone = ModelLag("m", (waiting_for(Lag("lake.s.t", lost="it was rebuilt"), "t"),), "it is not built yet")
     assert problems_of(gone) == ["it is not built yet", "t: it was rebuilt"]
 

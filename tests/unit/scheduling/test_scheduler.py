@@ -13,10 +13,10 @@ from dbt_arctic.scheduling import scheduler
 from dbt_arctic.scheduling.scheduler import (
     Compact,
     Compaction,
-    Kept,
+    KeptModel,
     Memory,
+    ModelState,
     Refresh,
-    Seen,
     Wait,
     decide,
     effective_targets,
@@ -28,16 +28,16 @@ from tests.unit.scheduling.simulation import OVERHEAD_S, POLL_S, World, arrivals
 SEEDS = first(8, range(40))
 
 
-def lag(model: str, target_s: int, *reads: str) -> Kept:
-    return Kept(model, KeepSettings(target_lag_s=target_s), reads)
+def lag(model: str, target_s: int, *reads: str) -> KeptModel:
+    return KeptModel(model, KeepSettings(target_lag_s=target_s), reads)
 
 
-def downstream(model: str, *reads: str) -> Kept:
-    return Kept(model, KeepSettings(is_downstream=True), reads)
+def downstream(model: str, *reads: str) -> KeptModel:
+    return KeptModel(model, KeepSettings(is_downstream=True), reads)
 
 
-def every(model: str, seconds: int, *reads: str) -> Kept:
-    return Kept(model, KeepSettings(every_s=seconds), reads)
+def every(model: str, seconds: int, *reads: str) -> KeptModel:
+    return KeptModel(model, KeepSettings(every_s=seconds), reads)
 
 
 def random_world(choose: random.Random, load: float, **more: Any) -> World:
@@ -132,7 +132,7 @@ def test_models_run_in_the_order_of_the_graph_with_what_they_need(seed: int) -> 
     world = random_world(choose, load=choose.choice([0.1, 0.6, 2.0]))
     order = {one.model: at for at, one in enumerate(world.models)}
     reads = {one.model: one for one in world.models}
-    decided: list[tuple[Refresh, dict[str, Seen]]] = []
+    decided: list[tuple[Refresh, dict[str, ModelState]]] = []
     refresh = world.refresh
     world.refresh = lambda action, looked: (decided.append((action, looked)), refresh(action, looked))  # type: ignore[assignment, func-returns-value]
     world.run(20 * world.smallest)
@@ -202,8 +202,8 @@ def test_the_failure_of_a_time_is_forgotten_after_a_success() -> None:
     memory = Memory().failed(0)
     again = memory.failed(10)
     assert [memory.retry_at, again.retry_at, again.failed(30).retry_at] == [10, 30, 70]
-    assert memory.succeeded(20, 3.0, Seen()) == Memory((3.0,), before=Seen(), ended_at=20)
-    assert memory.succeeded(20, 300.0, Seen(must_run=True)).seconds == ()
+    assert memory.succeeded(20, 3.0, ModelState()) == Memory((3.0,), before=ModelState(), ended_at=20)
+    assert memory.succeeded(20, 300.0, ModelState(must_run=True)).seconds == ()
     late = Memory()
     for at in range(20):
         late = late.failed(at)
@@ -213,8 +213,8 @@ def test_the_failure_of_a_time_is_forgotten_after_a_success() -> None:
 
 def test_nothing_is_done_if_nothing_waits() -> None:
     models = [lag("a", 60), lag("b", 60, "a"), downstream("c", "a")]
-    assert decide(100, models, {one.model: Seen() for one in models}, {}) == Wait(math.inf)
-    waiting = {"a": Seen({"s": 100.0}), "b": Seen(), "c": Seen()}
+    assert decide(100, models, {one.model: ModelState() for one in models}, {}) == Wait(math.inf)
+    waiting = {"a": ModelState({"s": 100.0}), "b": ModelState(), "c": ModelState()}
     known = {one.model: Memory((2.0,)) for one in models}
     round_s = 1.5 * 6 + 2
     assert decide(100, models, waiting, known) == Wait(100 + 60 - round_s)
@@ -223,17 +223,17 @@ def test_nothing_is_done_if_nothing_waits() -> None:
 
 def test_a_model_brings_what_it_reads_only_if_that_has_a_change() -> None:
     models = [downstream("a"), downstream("b"), lag("c", 60, "a", "b")]
-    seen = {"a": Seen({"s": 0.0}), "b": Seen(), "c": Seen()}
+    seen = {"a": ModelState({"s": 0.0}), "b": ModelState(), "c": ModelState()}
     assert decide(55, models, seen, {}) == Refresh(("a", "c"), {"c": 60.0})
     assert decide(55, models[:2], seen, {}) == Wait(math.inf), "a is read by no model with a lag"
 
 
 def test_a_schedule_is_not_overruled_by_the_lag_of_a_reader() -> None:
     models = [every("a", 3600), lag("b", 60, "a")]
-    seen = {"a": Seen({"s": 0.0}, ran_at=0.0), "b": Seen()}
+    seen = {"a": ModelState({"s": 0.0}, ran_at=0.0), "b": ModelState()}
     assert decide(1000, models, seen, {}) == Wait(3600)
     assert decide(3600, models, seen, {}) == Refresh(("a",), {"a": 3600.0})
-    seen = {"a": Seen(ran_at=3600.0), "b": Seen({"a": 3600.0})}
+    seen = {"a": ModelState(ran_at=3600.0), "b": ModelState({"a": 3600.0})}
     assert decide(3660, models, seen, {}) == Refresh(("b",), {"b": 3660.0})
 
 
@@ -241,7 +241,7 @@ def test_a_change_counts_from_before_the_commit_of_a_model_that_brought_it() -> 
     """What the commit of a model with a lag of one minute contains is up to one minute old."""
     models = [lag("a", 60), lag("b", 300, "a")]
     known = {one.model: Memory((1.0,)) for one in models}
-    seen = {"a": Seen(), "b": Seen({"a": 1000.0})}
+    seen = {"a": ModelState(), "b": ModelState({"a": 1000.0})}
     assert decide(1000, models, seen, known) == Wait(1000 - 60 + 300 - 5)
     assert effective_targets(models) == {"a": 60, "b": 300}
     assert effective_targets([lag("a", 600), every("b", 5, "a"), lag("c", 30, "a"), lag("d", 9, "b")]) == {
@@ -253,20 +253,20 @@ def test_a_change_counts_from_before_the_commit_of_a_model_that_brought_it() -> 
 
 def test_a_refresh_without_effect_is_not_repeated_at_once() -> None:
     models = [lag("a", 10)]
-    seen = {"a": Seen({"s": 0.0})}
+    seen = {"a": ModelState({"s": 0.0})}
     memories = {"a": Memory().succeeded(100, 1.0, seen["a"])}
     assert decide(100, models, seen, memories) == Wait(160)
     assert decide(160, models, seen, memories) == Refresh(("a",), {"a": 10.0})
-    assert isinstance(decide(100, models, {"a": Seen({"s": 1.0})}, memories), Refresh)
+    assert isinstance(decide(100, models, {"a": ModelState({"s": 1.0})}, memories), Refresh)
 
 
 def test_a_model_does_not_run_before_the_first_build_of_what_it_reads() -> None:
     models = [lag("a", 6), lag("b", 6, "a")]
-    seen = {"a": Seen(must_run=True), "b": Seen(must_run=True)}
+    seen = {"a": ModelState(must_run=True), "b": ModelState(must_run=True)}
     assert decide(0, models, seen, {}) == Refresh(("a", "b"), {"a": 0.0, "b": 0.0})
     assert decide(0, models, seen, {"a": Memory().failed(0)}) == Wait(10)
     chain = [*models, lag("c", 6, "b")]
-    assert decide(0, chain, {**seen, "c": Seen(must_run=True)}, {"a": Memory().failed(0)}) == Wait(10)
+    assert decide(0, chain, {**seen, "c": ModelState(must_run=True)}, {"a": Memory().failed(0)}) == Wait(10)
 
 
 def test_the_time_to_the_next_try_doubles_while_another_process_builds_a_model() -> None:
@@ -276,16 +276,16 @@ def test_the_time_to_the_next_try_doubles_while_another_process_builds_a_model()
         waits.append(memory.retry_at)
     assert waits[:4] == [1, 2, 4, 8]
     assert waits[-1] == 300
-    assert memory.succeeded(0, 1.0, Seen()).overtaken(0).retry_at == 1
+    assert memory.succeeded(0, 1.0, ModelState()).overtaken(0).retry_at == 1
 
 
 def test_compaction_takes_the_time_that_no_change_can_need() -> None:
     models = [lag("a", 100)]
     known = {"a": Memory((8.0,))}
-    quiet, waiting = {"a": Seen()}, {"a": Seen({"s": 50.0})}
+    quiet, waiting = {"a": ModelState()}, {"a": ModelState({"s": 50.0})}
     round_s = 1.5 * 8 + 2
 
-    def then(cost_s: float, seen: dict[str, Seen], now: float = 60.0) -> Any:
+    def then(cost_s: float, seen: dict[str, ModelState], now: float = 60.0) -> Any:
         return decide(now, models, seen, known, Compaction(cost_s, 0.0))
 
     assert then(80, quiet) == Compact(100 - round_s)
@@ -294,21 +294,25 @@ def test_compaction_takes_the_time_that_no_change_can_need() -> None:
     assert then(77, waiting) == Wait(50 + 100 - round_s)
     assert then(1, waiting, now=140) == Refresh(("a",), {"a": 150.0})
     assert then(90, waiting, now=3600) == Compact(None)
-    assert decide(0, [every("a", 900)], {"a": Seen(ran_at=0.0)}, known, Compaction(400, 0.0)) == Compact(400)
-    assert decide(0, [every("a", 900)], {"a": Seen(ran_at=0.0)}, known, Compaction(4, 0.0)) == Compact(300)
+    assert decide(
+        0, [every("a", 900)], {"a": ModelState(ran_at=0.0)}, known, Compaction(400, 0.0)
+    ) == Compact(400)
+    assert decide(0, [every("a", 900)], {"a": ModelState(ran_at=0.0)}, known, Compaction(4, 0.0)) == Compact(
+        300
+    )
 
 
 def test_a_long_refresh_is_not_joined_with_others() -> None:
     models = [lag("a", 60), every("b", 900), lag("c", 60)]
-    seen = {"a": Seen({"s": 0.0}), "b": Seen(ran_at=-900.0), "c": Seen({"s": 1.0})}
+    seen = {"a": ModelState({"s": 0.0}), "b": ModelState(ran_at=-900.0), "c": ModelState({"s": 1.0})}
     known = {"a": Memory((1.0,)), "b": Memory((40.0,)), "c": Memory((1.0,))}
     assert decide(50, models, seen, known) == Refresh(("b",), {"b": 0.0})
-    seen["b"] = Seen(ran_at=50.0)
+    seen["b"] = ModelState(ran_at=50.0)
     assert decide(50, models, seen, known) == Refresh(("a", "c"), {"a": 60.0, "c": 61.0})
 
 
 def test_the_overhead_is_part_of_a_round() -> None:
     models = [lag("a", 100)]
-    seen = {"a": Seen({"s": 0.0})}
+    seen = {"a": ModelState({"s": 0.0})}
     assert decide(0, models, seen, {"a": Memory((2.0,))}, overhead_s=10) == Wait(100 - 3 - 20)
     assert OVERHEAD_S < 1

@@ -45,17 +45,17 @@ class Server:
     clock: int = 100
     values: int = 0
     table_id: int = 0
-    looks: int = 0
+    transactions: int = 0
     meanwhile: Callable[[], None] = lambda: None
     shared: dict[str, dict[int, Row]] = field(default_factory=dict)
     held: int = 0
     query: RowQuery | None = None
     read_rows: list[tuple[int, Row | None]] = field(default_factory=list)
 
-    def look(self) -> SimulatedLook:
-        self.looks += 1
+    def begin(self) -> SimulatedTransaction:
+        self.transactions += 1
         self.held += 1
-        return SimulatedLook(self, dict(self.rows))
+        return SimulatedTransaction(self, dict(self.rows))
 
     def read(self, query: RowQuery) -> JdbcRead:
         self.query = query
@@ -104,7 +104,7 @@ def is_in(row: Row, window: Window) -> bool:
 
 
 @dataclass
-class SimulatedLook:
+class SimulatedTransaction:
     """A transaction that sees the rows of one point in time."""
 
     server: Server
@@ -173,9 +173,9 @@ class Model:
             lambda: Name("lake", "s", "m"),
         )
         rows, consumed = ((), {}) if full else self.commits[-1]
-        server.looks, server.query = 0, None
+        server.transactions, server.query = 0, None
         planned = planner.plan(consumed, "m", "consume")
-        assert server.looks == 1
+        assert server.transactions == 1
         try:
             if ends == "planned":
                 raise Ended
@@ -355,12 +355,12 @@ def _upper_end_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant that records the largest value after the rows were read."""
     plan_read = database_pull.plan_read
 
-    def of(source: Any, look: Any, *given: Any) -> Any:
-        plan = plan_read(source, look, *given)
-        later = dict(look.server.rows)
-        look.server.meanwhile()
-        newest = SimulatedLook(look.server, dict(look.server.rows)).newest(AT)
-        if plan.progress.value is None or later == look.server.rows:
+    def of(source: Any, transaction: Any, *given: Any) -> Any:
+        plan = plan_read(source, transaction, *given)
+        later = dict(transaction.server.rows)
+        transaction.server.meanwhile()
+        newest = SimulatedTransaction(transaction.server, dict(transaction.server.rows)).newest(AT)
+        if plan.progress.value is None or later == transaction.server.rows:
             return plan
         return replace(plan, progress=replace(plan.progress, value=newest))
 
@@ -392,7 +392,7 @@ def _overlap_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _nothing_new_by_the_largest_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant that looks at the largest value only: late rows of a table that rests are not seen."""
-    monkeypatch.setattr(SimulatedLook, "fingerprint", lambda look, columns, window: "")
+    monkeypatch.setattr(SimulatedTransaction, "fingerprint", lambda transaction, columns, window: "")
 
 
 def _low_end_excluded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Looks at tables of real servers: one state each, and a fingerprint that differs if a row does. No Spark."""
+"""Transactions on real servers: one state each, and a fingerprint that differs if a row does. No Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.database_sources import database_of
-from dbt_arctic.databases.api import Column, Database, RowQuery, Selected, Window
+from dbt_arctic.databases.api import Column, Database, RowQuery, SelectedColumn, Window
 from dbt_arctic.errors import ServerUnreachable, UnknownRelation
 from tests.matrix.components import PASSWORD
 
@@ -32,14 +32,14 @@ def table(server: Server, name: str, password: str = PASSWORD, **settings: Any) 
 
 
 def columns(database: Database) -> tuple[Column, ...]:
-    with contextlib.closing(database.look()) as look:
-        return look.table.columns
+    with contextlib.closing(database.begin()) as transaction:
+        return transaction.table.columns
 
 
 def fingerprint(database: Database, of: Sequence[str], window: Window | None = None) -> str:
-    with contextlib.closing(database.look()) as look:
-        found = [look.table.column(name) for name in of]
-        return look.fingerprint([one for one in found if one is not None], window)
+    with contextlib.closing(database.begin()) as transaction:
+        found = [transaction.table.column(name) for name in of]
+        return transaction.fingerprint([one for one in found if one is not None], window)
 
 
 def test_a_fingerprint_differs_if_a_row_does(server: Server) -> None:
@@ -79,16 +79,22 @@ def test_a_look_and_its_readers_see_one_state(server: Server) -> None:
         "CREATE TABLE states (id int PRIMARY KEY, at int)", "INSERT INTO states VALUES (1, 10), (2, NULL)"
     )
     database = table(server, "states")
-    with contextlib.closing(database.look()) as look:
-        key, at = look.table.columns
-        assert look.table.key == ("id",)
-        before = look.fingerprint([key, at], None)
-        snapshot = look.share()
+    with contextlib.closing(database.begin()) as transaction:
+        key, at = transaction.table.columns
+        assert transaction.table.key == ("id",)
+        before = transaction.fingerprint([key, at], None)
+        snapshot = transaction.share()
         server.sql("UPDATE states SET at = 11 WHERE id = 1", "INSERT INTO states VALUES (3, 30)")
-        assert look.fingerprint([key, at], None) == before
-        assert (look.newest(at), look.has_null(at), look.extremes(key)) == ("10", True, (1, 2))
-        assert look.count(Window(at, "10", True, "40")) == 1
-        read = database.read(RowQuery([Selected(key), Selected(at)], None, (), (), None, snapshot))
+        assert transaction.fingerprint([key, at], None) == before
+        assert (transaction.newest(at), transaction.has_null(at), transaction.extremes(key)) == (
+            "10",
+            True,
+            (1, 2),
+        )
+        assert transaction.count(Window(at, "10", True, "40")) == 1
+        read = database.read(
+            RowQuery([SelectedColumn(key), SelectedColumn(at)], None, (), (), None, snapshot)
+        )
         assert bool(snapshot) == (server.kind == "postgresql")
         with contextlib.closing(server.connect()) as reader:
             if snapshot:
@@ -111,19 +117,19 @@ def test_a_cursor_is_compared_in_utc_and_to_the_microsecond(server: Server) -> N
         f"INSERT INTO times VALUES (1, '{low}', '{low}', '2026-01-01')",
         f"INSERT INTO times VALUES (2, '{high}', '{high}', '2026-01-02')",
     )
-    with contextlib.closing(table(server, "times").look()) as look:
+    with contextlib.closing(table(server, "times").begin()) as transaction:
         expected = {
             "tz": ("2026-01-01 00:00:00.000001", "2026-01-01 00:00:00.000002"),
             "ts": ("2026-01-01 05:00:00.000001", "2026-01-01 05:00:00.000002"),
             "d": ("2026-01-01", "2026-01-02"),
         }
         for name, (low, high) in expected.items():
-            cursor = look.table.column(name)
+            cursor = transaction.table.column(name)
             assert cursor is not None
-            assert look.newest(cursor) == high
-            assert look.count(Window(cursor, low, True, high)) == 2
-            assert look.count(Window(cursor, low, False, high)) == 1
-            assert look.count(Window(cursor, None, True, low)) == 1
+            assert transaction.newest(cursor) == high
+            assert transaction.count(Window(cursor, low, True, high)) == 2
+            assert transaction.count(Window(cursor, low, False, high)) == 1
+            assert transaction.count(Window(cursor, None, True, low)) == 1
 
 
 def test_names_may_have_any_characters_and_views_can_be_read(server: Server) -> None:
@@ -146,7 +152,7 @@ def test_what_cannot_be_looked_at_is_an_error_without_the_password(server: Serve
         (table(server, "t", password="hunter22"), ServerUnreachable),
     ):
         with pytest.raises(kind) as error:
-            database.look()
+            database.begin()
         assert error.value.where == "models/crm.yml"
         assert error.value.fix
         assert "hunter22" not in str(error.value)
