@@ -25,7 +25,6 @@ from rich.table import Table
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import compact_major
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
@@ -70,7 +69,7 @@ class Bench:
     def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        return known_rows(cursor.rowcount)
+        return cursor.known_rows
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
         cursor = self.connection.cursor()

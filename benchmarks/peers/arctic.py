@@ -15,7 +15,6 @@ from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
@@ -96,7 +95,7 @@ class Arctic(Peer):
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        return known_rows(cursor.rowcount)
+        return cursor.known_rows
 
     def _now_ms(self) -> int:
         return int(time.time() * 1000) + self._clock_ms

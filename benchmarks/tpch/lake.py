@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
@@ -79,7 +78,7 @@ class Lake:
         cursor = self.connection.cursor()
         self.statements += 1
         cursor.execute(sql)
-        return known_rows(cursor.rowcount)
+        return cursor.known_rows
 
     def bytes_read(self) -> int | None:
         """The bytes that Spark's process has read so far, without shuffles; ``None`` if the system does not

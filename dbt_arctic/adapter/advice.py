@@ -47,7 +47,8 @@ def advice_for(
     for advice in advise(reading, config):
         line = advice.reason.line
         # A line of a view that the model reads is not a line of the model.
-        line = line if advice.reason.view else model_line(text, compiled, line)
+        if line is not None and not advice.reason.view:
+            line = model_line(text, compiled, line)
         found.append(replace(advice, reason=replace(advice.reason, line=line)))
     return found
 
@@ -62,14 +63,12 @@ def advice_text(advice: Advice, model: Mapping[str, Any]) -> str:
     return f"{model['name']} {what}: {reason.what} ({reason.code}, {at}){fix}."
 
 
-def model_line(text: str, compiled: str, line: int) -> int:
-    """The line of a model's file from which a line of its compiled SQL comes; 0 if unknown.
+def model_line(text: str, compiled: str, line: int) -> int | None:
+    """The line of a model's file from which a line of its compiled SQL comes; ``None`` if unknown.
 
     >>> model_line("{{ config(\\n  x=1) }}\\nselect a,\\n  rand()", "\\nselect a,\\n  rand()", 3)
     4
     """
-    if line <= 0:
-        return 0
     theirs, ours = _lines(text), _lines(compiled)
     matched = SequenceMatcher(None, theirs, ours, autojunk=False)
     for tag, their_first, their_end, our_first, our_end in matched.get_opcodes():
@@ -79,7 +78,7 @@ def model_line(text: str, compiled: str, line: int) -> int:
         # one.
         if tag == "equal" or their_end - their_first == our_end - our_first:
             return their_first + line - our_first
-    return 0
+    return None
 
 
 def _lines(text: str) -> Sequence[str]:

@@ -4,6 +4,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Failure(NamedTuple):
+    """Why dbt could not build a node, in the first round in which it failed."""
+
+    round: int
+    why: str
+
+
+class Nondeterministic(NamedTuple):
+    """The most rows of a model that differ in nondeterministic columns, and why the columns are."""
+
+    rows: int
+    why: str
+
+
+class ModelRound(NamedTuple):
+    """A model in one round."""
+
+    model: str
+    round: int
 
 
 @dataclass
@@ -17,14 +39,14 @@ class CheckReport:
     models: set[str] = field(default_factory=set)
     refreshes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     rounds: int = 0
-    differences: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The number of differing rows, by model and round."""
-    nondeterministic: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Maximum number of differing rows in nondeterministic columns, by model, and the reason."""
+    differences: dict[ModelRound, int] = field(default_factory=dict)
+    """The number of differing rows."""
+    nondeterministic: dict[str, Nondeterministic] = field(default_factory=dict)
+    """By model."""
     not_compared: dict[str, str] = field(default_factory=dict)
     """Models that could not be compared, and the reason. They are not in ``models``."""
-    failures: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Nodes that dbt could not build, with the round of the first failure and the reason."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Nodes that dbt could not build."""
     looked_at: set[str] = field(default_factory=set)
     """Models that were compared, with rows or without."""
 

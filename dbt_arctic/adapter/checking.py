@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
-from dbt_arctic.adapter.check_report import CheckReport
+from dbt_arctic.adapter.check_report import CheckReport, Failure, ModelRound, Nondeterministic
 from dbt_arctic.adapter.churning import ChurnedTable, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
@@ -102,7 +102,7 @@ def check_project(
                 results = dbt.build(left_out, selection)
                 failed = failures(results)
                 for name_, why in failed.items():
-                    found.failures.setdefault(name_, (number, why))
+                    found.failures.setdefault(name_, Failure(number, why))
                 built = [one for one in results if one.node.name not in failed]
                 if not number:
                     churn.load(one.node for one in built if one.node.resource_type == "seed")
@@ -226,7 +226,7 @@ def _compare(
         try:
             compared = compare(operator, target.credentials, node)
         except ArcticError as error:  # an error of this model; the others are still compared
-            found.failures.setdefault(node.name, (number, f"it could not be compared: {error}"))
+            found.failures.setdefault(node.name, Failure(number, f"it could not be compared: {error}"))
             continue
         if compared.not_compared:
             found.not_compared[node.name] = compared.not_compared
@@ -238,10 +238,11 @@ def _compare(
         if number:
             found.refreshes[node.name][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
         if compared.differing:
-            found.differences[(node.name, number)] = compared.differing
+            found.differences[ModelRound(node.name, number)] = compared.differing
         if compared.open:
-            most, _ = found.nondeterministic.get(node.name, (0, ""))
-            found.nondeterministic[node.name] = (max(most, compared.open), compared.why)
+            before = found.nondeterministic.get(node.name)
+            most = compared.open if before is None else max(before.rows, compared.open)
+            found.nondeterministic[node.name] = Nondeterministic(most, compared.why)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dbt.adapters.base.column import Column
 from dbt_arctic.adapter.type_names import translated
 from dbt_arctic.keyed import table
 from dbt_arctic.keyed.assignment import stored_value
+from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import compare_columns
 
@@ -81,7 +82,7 @@ class ArcticColumn(Column):
         return "decimal" if precision is None or scale is None else f"decimal({precision},{scale})"
 
     def _family(self) -> str:
-        return self.dtype.lower().split("(")[0].strip()
+        return without_parameters(self.dtype)
 
 
 def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[table.Column]) -> dict[str, str]:

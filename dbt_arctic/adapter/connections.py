@@ -21,7 +21,6 @@ from dbt_arctic.adapter.show import table_value
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
 from dbt_arctic.engine.lexer import split_statements
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.statement import cancelled_error
 from dbt_arctic.keyed.data_type import parse_type
 
@@ -164,7 +163,7 @@ class ArcticConnectionManager(SQLConnectionManager):
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:
         """The response of a statement for ``run_results.json``."""
-        rows = known_rows(cursor.rowcount)
+        rows = cursor.known_rows
         return ArcticResponse(
             _message="OK" if rows is None else f"OK {rows}",
             code="OK",

@@ -5,7 +5,6 @@ Runs no SQL. For the enforcement of each constraint see docs/reference/constrain
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +16,14 @@ from dbt_common.events.functions import warn_or_error
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.assignment import is_spelled_alike
 from dbt_arctic.keyed.checks import Check, checked_select
+from dbt_arctic.keyed.data_type import written_kind
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION, UNAVAILABLE
 
 _SHOWN = 8
 """Number of columns of a row that an error shows if there is no key."""
-_LONG = re.compile(r"array|map|struct|variant|binary|interval|geo", re.IGNORECASE)
+_LONG = ("array", "map", "struct", "variant", "binary", "interval", "geometry", "geography")
 """Types whose values are too long for an error, or cannot be represented as JSON."""
 
 _NOT_STORED = (ACTION, UNAVAILABLE)
@@ -198,7 +198,7 @@ def _shown(model: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
         str(column["name"]): str(column.get("data_type") or "")
         for column in model.get("columns", {}).values()
     }
-    short = [column for column in columns if not _LONG.match(types[column].strip())]
+    short = [column for column in columns if written_kind(types[column]) not in _LONG]
     return tuple((short or columns)[:_SHOWN])
 
 

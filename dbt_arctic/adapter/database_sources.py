@@ -9,7 +9,7 @@ from typing import Any
 from dbt_arctic import secret
 from dbt_arctic.databases import mariadb, postgres
 from dbt_arctic.databases.address import Address, has_password, parse_address
-from dbt_arctic.databases.api import Database, TableName
+from dbt_arctic.databases.api import Database, ListedTable
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.errors import ConfigError
@@ -49,7 +49,7 @@ def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, s
     return table(address, source.table, declared["where"])
 
 
-def list_tables(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> list[TableName]:
+def list_tables(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> list[ListedTable]:
     """The tables of the database of a source.
 
     :param declared: as for ``database_of``; the table is not used.

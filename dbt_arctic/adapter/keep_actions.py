@@ -183,7 +183,7 @@ def _outcome(result: Any, name: str) -> Outcome:
     message = str(result.message or "")
     if status in ("success", "no-op", "pass", "warn"):
         rows = (result.adapter_response or {}).get("rows_affected")
-        known = rows if isinstance(rows, int) and rows >= 0 else None
+        known = rows if isinstance(rows, int) else None
         return Outcome(name, "refreshed", result.execution_time, known)
     if status == "skipped":
         return Outcome(name, "skipped")

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_arctic.adapter.databases import is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
@@ -26,12 +26,12 @@ from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.store.context import Context
 
 
@@ -234,7 +234,7 @@ class Operator:
         cursor = self._cursor()
         try:
             cursor.execute(sql)
-            return known_rows(cursor.rowcount)
+            return cursor.known_rows
         finally:
             cursor.close()
 
@@ -262,24 +262,31 @@ def operating(target: Target, command: str) -> Iterator[Operator]:
         operator.close()
 
 
-def catalog_file(target: Target) -> tuple[str, int] | None:
-    """The file of the embedded catalog and its permissions; ``None`` if there is none."""
+class CatalogFile(NamedTuple):
+    """The file of the embedded catalog, and its permissions as ``stat`` returns them."""
+
+    path: str
+    mode: int
+
+
+def catalog_file(target: Target) -> CatalogFile | None:
+    """The file of the embedded catalog; ``None`` if there is none."""
     if target.credentials.method == "connect":
         return None  # the server defines the catalog
     path = warehouse.catalog_file(target.credentials.spark_settings(str(target.project_root)))
     if path is None or not path.exists():
         return None
-    return str(path), path.stat().st_mode
+    return CatalogFile(str(path), path.stat().st_mode)
 
 
-def size_of(location: str) -> int | None:
-    """The size of a file; ``None`` if it does not exist, -1 if it is remote or not readable."""
+def size_of(location: str) -> int | Missing | None:
+    """The size of a file in bytes; ``None`` if it is remote or not readable."""
     path = local_path(location)
     if path is None:
-        return -1
+        return None
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
-        return None
+        return Missing.FILE
     except PermissionError:
-        return -1
+        return None

@@ -84,7 +84,7 @@ class OtherReads:
             unseen = next(filter(is_unseen, parse(view.sql).find_all(exp.Table)), None)
             if unseen is not None:
                 what = f"it reads {unseen.sql(dialect='spark')}"
-                raise CannotPlan("unknown-relation", what, "read a table", 0)
+                raise CannotPlan("unknown-relation", what, "read a table")
             named = list(_named(view.sql, home))
         except CannotPlan as error:
             if not is_of_others(self._catalog, name):

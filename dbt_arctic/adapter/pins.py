@@ -79,8 +79,8 @@ def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
     if not isinstance(found, Upstream):
         return None
     text = f"(\n{found.states['new']}\n)"
-    if found.kind == "table" and found.consumed.version != "0":
-        text = name.at(int(found.consumed.version))
+    if found.kind == "table" and (snapshot_id := found.consumed.snapshot_id) is not None:
+        text = name.at(snapshot_id)
     return Pin(name, found.consumed, text)
 
 

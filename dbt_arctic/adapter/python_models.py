@@ -197,9 +197,10 @@ def run_code(path: str, code: str, session: Any, last_line: int) -> Any:
         exec(compile(code, path, "exec", dont_inherit=True), names)
         return names["model"](names["dbtObj"](_loader(session)), session)
     except (Exception, SystemExit) as error:
+        line = _line(error, path, last_line)
         raise PythonModelFailed(
             "the Python model failed",
-            where=f"{path}, line {_line(error, path, last_line)}",
+            where=path if line is None else f"{path}, line {line}",
             why=f"{type(error).__name__}: {_text(error)}",
             fix="correct the model's code at this line, or its inputs",
         ) from error
@@ -240,13 +241,13 @@ def leading_lines(file: Path) -> int:
     return text[: len(text) - len(text.lstrip())].count("\n")
 
 
-def _line(error: BaseException, path: str, last: int) -> int:
-    """The innermost line of the model's file in the traceback of an error."""
+def _line(error: BaseException, path: str, last: int) -> int | None:
+    """The innermost line of the model's file in the traceback of an error; ``None`` if it has none."""
     if isinstance(error, SyntaxError) and error.filename == path:
-        return error.lineno or 0
+        return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno or 0 for frame in frames if frame.filename == path]
-    return next((line for line in reversed(lines) if line <= last), 0)
+    lines = [frame.lineno for frame in frames if frame.filename == path]
+    return next((line for line in reversed(lines) if line is not None and line <= last), None)
 
 
 def _text(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import struct
 from collections.abc import Sequence
 from datetime import date, time
@@ -18,12 +17,11 @@ from decimal import Decimal
 from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct
+from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type
 from dbt_arctic.keyed.names import quote
 
 _AS_THEY_ARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean", "string", "void"})
-_KEY = re.compile(r"map<(\w+)")
-_WITH_PARTS = ("struct<", "array<", "map<", "variant")
+_WITH_PARTS = ("struct", "array", "map", "variant")
 
 
 def shown_columns(columns: Sequence[ColumnInfo]) -> list[str] | None:
@@ -43,10 +41,22 @@ def _shown(name: str, type_: str) -> str:
     if type_ == "binary":
         return f"hex({name}) as {name}"  # not all bytes are valid characters
     # JSON has only string keys, and Spark writes a date as a number there.
-    has_other_keys = any(found[1] != "string" for found in _KEY.finditer(type_))
-    as_json = type_.startswith(_WITH_PARTS) and not has_other_keys
+    parsed = parse_type(type_)
+    as_json = parsed.kind in _WITH_PARTS and not _has_other_keys(parsed)
     text = f"to_json({name})" if as_json else f"cast({name} as string)"
     return f"{text} as {name}"
+
+
+def _has_other_keys(type_: DataType) -> bool:
+    """Whether a type contains a map whose keys are no strings."""
+    match type_:
+        case Array(element):
+            return _has_other_keys(element)
+        case Map(key, value):
+            return key.kind != "string" or _has_other_keys(value)
+        case Struct(fields):
+            return any(_has_other_keys(one) for _, one in fields)
+    return False
 
 
 def table_value(value: Any, type_: DataType) -> Any:

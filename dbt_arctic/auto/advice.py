@@ -139,6 +139,4 @@ def _of_guard(guard: Guard) -> Reason:
         "guard",
         f"all rows depend on {guard.what} over {', '.join(read)}: where that changes, everything is computed",
         guard.fix,
-        int(guard.line),
-        guard.line.view,
-    )
+    ).at(guard.line)

@@ -23,7 +23,7 @@ from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, n
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
 from dbt_arctic.planner.properties.facts import UpstreamFacts
-from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
+from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
 from dbt_arctic.store.other_catalogs import is_readable, require_own_names
 
@@ -190,7 +190,8 @@ def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[R
         if column.name.lower() in hidden:
             what = f"{column.name}, a column of Iceberg's metadata"
             fix = "copy it into a column of a table first"
-            yield Reason("unsupported", what, fix, int(line_of(column)), view)
+            line = line_of(column)
+            yield Reason("unsupported", what, fix, None if line is None else line.number, view)
 
 
 def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
@@ -244,7 +245,7 @@ _DEFINES = re.compile(r"declare\b|create\b|set\s+(var|variable)\b")
 """Statements, in lower case, after which a name in the query may refer to an object of the session."""
 
 
-def full_name(written: str, home: Name, line: int = 0) -> Name:
+def full_name(written: str, home: Name, line: Line | None = None) -> Name:
     """A dotted name, completed by the catalog and schema of ``home``.
 
     :param line: its line in the text.

@@ -170,7 +170,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome | _Failure:
         return _without_state(refresh, fallback, outer)
     reads_all = state.is_inside and not _reads_little(outer, state.plan)
     # ``auto: strict`` applies to the auxiliary view, not to the query over it.
-    own = config if reads_all else replace(config, auto="")
+    own = config if reads_all else replace(config, auto=None)
     if isinstance(outer, OverState):
         outcome = _over_state(replace(refresh, config=own), outer)
     else:

@@ -324,7 +324,7 @@ def _guards(plan: IncrementalPlan) -> Iterator[Stage]:
 
 
 def _differs(guard: Guard) -> Decide:
-    return _fails(Reason("guard", f"{guard.what} has changed", guard.fix, int(guard.line), guard.line.view))
+    return _fails(Reason("guard", f"{guard.what} has changed", guard.fix).at(guard.line))
 
 
 def _values(plan: IncrementalPlan) -> Iterator[Stage]:

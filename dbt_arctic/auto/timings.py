@@ -23,7 +23,7 @@ extremes were recomputed."""
 Strategy = Literal["incremental", "full"]
 
 _UNKNOWN = -1
-"""The value of an unknown number in the property."""
+"""An unknown number in the property, whose form older versions of dbt-arctic read; ``None`` elsewhere."""
 
 _MIN_SECONDS = 5.0
 """A faster refresh runs as planned: there is little to gain, and timings vary more than they differ."""

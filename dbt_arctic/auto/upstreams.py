@@ -300,13 +300,13 @@ def _plain(
     now = state.current_snapshot_id
     if until is not None:
         _require_same(name, table_id, until)
-        now = int(until.version) or None
+        now = until.snapshot_id
         if last is not None and last.table_id == table_id:
-            before = int(last.version)
+            read = last.snapshot_id
             # If it had no rows then, whatever was read since is newer.
-            if now is None or has_read_further(state.history(), before, now):
-                now = before or None
-    consumed = Consumed(table_id, str(now or 0))
+            if now is None or (read is not None and has_read_further(state.history(), read, now)):
+                now = read
+    consumed = Consumed.of_snapshot(table_id, now)
     there = {} if now is None else catalog.of(name).columns_at(name.schema, name.identifier, now)
     new = plain_at(name, today, there, now)
     states: dict[State, str] = {"new": new}
@@ -335,8 +335,8 @@ def _plain(
         return made(True, "it was dropped and created again")
     if last.version == consumed.version:
         return made(False)
-    before = int(last.version)
-    if before == 0:
+    before = last.snapshot_id
+    if before is None:
         states.update(compared_states(plain_at(name, today, {}, None), new, types, key))
         return made(True)
     if not _has(state, before):

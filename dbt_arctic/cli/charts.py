@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_arctic.errors import PackageMissing
 
@@ -24,6 +24,13 @@ _OUTER = re.compile(r'(<svg\b[^>]*?) width="[\d.]+" height="[\d.]+"')
 Row = Mapping[str, Any]
 
 
+class LegendEntry(NamedTuple):
+    """What one colour stands for."""
+
+    name: str
+    colour: str
+
+
 @dataclass(frozen=True)
 class Chart:
     """One chart of the report.
@@ -34,7 +41,7 @@ class Chart:
     title: str
     caption: str
     svg: str
-    legend: Sequence[tuple[str, str]] = ()
+    legend: Sequence[LegendEntry] = ()
 
 
 @dataclass
@@ -116,7 +123,7 @@ class Artist:
             height = max(HEIGHT, 50 + 22 * len({row["row"] for row in rows}))
         drawn: dict[str, Any] = {"mark": mark} if mark else {"layer": layer}
         svg = _draw({"data": {"values": list(rows)}, "encoding": encoding, "height": height, **drawn})
-        return Chart(title, caption, svg, list(colours.items()))
+        return Chart(title, caption, svg, [LegendEntry(*one) for one in colours.items()])
 
     def _colours_of(self, names: Iterable[str]) -> dict[str, str]:
         """Keep each name's colour, unless another name of this chart has it; then use the next free one."""

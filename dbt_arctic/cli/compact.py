@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -113,8 +113,14 @@ def _warn(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _coming(operation: Operation, found: list[TableOverview]) -> tuple[str, str]:
-    """The next operation, and the size of its table."""
+class _Coming(NamedTuple):
+    """The next operation, and the size of its table, for the progress bar."""
+
+    what: str
+    size: str
+
+
+def _coming(operation: Operation, found: list[TableOverview]) -> _Coming:
     name = operation.name
     status = next((seen.status for seen in found if seen.name == name), None)
     size = ""
@@ -122,7 +128,7 @@ def _coming(operation: Operation, found: list[TableOverview]) -> tuple[str, str]
         rows = status.pending.rows if operation.kind == "major" else status.base.live_rows
         what = "pending rows" if operation.kind == "major" else "rows"
         size = f"{rows:,} {what}, {status.files:,} files, {shown_bytes(status.size_bytes)}"
-    return f"{operation.kind} {name.schema}.{name.identifier}", size
+    return _Coming(f"{operation.kind} {name.schema}.{name.identifier}", size)
 
 
 def _planned(operator: Operator, found: list[TableOverview], kind: Kind | None) -> list[Operation]:

@@ -13,6 +13,7 @@ from dbt_arctic.cli.tables import Kind
 from dbt_arctic.maintenance.consumers import Consumer
 from dbt_arctic.maintenance.erase import ErasureResult, erase_keys
 from dbt_arctic.maintenance.erase_plan import ErasePlan, plan_by_condition, plan_by_values
+from dbt_arctic.maintenance.key_values import ColumnValue
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -64,7 +65,7 @@ def erase(
             require_confirmation(question, yes, as_json)
         with progress(f"erase from {name}", quiet=as_json) as bar:
             done = erase_keys(
-                watched(operator.context, bar), plan, force, lambda path: size_of(path) not in (None, -1)
+                watched(operator.context, bar), plan, force, lambda path: isinstance(size_of(path), int)
             )
     if as_json:
         print_json(_done_as_json(done))
@@ -73,11 +74,11 @@ def erase(
     context.exit(1 if done.left else 0)
 
 
-def _value(text: str) -> tuple[str, str]:
+def _value(text: str) -> ColumnValue:
     column, equals, value = text.partition("=")
     if not equals or not column.strip():
         raise click.BadParameter(f"{text!r} is not COLUMN=VALUE", param_hint="--key")
-    return column.strip(), value
+    return ColumnValue(column.strip(), value)
 
 
 def _show_plan(plan: ErasePlan, force: bool) -> None:

@@ -158,15 +158,15 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         "why": reason.what if reason else None,
         "line": reason.line if reason else None,
         "view": (reason.view or None) if reason else None,
-        "fix": reason.fix if reason else None,
+        "fix": (reason.fix or None) if reason else None,
         "advice": [
             {
                 "always": advice.always,
                 "reason": advice.reason.code,
                 "why": advice.reason.what,
-                "fix": advice.reason.fix,
+                "fix": advice.reason.fix or None,
                 "path": entry.path,
-                "line": advice.reason.line or None,
+                "line": advice.reason.line,
                 "view": advice.reason.view or None,
             }
             for advice in entry.advice

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import click
 from rich.console import Console
@@ -14,6 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from dbt_arctic.cli.output import counted
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -115,14 +118,12 @@ def watched(context: Context, bar: Bar) -> Context:
     return replace(context, run=run)
 
 
-def counting(
-    count: Callable[[int], None], function: Callable[[str], int | None]
-) -> Callable[[str], int | None]:
+def counting(count: Callable[[int], None], function: Callable[[str], _T]) -> Callable[[str], _T]:
     """Wrap a function of a file path, such as the size lookup of ``verify``, to report the number of
     calls."""
     calls = 0
 
-    def counting_one(path: str) -> int | None:
+    def counting_one(path: str) -> _T:
         nonlocal calls
         calls += 1
         if calls % 50 == 0:

@@ -9,7 +9,7 @@ import datetime as dt
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
@@ -330,10 +330,17 @@ def _outcome(outcome: str, detail: str) -> Cell:
     return Cell(f"{outcome}: {detail}" if detail else outcome)
 
 
-def _before_and_after(one: Any) -> tuple[str, str]:
+class _BeforeAndAfter(NamedTuple):
+    """The effect of an operation, as text."""
+
+    read_cost: str
+    files: str
+
+
+def _before_and_after(one: Any) -> _BeforeAndAfter:
     if one.outcome == FAILED:
-        return "", ""
-    return (
+        return _BeforeAndAfter("", "")
+    return _BeforeAndAfter(
         f"{one.read_cost_before:.1f} → {one.read_cost_after:.1f}",
         f"{one.files_before:,} → {one.files_after:,}",
     )

@@ -68,7 +68,7 @@ class Upstreams:
             return Lag(upstream, lost="it was rebuilt since then" if table_id else "it no longer exists")
         if is_keyed != is_token(last.version):
             return Lag(upstream, lost="it has become a keyed table" if is_keyed else "it is no longer keyed")
-        wanted = Version.parse(last.version).change_snapshot if is_keyed else int(last.version)
+        wanted = Version.parse(last.version).change_snapshot if is_keyed else last.snapshot_id
         found = Lag(upstream)
         for commit in commits:
             if commit.snapshot_id == wanted:

@@ -13,6 +13,7 @@ from typing import Literal
 from dbt_arctic.compaction.bucketing import wanted_buckets
 from dbt_arctic.compaction.metrics import (
     OPEN_COST_BYTES,
+    TARGET_FILE_BYTES,
     BucketMetrics,
     SideMetrics,
     change_cost_bytes,
@@ -46,7 +47,7 @@ class Operation:
     """One operation on one table.
 
     :param buckets: the buckets to rewrite; empty for all that need it.
-    :param to_buckets: the new number of buckets of the table; 0 to keep it.
+    :param to_buckets: the new number of buckets of the table; ``None`` to keep it.
     :param why: the trigger, in a few words.
     :param cost_s: estimated duration in seconds; ``gain_s``: seconds that each later read of all rows saves.
     """
@@ -57,9 +58,9 @@ class Operation:
     cost_s: float
     gain_s: float
     buckets: tuple[int, ...] = ()
-    target_file_bytes: int = 0
+    target_file_bytes: int = TARGET_FILE_BYTES
     due: bool = True
-    to_buckets: int = 0
+    to_buckets: int | None = None
 
     @property
     def value(self) -> float:
@@ -69,7 +70,7 @@ class Operation:
     @property
     def scope(self) -> str:
         """The part of the table that the operation covers, for messages."""
-        if self.to_buckets:
+        if self.to_buckets is not None:
             return f"all, into {self.to_buckets} buckets"
         if not self.buckets:
             return "all"
@@ -271,9 +272,10 @@ def _full_of(
         read_cost_bytes(bucket.base, SideMetrics()) - fresh_cost_bytes(bucket.base, bucket.ideal_files)
         for bucket in chosen
     )
-    numbers = tuple(sorted({_number(bucket, table) for bucket in chosen}))[:FULL_AT_ONCE]
+    found = {_number(bucket, table) for bucket in chosen}
+    numbers = tuple(sorted(number for number in found if number is not None))[:FULL_AT_ONCE]
     seconds = read / READ_BYTES_PER_S + read / WRITE_BYTES_PER_S
-    everywhere = len(numbers) >= max(1, table.layout.buckets) or numbers[0] < 0
+    everywhere = len(numbers) >= max(1, table.layout.buckets) or None in found
     made = _made("full", status, why, seconds, gain, settings)
     return made if everywhere else replace(made, buckets=numbers)
 
@@ -330,10 +332,10 @@ def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
     return ""
 
 
-def _number(bucket: BucketMetrics, table: KeyedTable) -> int:
-    """The bucket's number: the last field of the partition; -1 if the files are older than the buckets."""
+def _number(bucket: BucketMetrics, table: KeyedTable) -> int | None:
+    """The bucket's number: the last field of the partition; ``None`` if files are older than the buckets."""
     last = bucket.partition[-1] if table.layout.buckets and bucket.partition and not bucket.is_old else ""
-    return int(last) if last.isdigit() else -1
+    return int(last) if last.isdigit() else None
 
 
 def _plan_plain(

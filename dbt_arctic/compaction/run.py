@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_merged
 from dbt_arctic.compaction.plan import Operation
@@ -116,7 +117,14 @@ def trim_when_due(context: Context, name: Name, settings: CompactionSettings) ->
     return run_operation(context, operation)
 
 
-def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[str, str]:
+class _Executed(NamedTuple):
+    """See ``Done``."""
+
+    outcome: str
+    detail: str
+
+
+def _execute(context: Context, operation: Operation, grace_s: float) -> _Executed:
     """Execute an operation, and return its outcome and a description of its amount."""
     name, target = operation.name, operation.target_file_bytes
     if operation.kind in ("major", "trim"):
@@ -125,16 +133,17 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[st
         else:
             merged = trim_merged(context, name, grace_s)
         rows = f", {merged.merged_rows} rows" if merged.merged_rows is not None and merged.merged else ""
-        return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
+        detail = f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
+        return _Executed(merged.outcome, detail)
     if operation.kind == "minor":
         result = compact_minor(context, name, target)
-    elif operation.kind == "full" and operation.to_buckets:
+    elif operation.kind == "full" and operation.to_buckets is not None:
         result = rebucket(context, name, operation.to_buckets, target)
     elif operation.kind == "full":
         result = compact_full(context, name, operation.buckets, target)
     else:
         result = merge_small_files(context, name, target)
-    return result.outcome, _files(result)
+    return _Executed(result.outcome, _files(result))
 
 
 def _files(result: RewriteResult) -> str:

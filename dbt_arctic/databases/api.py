@@ -30,6 +30,7 @@ class Column(NamedTuple):
 
     :param type: of the database, as the database shows it.
     :param spark_type: what it becomes, unless another type is declared.
+    :param holds_flags: whether it is an integer type that the database uses for truth values.
     """
 
     name: str
@@ -37,9 +38,17 @@ class Column(NamedTuple):
     family: Family
     spark_type: str
     is_nullable: bool = True
+    holds_flags: bool = False
 
 
 class TableName(NamedTuple):
+    """The name of a table, and its schema; in MariaDB and MySQL, its database."""
+
+    schema: str
+    name: str
+
+
+class ListedTable(NamedTuple):
     """A table in the list of a database.
 
     :param schema: of PostgreSQL, or the database of MariaDB.
@@ -203,6 +212,7 @@ __all__ = [
     "Family",
     "JdbcRead",
     "KeyRange",
+    "ListedTable",
     "RowQuery",
     "SelectedColumn",
     "Table",

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
+from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, Table, TableName
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -19,7 +19,7 @@ from dbt_arctic.databases.client import (
     package_missing,
     parts_of,
 )
-from dbt_arctic.databases.mariadb_types import MariaDialect, mariadb_type
+from dbt_arctic.databases.mariadb_types import MariaDialect, holds_flags, mariadb_type
 from dbt_arctic.errors import ConfigError, UnknownRelation
 
 DRIVER = "org.mariadb.jdbc.Driver"
@@ -98,7 +98,7 @@ def tls_settings(address: Address, where: str) -> dict[str, Any]:
     return {"ssl": context}
 
 
-def list_tables(address: Address, where: str) -> list[TableName]:
+def list_tables(address: Address, where: str) -> list[ListedTable]:
     """The tables of the address's database that the user may see, without views.
 
     :param where: what declares the database, for errors.
@@ -108,7 +108,7 @@ def list_tables(address: Address, where: str) -> list[TableName]:
     connection = connect(address, where)
     with contextlib.closing(connection), connection.reading(_BEGIN) as run:
         found = run(_LIST, (address.database,))
-        return [TableName(*one) for one in found]
+        return [ListedTable(*one) for one in found]
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class MariaTable:
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
     @property
-    def _place(self) -> tuple[str, str]:
+    def _place(self) -> TableName:
         *schema, name = parts_of(self.name, self.where)
-        return (schema[0] if schema else self.address.database), name
+        return TableName(schema[0] if schema else self.address.database, name)
 
     @property
     def _quoted(self) -> str:
@@ -164,7 +164,7 @@ class MariaTable:
                 fix="correct table in the source's meta.arctic, as database.name",
             )
         columns = tuple(
-            Column(name, kind, *mariadb_type(kind), is_nullable == "YES")
+            Column(name, kind, *mariadb_type(kind), is_nullable == "YES", holds_flags(kind))
             for name, kind, is_nullable in run(_COLUMNS, self._place)
         )
         key = tuple(name for (name,) in run(_KEY, self._place))

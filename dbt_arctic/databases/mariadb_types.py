@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from dbt_arctic.databases.api import Column, Family
 
 _MOST_DIGITS = 38
-_INTEGERS: Mapping[str, tuple[str, str]] = {
+
+
+class _Integer(NamedTuple):
+    """What an integer type becomes with a sign, and without one."""
+
+    signed: str
+    unsigned: str
+
+
+_INTEGERS: Mapping[str, _Integer] = {
     # Iceberg has no smaller type than INT.
-    "tinyint": ("INT", "INT"),
-    "smallint": ("INT", "INT"),
-    "mediumint": ("INT", "INT"),
-    "int": ("INT", "BIGINT"),
-    "year": ("INT", "INT"),
+    "tinyint": _Integer("INT", "INT"),
+    "smallint": _Integer("INT", "INT"),
+    "mediumint": _Integer("INT", "INT"),
+    "int": _Integer("INT", "BIGINT"),
+    "year": _Integer("INT", "INT"),
 }
-"""By type: with a sign, and without one."""
 _SIMPLE: Mapping[str, tuple[Family, str]] = {
     "float": ("float", "FLOAT"),
     "double": ("float", "DOUBLE"),
@@ -35,11 +44,34 @@ _SIMPLE: Mapping[str, tuple[Family, str]] = {
 # Spark pads values of the type CHAR.
 _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext")
 _NATIVE: tuple[Family, ...] = ("integer", "binary")
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_WRITTEN = re.compile(r"(?P<base>\w+)(?:\((?P<numbers>[\d,]+)\))?(?P<rest>.*)", re.DOTALL)
 
 
-def _base(name: str) -> str:
-    return re.split(r"[( ]", name.lower(), maxsplit=1)[0]
+class _Declared(NamedTuple):
+    """A type as ``COLUMN_TYPE`` shows it: ``decimal(10,2) unsigned``."""
+
+    base: str
+    numbers: tuple[int, ...] = ()
+    is_unsigned: bool = False
+
+
+def _declared(text: str) -> _Declared:
+    found = _WRITTEN.match(text.lower())
+    if found is None:
+        return _Declared("")
+    numbers = found["numbers"] or ""
+    is_unsigned = "unsigned" in found["rest"].split()
+    return _Declared(found["base"], tuple(int(one) for one in numbers.split(",") if one), is_unsigned)
+
+
+def holds_flags(name: str) -> bool:
+    """Whether a type may hold truth values: BOOLEAN is another name of ``tinyint(1)``.
+
+    >>> holds_flags("tinyint(1)"), holds_flags("bit(1)"), holds_flags("bit(8)"), holds_flags("int(1)")
+    (True, True, False, False)
+    """
+    declared = _declared(name)
+    return declared.base == "tinyint" or (declared.base, declared.numbers) == ("bit", (1,))
 
 
 def mariadb_type(name: str) -> tuple[Family, str]:
@@ -52,16 +84,16 @@ def mariadb_type(name: str) -> tuple[Family, str]:
     >>> mariadb_type("bigint(20) unsigned"), mariadb_type("geometry")
     (('decimal', 'DECIMAL(20,0)'), ('unreadable', ''))
     """
-    base, is_unsigned = _base(name), "unsigned" in name.lower()
+    base, numbers, is_unsigned = _declared(name)
     if base in _INTEGERS:
-        return "integer", _INTEGERS[base][is_unsigned]
+        integer = _INTEGERS[base]
+        return "integer", integer.unsigned if is_unsigned else integer.signed
     if base == "bigint":
         return ("decimal", "DECIMAL(20,0)") if is_unsigned else ("integer", "BIGINT")
     if base == "bit":
-        return ("decimal", "DECIMAL(20,0)") if "64" in name else ("integer", "BIGINT")
-    number = _DECIMAL.match(name.lower())
-    if number is not None:
-        return "decimal", f"DECIMAL({min(int(number[1]), _MOST_DIGITS)},{number[2]})"
+        return ("decimal", "DECIMAL(20,0)") if numbers == (64,) else ("integer", "BIGINT")
+    if base == "decimal" and len(numbers) == 2:
+        return "decimal", f"DECIMAL({min(numbers[0], _MOST_DIGITS)},{numbers[1]})"
     return _SIMPLE.get(base, ("unreadable", ""))
 
 
@@ -74,7 +106,7 @@ class MariaDialect:
     def text(self, column: Column, value: str) -> str:
         if column.family == "binary":
             return f"HEX({value})"
-        base = _base(column.type)
+        base = _declared(column.type).base
         if base in _TEXTS:
             return value
         if base == "bit":
@@ -86,9 +118,10 @@ class MariaDialect:
     def transport(self, column: Column, value: str) -> str:
         if column.family == "float":
             return f"CAST({value} AS DOUBLE)"
-        if _base(column.type) in ("tinyint", "year"):  # the driver returns a truth value or a date
+        base = _declared(column.type).base
+        if base in ("tinyint", "year"):  # the driver returns a truth value or a date
             return f"CAST({value} AS SIGNED)"
-        if _base(column.type) == "bit" and column.family == "integer":
+        if base == "bit" and column.family == "integer":
             return f"CAST({value} + 0 AS SIGNED)"
         return value if column.family in _NATIVE else self.text(column, value)
 
@@ -104,4 +137,4 @@ class MariaDialect:
         return f"COALESCE(SUM({number}), 0)"
 
 
-__all__ = ["MariaDialect", "mariadb_type"]
+__all__ = ["MariaDialect", "holds_flags", "mariadb_type"]

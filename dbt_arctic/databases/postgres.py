@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, RowQuery, Table, TableName
+from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, Table, TableName
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -109,7 +109,7 @@ def connect(address: Address, where: str) -> Connection:
     return Connection(failures, run, connection.close)
 
 
-def list_tables(address: Address, where: str) -> list[TableName]:
+def list_tables(address: Address, where: str) -> list[ListedTable]:
     """The tables of a database that the user may read, without views and partitions.
 
     :param where: what declares the database, for errors.
@@ -119,7 +119,7 @@ def list_tables(address: Address, where: str) -> list[TableName]:
     connection = connect(address, where)
     with contextlib.closing(connection), connection.reading(_BEGIN) as run:
         return [
-            TableName(schema, name, int(rows) if rows >= 0 else None) for schema, name, rows in run(_LIST)
+            ListedTable(schema, name, int(rows) if rows >= 0 else None) for schema, name, rows in run(_LIST)
         ]
 
 
@@ -168,9 +168,9 @@ class PostgresTable:
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
     @property
-    def _place(self) -> tuple[str, str]:
+    def _place(self) -> TableName:
         *schema, name = parts_of(self.name, self.where)
-        return (schema[0] if schema else _DEFAULT_SCHEMA), name
+        return TableName(schema[0] if schema else _DEFAULT_SCHEMA, name)
 
     @property
     def _quoted(self) -> str:

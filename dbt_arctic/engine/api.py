@@ -83,8 +83,13 @@ class Cursor(Protocol):
         ...
 
     @property
+    def known_rows(self) -> int | None:
+        """Rows returned by a query or written by a write; ``None`` if unknown or not applicable."""
+        ...
+
+    @property
     def rowcount(self) -> int:
-        """Rows returned by a query or written by a write; -1 if not applicable."""
+        """The same for users of DB-API, where -1 stands for an unknown number (PEP 249)."""
         ...
 
     @property

@@ -15,6 +15,7 @@ from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.type_text import types_in
 from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported, is_supported
 
 
@@ -99,7 +100,7 @@ class ConnectCursor(SparkCursor):
             return
         schema, self._rows = read
         self._description = described(schema)
-        self._rowcount = len(self._rows)
+        self._known_rows = len(self._rows)
 
     def _fault(self, error: Exception, statement: Statement) -> Fault | None:
         return self._connection.fault(error, statement)
@@ -115,7 +116,7 @@ def _read(session: Any, table: Any, schema: Any) -> tuple[Any, list[tuple[Any, .
     if not schema.fields:
         return None
     rows = ArrowTableToRowsConversion.convert(table, schema, binary_as_bytes=True)
-    has_instants = "timestamp" in schema.simpleString()
+    has_instants = any(one.typeName() == "timestamp" for one in types_in(schema))
     time_zone = session.conf.get("spark.sql.session.timeZone") if has_instants else "UTC"
     return schema, plain_rows(rows, schema, time_zone)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.literals import bind
-from dbt_arctic.engine.rowcount import UNKNOWN
 from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
 from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import CommitStateUnknown
@@ -37,7 +36,7 @@ class SparkCursor(ABC):
         self._description: list[tuple[Any, ...]] | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._next = 0
-        self._rowcount = UNKNOWN
+        self._known_rows: int | None = None
 
     def __enter__(self) -> SparkCursor:
         return self
@@ -52,9 +51,14 @@ class SparkCursor(ABC):
         return self._description
 
     @property
+    def known_rows(self) -> int | None:
+        """Rows returned by a query, or written by a write (see ``rowcount.py``); ``None`` if unknown."""
+        return self._known_rows
+
+    @property
     def rowcount(self) -> int:
-        """Rows returned by a query, or written by a write as listed in ``rowcount.py``; otherwise -1."""
-        return self._rowcount
+        """The same for users of DB-API, where -1 stands for an unknown number (PEP 249)."""
+        return -1 if self._known_rows is None else self._known_rows
 
     @property
     @abstractmethod

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dbt_arctic.errors import JavaError, ProfileError
 
@@ -51,13 +52,20 @@ def major_version(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
-def parse_version(output: str) -> tuple[str, str] | None:
+class JavaVersion(NamedTuple):
+    """What ``java -version`` prints."""
+
+    version: str
+    vendor: str
+
+
+def parse_version(output: str) -> JavaVersion | None:
     """Version and vendor from the output of ``java -version``; ``None`` for any other output."""
     matched = _VERSION.search(output)
     if matched is None:
         return None
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return matched.group(1), lines[1] if len(lines) > 1 else lines[0]
+    return JavaVersion(matched.group(1), lines[1] if len(lines) > 1 else lines[0])
 
 
 def how_to_install(platform: str) -> str:

@@ -7,8 +7,8 @@ read.
 | MERGE | rows inserted, updated and deleted; copied rows are not counted |
 | DELETE | rows deleted |
 | UPDATE with merge-on-read | rows updated |
-| UPDATE with copy-on-write | -1: Iceberg does not distinguish copied and updated rows |
-| anything else | -1 |
+| UPDATE with copy-on-write | unknown: Iceberg does not distinguish copied and updated rows |
+| anything else | unknown |
 
 CTAS and a DELETE of whole files have no metrics. Their number is in the summary of the snapshot that the
 table object of the executed plan refers to.
@@ -17,18 +17,6 @@ table object of the executed plan refers to.
 from __future__ import annotations
 
 from typing import Any
-
-UNKNOWN = -1
-
-
-def known_rows(rowcount: int) -> int | None:
-    """The number of rows of a cursor's ``rowcount``; ``None`` if it is unknown.
-
-    >>> known_rows(3), known_rows(UNKNOWN)
-    (3, None)
-    """
-    return None if rowcount < 0 else rowcount
-
 
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _APPENDING = {"AppendDataExec", "OverwriteByExpressionExec", "OverwritePartitionsDynamicExec"}
@@ -40,32 +28,31 @@ _CREATING = {
 }
 
 
-def written_rows(plan: Any, verb: str) -> int:
-    """The number of rows of an executed command.
+def written_rows(plan: Any, verb: str) -> int | None:
+    """The number of rows of an executed command; ``None`` if it is unknown.
 
     :param plan: the physical plan of the command (a py4j object).
     :param verb: the first keyword of the statement, in capitals.
     """
     name = _class_name(plan)
     if name in _APPENDING:
-        added = _metric(plan, "addedRecords")
-        return UNKNOWN if added is None else added
+        return _metric(plan, "addedRecords")
     if name in _CREATING:
         return _created_rows(plan)
     if name == "DeleteFromTableExec":
         return _summary_number(_snapshot(plan.table()), "deleted-records")
     if name not in ("WriteDeltaExec", "ReplaceDataExec"):
-        return UNKNOWN
+        return None
     merged = _merged_rows(plan)
     if merged is not None:
         return merged
     if plan.metrics().isEmpty():
-        return UNKNOWN
+        return None
     added = _metric(plan, "addedRecords") or 0
     if name == "WriteDeltaExec":
         deleted, restored = (_metric(plan, f"{one}PositionalDeletes") or 0 for one in ("added", "removed"))
         return added or deleted - restored
-    return (_metric(plan, "removedRecords") or 0) - added if verb == "DELETE" else UNKNOWN
+    return (_metric(plan, "removedRecords") or 0) - added if verb == "DELETE" else None
 
 
 def _merged_rows(plan: Any) -> int | None:

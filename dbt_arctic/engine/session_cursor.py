@@ -75,9 +75,9 @@ class SessionCursor(SparkCursor):
             time_zone = session.conf.get("spark.sql.session.timeZone")
             self._rows = _collected(frame if is_command else cast_unsupported(frame), time_zone, is_command)
             self._description = described(frame.schema)
-            self._rowcount = len(self._rows)
+            self._known_rows = len(self._rows)
         elif is_command:
-            self._rowcount = written_rows(executed.commandPhysicalPlan(), statement.verb)
+            self._known_rows = written_rows(executed.commandPhysicalPlan(), statement.verb)
 
     def _fault(self, error: Exception, statement: Statement) -> Fault | None:
         assert self._process is not None

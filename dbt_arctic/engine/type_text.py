@@ -6,6 +6,7 @@ This module must not import pyspark: its types are passed in.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -22,6 +23,22 @@ def type_text(data_type: Any) -> str:
     if kind == "map":
         return f"map<{type_text(data_type.keyType)},{type_text(data_type.valueType)}>"
     return str(data_type.simpleString())
+
+
+def types_in(data_type: Any) -> Iterator[Any]:
+    """A pyspark type, and all types that it contains."""
+    yield data_type
+    match data_type.typeName():
+        case "struct":
+            parts = [field.dataType for field in data_type.fields]
+        case "array":
+            parts = [data_type.elementType]
+        case "map":
+            parts = [data_type.keyType, data_type.valueType]
+        case _:
+            parts = []
+    for part in parts:
+        yield from types_in(part)
 
 
 def field_name(name: str) -> str:

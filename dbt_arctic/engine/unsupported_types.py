@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbt_arctic.engine.type_text import types_in
+
 OUT_OF_RANGE = (ValueError, OverflowError)
 """The errors that Python raises for a date or time out of its range."""
 
@@ -63,9 +65,6 @@ def _is_text_only(data_type: Any, times: bool) -> bool:
 
 def _text(name: str, data_type: Any) -> str:
     # JSON has only string keys.
-    as_json = "struct<" in data_type.simpleString() and not _has_maps(data_type)
+    kinds = {one.typeName() for one in types_in(data_type)}
+    as_json = "struct" in kinds and "map" not in kinds
     return f"to_json({name})" if as_json else f"CAST({name} AS STRING)"
-
-
-def _has_maps(data_type: Any) -> bool:
-    return "map<" in data_type.simpleString()

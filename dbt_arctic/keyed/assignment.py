@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -136,7 +136,7 @@ def is_cast(produced: str, stored: str) -> bool:
     string."""
     if produced == stored:
         return False
-    one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
+    one, other = kind_of(produced), kind_of(stored)
     return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.compare import comparable
-from dbt_arctic.keyed.data_type import without_parameters
+from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
 from dbt_arctic.keyed.names import Name, quote
 
 _FEW = 5
@@ -43,8 +43,10 @@ class Column:
     @property
     def may_name(self) -> bool:
         """Whether its type is suitable for identifiers: integers and strings."""
-        kind = without_parameters(self.type)
-        return kind in (*_WHOLE, "string", "char", "varchar") or self.type.endswith(",0)")
+        if without_parameters(self.type) in (*_WHOLE, "string", "char", "varchar"):
+            return True
+        digits = decimal_digits(self.type)
+        return digits is not None and digits.scale == 0
 
     @property
     def is_time(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dbt_arctic.keyed.data_type import Array, DataType, Map, Struct, parse_type
 from dbt_arctic.keyed.names import quote
 
-_NOT_COMPARED = ("map<", "variant")
 FLOATS = ("double", "float")
 
 
@@ -53,8 +52,6 @@ def comparable(value: str, type_: str) -> str:
     >>> comparable("a", "map<string,int>")
     'sort_array(map_entries(a))'
     """
-    if not any(part in type_ for part in _NOT_COMPARED):
-        return value
     return _comparable(value, parse_type(type_), 0)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 _NAME = re.compile(r"`((?:``|[^`])*)`|([^`:<>,\s]+)")
 _ATOMIC = re.compile(r"[a-z_]+(?: (?!collate\b)[a-z_]+)*(?:\([^()]*\))?(?: collate \w+)?", re.IGNORECASE)
@@ -43,6 +44,8 @@ class Array:
 
     element: DataType
 
+    kind = "array"
+
 
 @dataclass(frozen=True)
 class Map:
@@ -50,6 +53,8 @@ class Map:
 
     key: DataType
     value: DataType
+
+    kind = "map"
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class Struct:
     """
 
     fields: tuple[tuple[str, DataType], ...]
+
+    kind = "struct"
 
     def field(self, name: str) -> tuple[str, DataType] | None:
         """The field with a name, which is case-insensitive as in Spark."""
@@ -151,6 +158,35 @@ def atoms(type_: DataType) -> Iterator[Atomic]:
                 yield from atoms(one)
 
 
+def kind_of(text: str) -> str:
+    """The name of a type in lower case, without parameters, nested types and collation.
+
+    >>> kind_of("DECIMAL(10,2)"), kind_of("map<string,int>"), kind_of("string collate UTF8_LCASE")
+    ('decimal', 'map', 'string')
+
+    :raises UnreadableType: the text is not a type.
+    """
+    return parse_type(text.lower()).kind
+
+
+def written_kind(text: str) -> str:
+    """The name of a type as a user has written it, in any case, with spaces or types of another dialect.
+
+    >>> written_kind(" ARRAY < int >"), written_kind("Interval day to second"), written_kind("")
+    ('array', 'interval', '')
+    """
+    return re.split(r"[(<\s]", text.strip().lower(), maxsplit=1)[0]
+
+
+def has_kind(text: str, *kinds: str) -> bool:
+    """Whether a type is of one of these atomic kinds, or contains a type that is.
+
+    >>> has_kind("struct<a:array<void>>", "void"), has_kind("struct<void:int>", "void")
+    (True, False)
+    """
+    return any(one.kind in kinds for one in atoms(parse_type(text)))
+
+
 def without_parameters(text: str) -> str:
     """The name of a type in lower case, without parameters. A collation stays, because it affects equality.
 
@@ -160,16 +196,29 @@ def without_parameters(text: str) -> str:
     return text.lower().partition("(")[0].strip()
 
 
-def decimal_digits(text: str) -> tuple[int, int] | None:
+class Digits(NamedTuple):
+    """The digits of a decimal type: all of them, and those after the point."""
+
+    precision: int
+    scale: int
+
+    @property
+    def whole(self) -> int:
+        """The digits before the point."""
+        return self.precision - self.scale
+
+
+def decimal_digits(text: str) -> Digits | None:
     """The precision and scale of a decimal type; ``None`` for other types, or if they are not given.
 
     >>> decimal_digits("decimal(10,2)"), decimal_digits("DEC(5)"), decimal_digits("decimal")
-    ((10, 2), (5, 0), None)
+    (Digits(precision=10, scale=2), Digits(precision=5, scale=0), None)
     """
-    if without_parameters(text) not in ("decimal", "dec", "numeric"):
+    found = _PARAMETERS.fullmatch(text.lower())
+    if found is None or found[1] not in ("decimal", "dec", "numeric"):
         return None
-    digits = Atomic(text.lower()).parameters
-    return (digits[0], digits[1] if len(digits) > 1 else 0) if digits else None
+    digits = Atomic(found[0]).parameters
+    return Digits(digits[0], digits[1] if len(digits) > 1 else 0) if digits else None
 
 
 def field_text(name: str) -> str:

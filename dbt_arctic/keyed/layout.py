@@ -7,15 +7,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.keyed.names import quote, quote_all
 
 DEFAULT_BUCKETS = 8
 MAX_BUCKETS = 65536
 
-_BUCKETABLE = re.compile(
-    r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)"
+_BUCKETABLE = frozenset(
+    (
+        *("tinyint", "smallint", "int", "integer", "bigint", "long", "decimal", "string", "varchar", "char"),
+        *("date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary"),
+    )
 )
 _TRANSFORM = re.compile(
     r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE | re.DOTALL
@@ -155,25 +160,34 @@ def partition_column(text: str) -> str:
     return _unquote(match.group(2) or match.group(5))
 
 
-def partition_expression(text: str, catalog: str, prefix: str, types: Mapping[str, str]) -> tuple[str, str]:
+class PartitionValue(NamedTuple):
+    """The value of a partition field as SQL over a row, and its Spark type."""
+
+    sql: str
+    type: str
+
+
+def partition_expression(text: str, catalog: str, prefix: str, types: Mapping[str, str]) -> PartitionValue:
     """The value of a partition field as SQL over a row, and its Spark type.
 
     :param prefix: the prefix of the column: empty, or an alias with its dot.
     :param types: Spark type by column name.
 
     >>> partition_expression("day(at)", "lake", "m.", {"at": "timestamp"})
-    ('`lake`.system.days(m.`at`)', 'date')
+    PartitionValue(sql='`lake`.system.days(m.`at`)', type='date')
     """
     column = partition_column(text)
     value = prefix + quote(column)
     match = _TRANSFORM.fullmatch(text.strip())
     if match is None:
-        return value, types[column]
+        return PartitionValue(value, types[column])
     if match.group(1):
         unit = match.group(1).lower().rstrip("s")
-        return f"{quote(catalog)}.system.{unit}s({value})", "date" if unit == "day" else "int"
+        of_unit = f"{quote(catalog)}.system.{unit}s({value})"
+        return PartitionValue(of_unit, "date" if unit == "day" else "int")
     name, width = match.group(3).lower(), int(match.group(4))
-    return f"{quote(catalog)}.system.{name}({width}, {value})", types[column] if name == "truncate" else "int"
+    of_width = f"{quote(catalog)}.system.{name}({width}, {value})"
+    return PartitionValue(of_width, types[column] if name == "truncate" else "int")
 
 
 def same_fields(texts: Sequence[str]) -> tuple[str, ...]:
@@ -276,7 +290,7 @@ def check_bucket_count(where: str, count: int) -> None:
 
 def is_bucketable(spark_type: str) -> bool:
     """Whether Iceberg's bucket transform supports a column of this Spark type."""
-    return _BUCKETABLE.match(spark_type.lower()) is not None
+    return kind_of(spark_type) in _BUCKETABLE
 
 
 def _nearest_power(count: int) -> int:

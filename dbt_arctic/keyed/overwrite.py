@@ -134,6 +134,6 @@ def _literals(table: KeyedTable, partitions: Sequence[Sequence[str | None]]) -> 
 def _fields(table: KeyedTable, prefix: str) -> list[str]:
     types = table.types
     return [
-        partition_expression(field, table.name.catalog, prefix, types)[0]
+        partition_expression(field, table.name.catalog, prefix, types).sql
         for field in table.layout.partition_by
     ]

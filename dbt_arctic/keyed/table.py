@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
@@ -251,18 +252,25 @@ def side_root(identifier: str) -> str | None:
     return None if match is None else match.group("of")
 
 
+class SideIds(NamedTuple):
+    """The ids of the base and the change table of a generation."""
+
+    base: str
+    change: str
+
+
 def from_sides(
     name: Name,
     root: str,
     number: int,
-    ids: tuple[str, str],
+    ids: SideIds,
     properties: Mapping[str, str],
     columns: tuple[Column, ...],
     required: tuple[str, ...],
 ) -> KeyedTable:
     """A generation from the description in its base table, for a generation without a view.
 
-    :param ids: the ids of the base and the change table.
+    :param ids: the ids of its side tables.
     :param properties: the properties of the base table.
     :raises NewerProtocol: a newer dbt-arctic wrote it.
     :raises DamagedKeyedTable: an older dbt-arctic created it, or its properties were changed.

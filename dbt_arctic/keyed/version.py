@@ -25,6 +25,9 @@ TOPIC = "topic:"
 DATABASE = "database:"
 """Begins the ``table_id`` of what was consumed of a table of another database."""
 
+_NO_SNAPSHOT = "0"
+"""The version of a plain table that had no snapshot, as it is committed."""
+
 _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -79,6 +82,24 @@ class Consumed:
 
     table_id: str
     version: str
+
+    @classmethod
+    def of_snapshot(cls, table_id: str, snapshot_id: int | None) -> Consumed:
+        """A version of a plain table.
+
+        :param snapshot_id: ``None`` if the table has none yet.
+        """
+        return cls(table_id, _NO_SNAPSHOT if snapshot_id is None else str(snapshot_id))
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot of a plain table; ``None`` if the table had none."""
+        return None if self.had_no_snapshot else int(self.version)
+
+    @property
+    def had_no_snapshot(self) -> bool:
+        """Whether it was a plain table without a snapshot, and so without rows."""
+        return self.version == _NO_SNAPSHOT
 
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:

@@ -18,7 +18,12 @@ def can_widen(old: str, new: str) -> bool:
     if (old, new) in _WIDENINGS:
         return True
     before, after = decimal_digits(old), decimal_digits(new)
-    return before is not None and after is not None and before[1] == after[1] and before[0] <= after[0]
+    return (
+        before is not None
+        and after is not None
+        and before.scale == after.scale
+        and before.precision <= after.precision
+    )
 
 
 def is_widened(then: str, now: str) -> bool:

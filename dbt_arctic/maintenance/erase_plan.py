@@ -18,6 +18,7 @@ from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN,
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.key_values import ColumnValue
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.leftovers import aside_of, staging_of
 from dbt_arctic.store.rejected_table import model_of, rejected_name
@@ -84,7 +85,7 @@ class ErasePlan:
     consumers: tuple[Consumer, ...]
 
 
-def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
+def plan_by_values(context: Context, name: Name, values: Sequence[ColumnValue]) -> ErasePlan:
     """Select keys by values, given as strings, with one or more values for each key column.
 
     :raises ConfigError: a column is not part of the key or is missing, or a value does not have the column's
@@ -206,7 +207,7 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
         elif name == rejected_name(table.name) and model_of(state) is not None:
             why = "it has the text of rows that did not fit, which may contain the key"
             yield InTheWay("rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),))
-        elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
+        elif (aside := aside_of(identifier)) is not None and aside.of == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))
     # The last one first: what is left after an interruption is still found.

@@ -151,7 +151,7 @@ def _kept(
     # Consumers that read it as a plain table continue from a snapshot of the table that is now the base.
     for claim in claims.of(base.location, released):
         if not is_token(claim.consumed.version):
-            needed.append(_by_id(bases, int(claim.consumed.version)))
+            needed.append(_by_id(bases, claim.consumed.snapshot_id))
     for claim in claims.of(table.generation.change_id, released):
         version = Version.parse(claim.consumed.version)
         if any(snapshot_id == version.change_snapshot for snapshot_id, _ in carried_log(changes)):
@@ -180,7 +180,7 @@ def plan_plain(
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
     table_id = plain_id(state)
     for claim in claims.of(table_id, released):
-        wanted = None if is_token(claim.consumed.version) else _by_id(history, int(claim.consumed.version))
+        wanted = None if is_token(claim.consumed.version) else _by_id(history, claim.consumed.snapshot_id)
         if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
             keep = wanted
             holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
@@ -255,7 +255,7 @@ def _last_until(history: Sequence[Snapshot], before_ms: int) -> Snapshot | None:
     return next((one for one in history if one.timestamp_ms <= before_ms), None)
 
 
-def _by_id(history: Sequence[Snapshot], snapshot_id: int) -> Snapshot | None:
+def _by_id(history: Sequence[Snapshot], snapshot_id: int | None) -> Snapshot | None:
     return next((one for one in history if one.snapshot_id == snapshot_id), None)
 
 

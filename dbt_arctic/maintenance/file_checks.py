@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 
 from dbt_arctic.catalog.api import StoredFile
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
 
-SizeOf = Callable[[str], int | None]
-"""The size of a file in bytes; ``None`` if it does not exist, -1 if that cannot be determined."""
+
+class Missing(Enum):
+    """What is known of a file that has no size."""
+
+    FILE = "the file does not exist"
+
+
+SizeOf = Callable[[str], int | Missing | None]
+"""The size of a file in bytes; ``None`` if neither the size nor whether the file exists can be determined."""
 
 _SHOWN = 3
 
@@ -22,9 +30,9 @@ def check_files(
     missing, cut = [], []
     for file in files:
         size = size_of(file.path)
-        if size is None:
+        if size is Missing.FILE:
             missing.append(file.path)
-        elif size not in (-1, file.size_bytes):
+        elif size not in (None, file.size_bytes):
             cut.append(f"{file.path} ({size} of {file.size_bytes} bytes)")
     for paths, what in ((missing, "are missing"), (cut, "do not have the size that was written")):
         if paths:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.keyed.erasure import KeyText, any_of, check_literals
 from dbt_arctic.keyed.table import KeyedTable
 
@@ -18,6 +19,13 @@ _EXAMPLES = {
     "binary": "0AFF (hexadecimal digits)",
     "string": "text",
 }
+
+
+class ColumnValue(NamedTuple):
+    """A value of a key column as a user has written it."""
+
+    column: str
+    text: str
 
 
 def parse_key(table: KeyedTable, texts: Sequence[str]) -> dict[str, str]:
@@ -71,17 +79,17 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def _pairs(table: KeyedTable, texts: Sequence[str]) -> list[tuple[str, str]]:
+def _pairs(table: KeyedTable, texts: Sequence[str]) -> list[ColumnValue]:
     found = []
     for text in texts:
         column, equals, value = text.partition("=")
         if not equals:
             raise _wrong(table, f"{text!r} is neither column=value nor a JSON object")
-        found.append((column.strip(), value))
+        found.append(ColumnValue(column.strip(), value))
     return found
 
 
-def _from_json(table: KeyedTable, text: str) -> list[tuple[str, str]]:
+def _from_json(table: KeyedTable, text: str) -> list[ColumnValue]:
     try:
         # Numbers keep their digits.
         pairs = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=list)
@@ -93,7 +101,7 @@ def _from_json(table: KeyedTable, text: str) -> list[tuple[str, str]]:
             raise _wrong(table, f"{column} is null, but no row of {table.name} has NULL in its key")
         if not isinstance(value, str | bool):
             raise _wrong(table, f"the value of {column} is neither a string nor a number nor a boolean")
-        found.append((column, str(value).lower() if isinstance(value, bool) else value))
+        found.append(ColumnValue(column, str(value).lower() if isinstance(value, bool) else value))
     return found
 
 
@@ -111,6 +119,5 @@ def _wrong(table: KeyedTable, what: str) -> ConfigError:
 
 
 def _example(type_: str) -> str:
-    if type_.startswith(("decimal", "float", "double")):
-        return "1.5"
-    return _EXAMPLES.get(type_.partition(" ")[0], "42")
+    kind = kind_of(type_)
+    return "1.5" if kind in ("decimal", "float", "double") else _EXAMPLES.get(kind, "42")

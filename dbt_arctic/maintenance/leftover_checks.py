@@ -31,11 +31,11 @@ def check_leftovers(inventory: Inventory, now_ms: int) -> Iterator[Finding]:
         if kept.kind == "interrupted-swap" and aside is not None:
             yield Finding(
                 "interrupted-swap",
-                kept.target.sibling(aside[0]).dotted,
-                f"{kept.target.sibling(aside[0])} is missing; its rows are in {kept.target.identifier}",
+                kept.target.sibling(aside.of).dotted,
+                f"{kept.target.sibling(aside.of)} is missing; its rows are in {kept.target.identifier}",
                 kept.target.dotted,
                 kept.why,
-                f"dbt run --select {aside[0]}, which renames it back first",
+                f"dbt run --select {aside.of}, which renames it back first",
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from dbt_arctic.auto.verification_log import Verified, recorded, unrepaired
 from dbt_arctic.catalog.api import CatalogReader, TableState
@@ -140,17 +140,24 @@ def _is_whole(state: TableState | None) -> TypeGuard[TableState]:
     return state is not None and state.current_snapshot_id is not None
 
 
-def _broken(inventory: Inventory) -> Iterator[tuple[str, str]]:
+class _Broken(NamedTuple):
+    """A table that cannot be read, and why."""
+
+    identifier: str
+    why: str
+
+
+def _broken(inventory: Inventory) -> Iterator[_Broken]:
     """The tables that cannot be read, and why; ``dbt-arctic verify`` shows how to repair them."""
     damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.strange}
     for identifier, error in damaged.items():
-        yield identifier, error.what
+        yield _Broken(identifier, error.what)
     sides = {side.identifier for table in inventory.keyed.values() for side in table.side_tables}
     for identifier, unreadable in inventory.damaged_tables.items():
         if identifier not in sides:
-            yield identifier, unreadable.what
+            yield _Broken(identifier, unreadable.what)
     for identifier, table in inventory.keyed.items():
         for side in (table.base, table.change):
             if not _is_whole(inventory.tables.get(side.identifier)):
-                yield identifier, f"{side.identifier} is missing, empty or damaged"
+                yield _Broken(identifier, f"{side.identifier} is missing, empty or damaged")
                 break

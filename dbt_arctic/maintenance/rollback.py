@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
@@ -130,14 +131,21 @@ def _require_same_meaning(catalog: CatalogReader, table: KeyedTable, to: Version
         )
 
 
+class _States(NamedTuple):
+    """SQL of the rows of two versions."""
+
+    then: str
+    now: str
+
+
 def _states(
     catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version, now: Version
-) -> tuple[str, str]:
+) -> _States:
     """SQL for the rows of the version and the current rows, limited to keys that may differ if the log has
     them."""
 
-    def states(keys: str | None = None) -> tuple[str, str]:
-        return state_at(catalog, table, to, keys), state_at(catalog, table, now, keys)
+    def states(keys: str | None = None) -> _States:
+        return _States(state_at(catalog, table, to, keys), state_at(catalog, table, now, keys))
 
     if to.generation != now.generation:
         _require_same_meaning(catalog, table, to)

@@ -16,34 +16,30 @@ _LINE, _VIEW = "line", "view"
 it."""
 
 
-class Line(int):
-    """A line number, counted from 1; 0 if it is unknown.
+@dataclass(frozen=True)
+class Line:
+    """A line, counted from 1.
 
     :param view: the view whose text the line is in; empty for the compiled SQL.
     """
 
-    view: str
-
-    def __new__(cls, number: int = 0, view: str = "") -> Line:
-        """Create a line number of the compiled SQL, or of the text of a view."""
-        made = super().__new__(cls, number)
-        made.view = view
-        return made
+    number: int
+    view: str = ""
 
 
 @dataclass(frozen=True)
 class Reason:
     """The cause of a full refresh.
 
-    :param line: counted from 1 in the compiled SQL, or in the text of the ``view`` that it reads; 0 where
-        none is known.
+    :param line: counted from 1 in the compiled SQL, or in the text of the ``view`` that it reads; ``None``
+        where none is known.
     :param permanent: a reason in the query itself, for which the next refresh would be a full one as well.
     """
 
     code: str
     what: str
     fix: str = ""
-    line: int = 0
+    line: int | None = None
     view: str = ""
     permanent: Reason | None = None
 
@@ -51,6 +47,10 @@ class Reason:
         at = f" on {self.place}" if self.line else f" in {self.place}" if self.view else ""
         fix = f"; {self.fix}" if self.fix else ""
         return f"{self.code}: {self.what}{at}{fix}"
+
+    def at(self, line: Line | None) -> Reason:
+        """The same reason with its line."""
+        return self if line is None else replace(self, line=line.number, view=line.view)
 
     @property
     def lasting(self) -> Reason:
@@ -80,29 +80,29 @@ class Reason:
 class CannotPlan(Exception):
     """Raised where the planner cannot go on. It becomes the reason of a full refresh, never an error."""
 
-    def __init__(self, code: str, what: str, fix: str = "", line: int = 0) -> None:
+    def __init__(self, code: str, what: str, fix: str = "", line: Line | None = None) -> None:
         super().__init__(what)
-        self.reason = Reason(code, what, fix, int(line), line.view if isinstance(line, Line) else "")
+        self.reason = Reason(code, what, fix).at(line)
 
 
-def line_of(tree: exp.Expr) -> Line:
-    """The line on which an expression begins; 0 if it is unknown."""
+def line_of(tree: exp.Expr) -> Line | None:
+    """The line on which an expression begins; ``None`` if it is unknown."""
     for node in tree.dfs():
         line = node.meta.get(_LINE) if node.meta else None
         if line:
             return Line(int(line), str(node.meta.get(_VIEW, "")))
-    return Line()
+    return None
 
 
-def first_line(*trees: exp.Expr | None) -> Line:
-    """The first known line of several expressions."""
-    return next((line for tree in trees if tree is not None and (line := line_of(tree))), Line())
+def first_line(*trees: exp.Expr | None) -> Line | None:
+    """The first known line of several expressions; ``None`` if none is known."""
+    return next((line for tree in trees if tree is not None and (line := line_of(tree))), None)
 
 
-def at_line(tree: exp.Expr, line: Line) -> None:
+def at_line(tree: exp.Expr, line: Line | None) -> None:
     """Set the line that ``line_of`` returns for an expression that was created from another one."""
-    if line:
-        tree.meta[_LINE] = int(line)
+    if line is not None:
+        tree.meta[_LINE] = line.number
         tree.meta[_VIEW] = line.view
 
 

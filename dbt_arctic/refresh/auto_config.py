@@ -49,9 +49,9 @@ class Sampling:
 class AutoConfig:
     """The value of the setting ``auto``."""
 
-    strict: Literal["", "strict"] = ""
+    strict: Literal["strict"] | None = None
     accept: frozenset[str] = frozenset()
-    ties: Literal["", "by_key"] = ""
+    ties: Literal["by_key"] | None = None
     verify: Sampling | None = None
 
 
@@ -61,16 +61,16 @@ def parse_auto(model: str, value: object) -> AutoConfig:
     :raises ConfigError: the value is something else.
     """
     if value is None or value == "strict":
-        return AutoConfig(strict="strict" if value else "")
+        return AutoConfig(strict="strict" if value else None)
     if isinstance(value, Mapping) and set(value) <= {"strict", "accept", "ties", "verify"}:
         strict, accept, ties = value.get("strict"), value.get("accept"), value.get("ties")
         accept = [] if accept is None else accept
         known = isinstance(accept, list) and all(one in ACCEPTABLE for one in accept)
         if known and (strict is None or isinstance(strict, bool)) and ties in (None, "by_key"):
             return AutoConfig(
-                "strict" if strict else "",
+                "strict" if strict else None,
                 frozenset(accept),
-                "by_key" if ties else "",
+                "by_key" if ties else None,
                 parse_sampling(model, value.get("verify")),
             )
     raise ConfigError(

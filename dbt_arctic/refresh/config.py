@@ -98,11 +98,11 @@ class KeyedConfig:
     merge_exclude_columns: tuple[str, ...] = ()
     is_automatic: bool = False
     """Whether the table is the result of the model's SQL, as with the strategy ``auto``."""
-    auto: Literal["", "strict"] = ""
+    auto: Literal["strict"] | None = None
     """Whether an automatic model refuses a full refresh after its first build."""
     accept: frozenset[str] = frozenset()
     """The deviations from a full refresh that are accepted for an automatic model."""
-    ties: Literal["", "by_key"] = ""
+    ties: Literal["by_key"] | None = None
     """How an automatic model orders rows that an order of its SQL leaves equal."""
     verify: Sampling | None = None
     """The keys that are recomputed after an incremental refresh; ``None`` for none."""

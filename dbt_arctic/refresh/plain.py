@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.assignment import typed
-from dbt_arctic.keyed.data_type import Atomic, Struct, parse_type, type_text
+from dbt_arctic.keyed.data_type import Atomic, Struct, has_kind, parse_type, type_text
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
@@ -54,7 +54,9 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
 
     def selected(column: ColumnInfo) -> str:
         name = quote(column.name)
-        type_ = typed(column.type, stored.get(column.name.lower(), "")) if "void" in column.type else ""
+        type_ = (
+            typed(column.type, stored.get(column.name.lower(), "")) if has_kind(column.type, "void") else ""
+        )
         return f"CAST({name} AS {type_}) AS {name}" if type_ not in ("", column.type) else name
 
     columns = ", ".join(map(selected, schema))
@@ -75,8 +77,6 @@ def select_staged(name: Name, schema: Sequence[ColumnInfo]) -> str:
 
 
 def _untyped(value: str, type_: str) -> str:
-    if "void" not in type_:
-        return value
     match parse_type(type_):
         case Atomic("void"):
             return "NULL"

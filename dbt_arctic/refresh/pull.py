@@ -109,7 +109,7 @@ def _pull_keyed(
     consumed = Consumed(table.generation.change_id, now.token)
     known = columns_of(catalog, table, now)
     state_now = read.merge_on_read(table, now, known)
-    if last is None or last.version == "0":  # a plain table without rows, before it was adopted
+    if last is None or last.had_no_snapshot:  # a plain table without rows, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     if not is_token(last.version):
         state_before = _before_adoption(catalog, table, base, last, model)
@@ -283,18 +283,18 @@ def _pull_plain(
     today = {column.name: column for column in state.columns}
     types = {column.name: column.type for column in state.columns}
     columns = tuple(today)
-    if state.current_snapshot_id is None or (pin is not None and pin.version == "0"):
+    if state.current_snapshot_id is None or (pin is not None and pin.had_no_snapshot):
         sql = read.everything(plain_at(upstream, today, {}, None), columns)
-        if last is None or last.version == "0":
-            return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
+        if last is None or last.had_no_snapshot:
+            return Pull(upstream, sql, Consumed.of_snapshot(table_id, None), last is None)
         if state.current_snapshot_id is None or last.table_id != table_id:
             raise _recreated(upstream, model)
         return Pull(upstream, sql, last, False)
     now = state.current_snapshot_id if pin is None else int(pin.version)
-    consumed = Consumed(table_id, str(now))
+    consumed = Consumed.of_snapshot(table_id, now)
     there = catalog.of(upstream).columns_at(upstream.schema, upstream.identifier, now)
     state_now = plain_at(upstream, today, there, now)
-    if last is None or last.version == "0":
+    if last is None or last.had_no_snapshot:
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
     if last.table_id != table_id:
         raise _recreated(upstream, model)

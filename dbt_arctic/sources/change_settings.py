@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.data_type import Array, UnreadableType, decimal_digits, has_kind, parse_type, type_text
 from dbt_arctic.sources.common_settings import columns_of, one_of, texts
 from dbt_arctic.sources.source_planner import DELETES
 
 ChangeFormat = Literal["debezium", "maxwell", "canal"]
 Order = Literal["position", "time", "delivery"]
 Unavailable = Literal["fail", "keep"]
-Decimals = Literal["", "precise", "string", "double"]
+Decimals = Literal["precise", "string", "double"]
 Binary = Literal["base64", "hex", "latin1"]
 Unit = Literal["millis", "micros", "nanos"]
 
@@ -58,8 +59,6 @@ _ALIASES = {
     **{"decimal": "decimal(10,0)", "numeric": "decimal(10,0)", "dec": "decimal(10,0)"},
     "timestamp_ltz": "timestamp",
 }
-_DECIMAL = re.compile(r"(?:decimal|numeric|dec)\((\d+)(?:,(\d+))?\)")
-_ARRAY = re.compile(r"array<(.+)>")
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class ChangeEvents:
     :param optional: columns that events may lack, because they are newer than the events. They are NULL then.
     :param unavailable: what to do about a value that the database did not send because it is unchanged.
     :param unavailable_value: stands for such a value in the messages.
-    :param decimals: how messages without a schema encode decimals; empty if it is not known.
+    :param decimals: how messages without a schema encode decimals; ``None`` if it is not known.
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
     """
 
@@ -86,7 +85,7 @@ class ChangeEvents:
     optional: tuple[str, ...] = ()
     unavailable: Unavailable = "fail"
     unavailable_value: str = _PLACEHOLDER
-    decimals: Decimals = ""
+    decimals: Decimals | None = None
     binary: Binary = "base64"
     units: Mapping[str, Unit] = field(default_factory=dict)
 
@@ -165,7 +164,9 @@ def parse_changes(
         optional,
         one_of(get_args(Unavailable), "unavailable", settings.get("unavailable", "fail"), name, where),
         str(settings.get("unavailable_value") or _PLACEHOLDER),
-        one_of(get_args(Decimals), "decimal_handling", settings.get("decimal_handling", ""), name, where),
+        None
+        if settings.get("decimal_handling") in (None, "")
+        else one_of(get_args(Decimals), "decimal_handling", settings["decimal_handling"], name, where),
         one_of(("base64", "hex"), "binary_handling", settings.get("binary_handling", "base64"), name, where)
         if form != "canal"
         else "latin1",
@@ -183,12 +184,16 @@ def column_type(kind: str) -> str:
     plain = _ALIASES.get(plain, plain)
     if plain in _SIMPLE or plain in _INTEGERS:
         return plain
-    if decimal := _DECIMAL.fullmatch(plain):
-        return f"decimal({decimal[1]},{decimal[2] or 0})"
-    if array := _ARRAY.fullmatch(plain):
-        item = column_type(array[1])
-        return f"array<{item}>" if item and not item.startswith("array<") else ""
-    return ""
+    if digits := decimal_digits(plain):
+        return f"decimal({digits.precision},{digits.scale})"
+    try:
+        type_ = parse_type(plain)
+    except UnreadableType:
+        return ""
+    if not isinstance(type_, Array) or isinstance(type_.element, Array):
+        return ""
+    item = column_type(type_text(type_.element))
+    return f"array<{item}>" if item else ""
 
 
 def _checked_type(column: str, kind: str, name: str, where: str) -> str:
@@ -220,7 +225,7 @@ def _listed(given: Any, setting: str, types: Mapping[str, str], name: str, where
 def _units(given: Any, types: Mapping[str, str], name: str, where: str) -> dict[str, Unit]:
     if given is None:
         return {}
-    times = [column for column, kind in types.items() if "timestamp_ntz" in kind]
+    times = [column for column, kind in types.items() if has_kind(kind, "timestamp_ntz")]
     by_column = dict.fromkeys(times, given) if isinstance(given, str) else texts(given, name, "units", where)
     _listed(list(by_column), "units", types, name, where)
     return {

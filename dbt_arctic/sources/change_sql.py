@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.data_type import has_kind, kind_of
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.change_messages import TEXT, computed, messages
 from dbt_arctic.sources.change_settings import SEQUENCE, UNAVAILABLE, ChangeEvents
@@ -181,7 +182,7 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
     encoded = EncodedValue(value, text)
     if events.format == "debezium":
         field = f"`_arctic_fields`[{literal(name)}]"
-        field = f"{field}.items" if kind.startswith("array<") else field
+        field = f"{field}.items" if kind_of(kind) == "array" else field
         scale = f"TRY_CAST({field}.parameters['scale'] AS INT)"
         encoded = EncodedValue(value, text, "`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
     made = decoded(kind, encoded, events, name)
@@ -205,7 +206,7 @@ def _fits(events: ChangeEvents, delivery: Delivery) -> str:
             "a value that was not sent (TOAST) keeps the stored one with unavailable: keep, and is sent "
             "after ALTER TABLE .. REPLICA IDENTITY FULL"
         )
-    if any("timestamp" in kind for kind in events.columns.values()):
+    if any(has_kind(kind, "timestamp", "timestamp_ntz") for kind in events.columns.values()):
         fixes.append("a value without a time zone is a timestamp_ntz, one with a time zone is a timestamp")
     fixes.append("a column that is newer than the event belongs in optional: [..], and is NULL then")
     wrong = _raising(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from dbt_arctic.keyed.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.keyed.names import literal
 from dbt_arctic.sources.change_settings import ChangeEvents, Unit
 
@@ -55,9 +56,10 @@ def decoded(kind: str, encoded: EncodedValue, events: ChangeEvents, column: str)
 
     :param kind: a type that ``column_type`` has written.
     """
-    if kind.startswith("array<"):
-        return _array(kind[len("array<") : -1], encoded, events, column)
-    if kind.startswith("decimal("):
+    type_ = parse_type(kind)
+    if isinstance(type_, Array):
+        return _array(type_text(type_.element), encoded, events, column)
+    if type_.kind == "decimal":
         return _decimal(kind, encoded, events)
     readers: dict[str, Callable[[], str]] = {
         "string": lambda: _string(encoded),
@@ -178,14 +180,14 @@ def _decimal(kind: str, encoded: EncodedValue, events: ChangeEvents) -> str:
         f"TRY_CAST({value} AS MAP<STRING, VARIANT>)",
         _unscaled("TRY_CAST(d['value'] AS STRING)", "TRY_CAST(d['scale'] AS INT)", kind),
     )
-    scale = kind[:-1].partition(",")[2]
+    scale = str(_scale(kind))
     number = f"schema_of_variant({value}) <> 'STRING'"
     unknown = {
         "precise": f"WHEN {number} THEN NULL ELSE {_unscaled(text, scale, kind)}",
         "string": f"ELSE {plain}",
         "double": f"ELSE {_decimal_text(text, kind, from_double=True)}",
         # Digits alone may be a decimal or its bytes.
-        "": f"WHEN {number} OR {text} LIKE '%.%' THEN {plain}",
+        None: f"WHEN {number} OR {text} LIKE '%.%' THEN {plain}",
     }[events.decimals]
     return (
         f"CASE WHEN {_named(encoded, _ANY_SCALE)} OR schema_of_variant({value}) LIKE 'OBJECT%' "
@@ -199,7 +201,7 @@ def _decimal_text(text: str, kind: str, from_double: bool = False) -> str:
 
     :param from_double: whether the value was a double before, so that it may have an exponent.
     """
-    scale = int(kind[:-1].partition(",")[2])
+    scale = _scale(kind)
     places = f"([.][0-9]{{0,{scale}}}0*)?" if scale else "([.]0*)?"
     exact = _when(text, f"^-?[0-9]+{places}$", kind.upper())
     if not from_double:
@@ -212,7 +214,7 @@ def _decimal_text(text: str, kind: str, from_double: bool = False) -> str:
 
 def _unscaled(text: str, scale: str, kind: str) -> str:
     """SQL of a decimal from the bytes of its unscaled value: two's complement, big-endian."""
-    wanted = kind[:-1].partition(",")[2]
+    wanted = _scale(kind)
     high = "CAST(conv(substr(h, 1, 16), 16, 10) AS DECIMAL(20,0))"
     low = "CAST(conv(substr(h, 17, 16), 16, 10) AS DECIMAL(20,0))"
     two_64 = "CAST(18446744073709551616 AS DECIMAL(20,0))"
@@ -226,6 +228,12 @@ def _unscaled(text: str, scale: str, kind: str) -> str:
     padded = "CASE WHEN length(b) BETWEEN 2 AND 32 THEN lpad(b, 32, IF(substr(b, 1, 1) >= '8', 'F', '0')) END"
     digits = f"CASE WHEN {text} RLIKE {literal(_BASE64)} THEN hex(unbase64({text})) END"
     return _bound("b", digits, _bound("h", padded, _bound("u", number, exact)))
+
+
+def _scale(kind: str) -> int:
+    digits = decimal_digits(kind)
+    assert digits is not None, kind
+    return digits.scale
 
 
 def _array(item: str, encoded: EncodedValue, events: ChangeEvents, column: str) -> str:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from dbt_arctic.databases.api import Column, Family, SelectedColumn, Table
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
 
 _INTEGERS: Mapping[str, int] = {"INT": 10, "BIGINT": 19}
 """The digits that the values of a type may have."""
 _SYNONYMS = {"INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT"}
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _DATE = r"^[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
 _TIME = _DATE + r" [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _ZONE = r"[+-][0-9]{2}(:[0-9]{2}){0,2}"
@@ -94,17 +94,19 @@ def value_of(source: DatabaseSource, column: ReadColumn, read: str) -> str:
 def _parsed(source: DatabaseSource, column: ReadColumn, family: Family, kind: str, text: str) -> str:
     """SQL of a value that was read as text."""
     if family == "array":
-        element = kind.removeprefix("ARRAY<").removesuffix(">")
+        array = parse_type(kind.lower())
+        assert isinstance(array, Array)
+        element = type_text(array.element).upper()
         items = f"from_json({text}, 'ARRAY<STRING>')"
         inner = column.column._replace(family=_element_family(element), type=column.column.type)
         parsed = _parsed(source, ReadColumn(SelectedColumn(inner), element), inner.family, element, "item")
         # Arrays of arrays have the same type in the database.
         bad = f"{items} IS NULL OR startswith({text}, '[[')"
         return _checked(source, column, text, bad, f"transform({items}, item -> {parsed})")
-    number = _DECIMAL.fullmatch(kind)
+    number = decimal_digits(kind)
     if number is not None:
         digits = f"rtrim('0', regexp_extract({text}, '[.]([0-9]*)$', 1))"
-        bad = f"try_cast({text} AS {kind}) IS NULL OR length({digits}) > {number[2]}"
+        bad = f"try_cast({text} AS {kind}) IS NULL OR length({digits}) > {number.scale}"
     elif kind in _INTEGERS:
         bad = f"NOT {text} RLIKE '^-?[0-9]+$' OR try_cast({text} AS {kind}) IS NULL"
     elif family == "date":
@@ -179,15 +181,14 @@ def _chosen(source: DatabaseSource, column: Column, declared: str, where: str) -
 
 def _holds(column: Column, wanted: str) -> bool:
     """Whether a type can hold the values of a column. Decimals are checked value by value."""
-    number = _DECIMAL.fullmatch(wanted)
-    if number is not None and not 0 <= int(number[2]) <= int(number[1]) <= 38:
+    number = decimal_digits(wanted)
+    if number is not None and not 0 <= number.scale <= number.precision <= 38:
         return False
     if column.family == "integer":
         digits = _INTEGERS[column.spark_type]
         if number is not None:
-            return int(number[1]) - int(number[2]) >= digits
-        is_flag = wanted == "BOOLEAN" and column.type.startswith(("tinyint", "bit(1)"))
-        return is_flag or _INTEGERS.get(wanted, 0) >= digits
+            return number.whole >= digits
+        return (wanted == "BOOLEAN" and column.holds_flags) or _INTEGERS.get(wanted, 0) >= digits
     if column.family == "decimal":
         return number is not None or wanted in _INTEGERS
     return column.spark_type == "FLOAT" and wanted == "DOUBLE"

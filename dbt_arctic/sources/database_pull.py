@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbt_arctic.databases.api import Database, RowQuery, TableTransaction
 from dbt_arctic.engine.api import Connection, SourceRead
@@ -25,6 +26,13 @@ PLACE = "database"
 def upstream_of(source: str) -> Name:
     """``database.<source>.<table>``: the same for all models, because each records its own progress."""
     return Name(PLACE, *source.split(".", 1))
+
+
+class _RowsOfView(NamedTuple):
+    """SQL of rows, and the view that it reads."""
+
+    sql: str
+    view: str
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ class DatabasePlanner:
 
     def _rows(
         self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: Purpose
-    ) -> tuple[str, str]:
+    ) -> _RowsOfView:
         """SQL of the rows, and the view that it reads."""
         ranges = ranges_of(self.source, transaction, plan, bool(snapshot)) if purpose == "consume" else None
         read = self.database.read(
@@ -116,10 +124,11 @@ class DatabasePlanner:
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         self.connection().create_source_view(view, SourceRead("jdbc", read.options, read.predicates))
         if stored is None:
-            return rows_of(self.source, plan.columns, view), view
+            return _RowsOfView(rows_of(self.source, plan.columns, view), view)
         keys = zip((one.column.name for one in plan.key), stored.key, strict=False)  # the write compares them
         rows = merge_on_read(stored.visible)
-        return rows_and_deletes(self.source, plan.columns, view, list(plan.key), dict(keys), rows), view
+        sql = rows_and_deletes(self.source, plan.columns, view, list(plan.key), dict(keys), rows)
+        return _RowsOfView(sql, view)
 
     def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
         read = f"the table {self.source.table}"

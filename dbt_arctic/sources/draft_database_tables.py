@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.api import Column, ListedTable, Table
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.sources.database_settings import ADDED
 from dbt_arctic.sources.infer_tables import is_time_of_change, table_name
@@ -43,8 +43,8 @@ class DatabaseTableDraft:
 
 
 def choose_tables(
-    tables: Iterable[TableName], patterns: Sequence[str], excluded: Sequence[str], where: str
-) -> list[TableName]:
+    tables: Iterable[ListedTable], patterns: Sequence[str], excluded: Sequence[str], where: str
+) -> list[ListedTable]:
     """The tables that the user means, by schema and name.
 
     :param patterns: globs for ``name`` or ``schema.name``; empty for all tables.
@@ -80,18 +80,18 @@ def choose_tables(
     return chosen
 
 
-def _matches(table: TableName, pattern: str) -> bool:
+def _matches(table: ListedTable, pattern: str) -> bool:
     return fnmatchcase(table.name, pattern) or fnmatchcase(f"{table.schema}.{table.name}", pattern)
 
 
-def draft_names(tables: Sequence[TableName]) -> dict[TableName, str]:
+def draft_names(tables: Sequence[ListedTable]) -> dict[ListedTable, str]:
     """A name in dbt for each table: with the schema if two schemas have one of that name.
 
-    >>> tables = [TableName("a", "Items"), TableName("b", "items"), TableName("b", "x y")]
+    >>> tables = [ListedTable("a", "Items"), ListedTable("b", "items"), ListedTable("b", "x y")]
     >>> list(draft_names(tables).values())
     ['a_items', 'b_items', 'x_y']
     """
-    names: dict[TableName, str] = {}
+    names: dict[ListedTable, str] = {}
     simple = Counter(table_name(one.name) for one in tables)
     for table in tables:
         name = table_name(table.name)
@@ -105,10 +105,10 @@ def draft_names(tables: Sequence[TableName]) -> dict[TableName, str]:
     return names
 
 
-def table_setting(table: TableName) -> str:
+def table_setting(table: ListedTable) -> str:
     """The setting ``table`` of a table.
 
-    >>> table_setting(TableName("public", 'odd."name')), table_setting(TableName("shop", "Order Lines"))
+    >>> table_setting(ListedTable("public", 'odd."name')), table_setting(ListedTable("shop", "Order Lines"))
     ('public."odd.""name"', 'shop.Order Lines')
     """
     return ".".join(
@@ -117,7 +117,7 @@ def table_setting(table: TableName) -> str:
     )
 
 
-def draft_database_table(name: str, listed: TableName, table: Table) -> DatabaseTableDraft:
+def draft_database_table(name: str, listed: ListedTable, table: Table) -> DatabaseTableDraft:
     """What a table's own metadata suggests for its source and model.
 
     :param name: of the model.

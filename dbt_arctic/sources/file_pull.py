@@ -145,7 +145,9 @@ def _data_files(state: TableState) -> int:
 
 def _version(state: TableState | None) -> Consumed:
     """A file list as it is now; of one that does not exist, a version that nothing has."""
-    return Consumed("" if state is None else plain_id(state), str((state and state.current_snapshot_id) or 0))
+    if state is None:
+        return Consumed.of_snapshot("", None)
+    return Consumed.of_snapshot(plain_id(state), state.current_snapshot_id)
 
 
 def _described(source: FileSource, files: Collection[ListedFile]) -> str:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileSample
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.sources.file_settings import ADDED_COLUMNS, FileSource, Format
 from dbt_arctic.sources.infer_types import columns_of_json, type_of_texts
 
@@ -108,7 +109,7 @@ def format_of(path: str) -> Format | None:
     >>> format_of("a/b.jsonl.gz"), format_of("README")
     ('json', None)
     """
-    extension = _split(path)[1]
+    extension = _split(path).extension
     return _EXTENSIONS.get(extension.removesuffix(_compression(extension)))
 
 
@@ -116,17 +117,24 @@ def _compression(extension: str) -> str:
     return next((ending for ending in _COMPRESSED if extension.endswith(ending)), "")
 
 
-def _split(path: str) -> tuple[str, str]:
+class _FileName(NamedTuple):
+    """The name of a file without its folder."""
+
+    stem: str
+    extension: str
+
+
+def _split(path: str) -> _FileName:
     """The name of a file without and with only its extension, of which the compression is a part.
 
     >>> _split("in/orders_1.csv.gz")
-    ('orders_1', '.csv.gz')
+    _FileName(stem='orders_1', extension='.csv.gz')
     """
     stem, extension = os.path.splitext(os.path.basename(path))
     if extension.lower() in _COMPRESSED:
         stem, inner = os.path.splitext(stem)
         extension = inner + extension
-    return stem, extension.lower()
+    return _FileName(stem, extension.lower())
 
 
 def _direct_tables(
@@ -163,7 +171,7 @@ def _beginning(path: str) -> str:
     >>> _beginning("in/Order-Items_2026-01-01.csv"), _beginning("in/2026-01-01.csv")
     ('order_items', '')
     """
-    return table_name(_without_number(_split(path)[0]))
+    return table_name(_without_number(_split(path).stem))
 
 
 def _without_number(stem: str) -> str:
@@ -190,9 +198,9 @@ def _pattern(group: Sequence[ListedFile], files: Sequence[ListedFile], folder: s
 
     :raises ConfigError: there is none.
     """
-    beginnings = {_without_number(_split(file.path)[0]) for file in group}
+    beginnings = {_without_number(_split(file.path).stem) for file in group}
     beginning = glob.escape(min(beginnings))
-    endings = {_split(file.path)[1] for file in group}
+    endings = {_split(file.path).extension for file in group}
     ending = glob.escape(endings.pop()) if len(endings) == 1 else ".*"
     wanted = {file.path for file in group}
     for middle in ("*", "[-_.0-9]*", "[-_.][0-9]*", "[0-9]*", ""):
@@ -257,7 +265,7 @@ def _draft(name: str, folder: str, pattern: str, files: Sequence[ListedFile], sa
             (
                 column
                 for column, kind in columns.items()
-                if kind.startswith("timestamp") and is_time_of_change(column)
+                if kind_of(kind) in ("timestamp", "timestamp_ntz") and is_time_of_change(column)
             ),
             "",
         ),

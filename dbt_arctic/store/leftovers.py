@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from dbt_arctic.keyed.adoption import PROPERTY_MOVING
 from dbt_arctic.keyed.savepoint import savepoints
@@ -61,12 +62,21 @@ def staging_of(identifier: str) -> str | None:
     return match.group("of") if match else None
 
 
-def aside_of(identifier: str) -> tuple[str, int] | None:
-    """The name that a relation had before it was set aside during a swap of a table and a view, and its
-    transaction.
+class SetAside(NamedTuple):
+    """A relation that was renamed during a swap of a table and a view.
+
+    :param of: its name before.
+    :param txn: the transaction of the swap.
     """
+
+    of: str
+    txn: int
+
+
+def aside_of(identifier: str) -> SetAside | None:
+    """What a relation of that name was set aside from; ``None`` for any other name."""
     match = _ASIDE.fullmatch(identifier)
-    return (match.group("of"), int(match.group("txn"))) if match else None
+    return SetAside(match.group("of"), int(match.group("txn"))) if match else None
 
 
 def is_abandoned_generation(

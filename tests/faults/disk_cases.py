@@ -21,6 +21,7 @@ from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
 from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.key_values import ColumnValue
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.verify import verify_schema
 from tests.extent import extent
@@ -199,7 +200,8 @@ def test_an_erasure(shop: Shop, troubled: Any, warehouse: Path) -> None:
     left = {0: 0, 1: 10, 2: 2, 3: 3}
 
     def run(session: Session) -> None:
-        erase_keys(session.context, plan_by_values(session.context, orders.name, [("id", "777001")]))
+        keys = [ColumnValue("id", "777001")]
+        erase_keys(session.context, plan_by_values(session.context, orders.name, keys))
 
     troubled(run, lambda: amounts(orders), left, places=range(0, MOST, 3), in_parts=True)
     named = named_files(orders)

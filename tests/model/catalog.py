@@ -17,6 +17,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
+from dbt_arctic.maintenance.file_checks import Missing
 from tests.model.lake import FILE_BYTES, Commit, Field, Lake, Table, View
 
 
@@ -93,12 +94,12 @@ class MemoryCatalog(OneCatalog):
                 found.append(PlacedFile(False, len(hidden), FILE_BYTES, ("0",)))
         return found
 
-    def size_of(self, path: str) -> int | None:
-        """The size of a file; ``None`` if no snapshot of any table has it, as it was deleted then."""
+    def size_of(self, path: str) -> int | Missing:
+        """The size of a file, which is missing if no snapshot of any table has it, as it was deleted then."""
         tables = [found for found in self.lake.relations.values() if isinstance(found, Table)]
         commits = [commit for table in tables for commit in table.commits.values()]
         there = any(file.path == path for commit in commits for file, _ in commit.files)
-        return FILE_BYTES if there else None
+        return FILE_BYTES if there else Missing.FILE
 
     def traces(self, column: str, value: Any) -> list[str]:
         """Tables that hold a value: rows, hidden or not, and bounds of files that were removed."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
@@ -38,7 +37,7 @@ def quick_session(engine: SessionEngine) -> SessionConnection:
 def _execute(connection: SessionConnection, sql: str) -> int | None:
     cursor = connection.cursor()
     cursor.execute(sql)
-    return known_rows(cursor.rowcount)
+    return cursor.known_rows
 
 
 def _query(connection: SessionConnection, sql: str) -> list[tuple[Any, ...]]:

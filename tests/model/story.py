@@ -704,7 +704,7 @@ class Story:
             catalog,
             take_inventory(catalog, "lake", schema),
             self.world.now_ms(),
-            lambda path: -1,
+            lambda path: None,
             self.world.query if with_rows else None,
         )
 

@@ -140,18 +140,18 @@ def _all(node: Node) -> Iterator[exp.Expression]:
     yield from (one.operand for one in getattr(node, "subqueries", ()) if one.operand is not None)
 
 
-def line_within(node: Node) -> Line:
-    """The line of the outermost operator that has expressions, usually a SELECT list; 0 if unknown.
+def line_within(node: Node) -> Line | None:
+    """The line of the outermost operator that has expressions, usually a SELECT list; ``None`` if unknown.
 
     The expressions below it may be elsewhere: in a common table expression, or in a view.
     """
     return first_line(*(expression for part in walk(node) for expression in expressions(part)))
 
 
-def line_of_column(node: Node, name: str) -> Line:
-    """The line on which a column is selected; 0 if it is unknown, for example for a column of ``*``."""
+def line_of_column(node: Node, name: str) -> Line | None:
+    """The line on which a column is selected; ``None`` if unknown, for example for a column of ``*``."""
     for part in walk(node):
         for identifier, value in computed(part):
             if identifier == name:
                 return line_of(value)
-    return Line()
+    return None

@@ -33,9 +33,7 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
         "costly-guard",
         f"to compare {guards[0].what} before and after reads {share}",
         "make the subquery a model of its own",
-        int(guards[0].line),
-        guards[0].line.view,
-    )
+    ).at(guards[0].line)
 
 
 def _values_read(node: Node, facts: Facts) -> int:

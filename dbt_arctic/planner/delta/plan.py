@@ -63,8 +63,8 @@ class Guard:
     new: Node
 
     @property
-    def line(self) -> Line:
-        """The line of the guarded query; 0 if it is unknown."""
+    def line(self) -> Line | None:
+        """The line of the guarded query; ``None`` if it is unknown."""
         return line_within(self.new)
 
     @property
@@ -227,10 +227,10 @@ def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: fr
     )
 
 
-def _line_of_innermost(node: Node) -> Line:
-    """The line of the innermost aggregate."""
+def _line_of_innermost(node: Node) -> Line | None:
+    """The line of the innermost aggregate; ``None`` if it is unknown."""
     lines = (line_within(part) for part in walk(node) if isinstance(part, Aggregate))
-    return next((line for line in reversed(list(lines)) if line), Line())
+    return next((line for line in reversed(list(lines)) if line), None)
 
 
 def guards_of(node: Node, facts: Facts) -> list[Guard]:

@@ -17,7 +17,7 @@ from dbt_arctic.planner.frontend.named_windows import with_written_windows
 from dbt_arctic.planner.frontend.parser_differences import in_parser_terms
 from dbt_arctic.planner.frontend.pivots_and_generators import with_written_relations
 from dbt_arctic.planner.frontend.unsupported import refused
-from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Line, at_line, line_of
 from dbt_arctic.planner.spark.aliases import rename_hidden
 from dbt_arctic.planner.spark.dialect import verbatim, with_signs, with_suffixes
 from dbt_arctic.planner.spark.functions import SESSION, TIME
@@ -62,10 +62,10 @@ def parsed(sql: str) -> exp.Query:
         what = f"the SQL could not be read: {_description(error)}"
         raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
     if len(statements) > 1:
-        raise CannotPlan("not-a-query", "several statements", "write one SELECT", 0)
+        raise CannotPlan("not-a-query", "several statements", "write one SELECT")
     tree = statements[0] if statements else None
     if tree is None:
-        raise CannotPlan("not-a-query", "no statement", "write one SELECT", 0)
+        raise CannotPlan("not-a-query", "no statement", "write one SELECT")
     while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
     if isinstance(tree, exp.Subquery):
@@ -348,7 +348,7 @@ def _description(error: SqlglotError) -> str:
     return _PLACE.sub(lambda found: found[0] if found[2] else "", _TOKEN.sub(r"\1", first))
 
 
-def _place(error: SqlglotError) -> int:
-    """The line in the message of sqlglot; 0 if it has none."""
+def _place(error: SqlglotError) -> Line | None:
+    """The line in the message of sqlglot; ``None`` if it has none."""
     found = _PLACE.search(f"{error} {error.__cause__}")
-    return int(found[1] or found[2]) if found is not None else 0
+    return Line(int(found[1] or found[2])) if found is not None else None

@@ -112,7 +112,7 @@ def _linked(
     return Subquery(kind, node, tuple(links), value)  # type: ignore[arg-type]
 
 
-def _line_of_outer(tree: exp.Select, inner: Scope) -> Line:
+def _line_of_outer(tree: exp.Select, inner: Scope) -> Line | None:
     """The line of a join condition that refers to a relation outside the subquery."""
     conditions = (join.args["on"] for join in tree.args.get("joins") or [] if join.args.get("on"))
     named = (column for one in conditions for column in one.find_all(exp.Column))

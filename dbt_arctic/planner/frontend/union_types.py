@@ -32,7 +32,7 @@ from dbt_arctic.planner.algebra.operators import (
     map_children,
     walk,
 )
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Line, line_of
 from dbt_arctic.planner.spark.dialect import verbatim
 from dbt_arctic.planner.typing.coercion import depends_on_types, may_be_decimal, types_of_columns
 from dbt_arctic.planner.typing.comparison_types import comparison_families
@@ -146,7 +146,7 @@ def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[
     return frozenset(name for part in unions for name in _mixed(part.columns, part.parts, shapes))
 
 
-def _unlike(parts: Sequence[str], known: Mapping[str, str], line: int = 0) -> CannotPlan:
+def _unlike(parts: Sequence[str], known: Mapping[str, str], line: Line | None = None) -> CannotPlan:
     """The error for columns that Spark compares in a third type, in which different values may be equal."""
     what = (
         f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_description(parts, known)} is compared"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, Line
 
 _TIMES = frozenset(["DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
 _BEHIND = (TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT)
@@ -42,4 +42,4 @@ def refuse_words(sql: str, tokens: Sequence[Token]) -> None:
 
 
 def _refused(what: str, fix: str, token: Token) -> CannotPlan:
-    return CannotPlan("unsupported", what, fix, token.line)
+    return CannotPlan("unsupported", what, fix, Line(token.line))

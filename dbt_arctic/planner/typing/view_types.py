@@ -206,7 +206,7 @@ def _cast(name: str, type_: str) -> exp.Expression:
         made = sqlglot.parse_one(f"CAST(x AS {type_})", dialect=verbatim())
     except SqlglotError as error:
         what = f"a column of a view of the type {type_}"
-        raise CannotPlan("unsupported", what, "cast it to another type in the view", 0) from error
+        raise CannotPlan("unsupported", what, "cast it to another type in the view") from error
     assert isinstance(made, exp.Cast)
     made.set("this", column(name))
     return made

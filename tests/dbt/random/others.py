@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.cli.main import main
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouse
@@ -51,7 +50,7 @@ class Others:
         def run(step: str, sql: str, table: object = None) -> int | None:
             with closing(self.connection.cursor()) as cursor:
                 cursor.execute(sql)
-                return known_rows(cursor.rowcount)
+                return cursor.known_rows
 
         def query(sql: str) -> list[tuple[object, ...]]:
             with closing(self.connection.cursor()) as cursor:

@@ -23,7 +23,6 @@ from dbt_arctic.auto import plan_model
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import CompactionResult, compact_major
-from dbt_arctic.engine.rowcount import known_rows
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed import layout
@@ -32,6 +31,7 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
+from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.pull import Pull, plan_pull
@@ -124,7 +124,7 @@ class Statements:
             raise Killed(f"before {step}")
         cursor = self.connection.cursor()
         cursor.execute(sql)
-        rows = known_rows(cursor.rowcount)
+        rows = cursor.known_rows
         self.ran.append(Statement(step, sql, rows, cursor.job_count if self.count_jobs else -1))
         if last and self._way == "twice":
             cursor.execute(sql)
@@ -422,8 +422,8 @@ class Shop:
         orders = self.table(identifier, types, **{"unique_key": ["id", "source"], **config})
         return Consumer(orders, names)
 
-    def size_of(self, path: str) -> int | None:
-        """The size of a file; ``None`` if there is none."""
+    def size_of(self, path: str) -> int | Missing | None:
+        """The size of a file, as ``adapter.operator`` determines it."""
         catalog = self.main.catalog
         return catalog.size_of(path) if isinstance(self._place, in_memory.Memory) else size_of(path)
 

@@ -43,14 +43,13 @@ class Cursor:
     def __init__(self, session: Interpreter) -> None:
         self._session = session
         self._rows: list[tuple[Any, ...]] = []
-        self.rowcount = -1
+        self.known_rows: int | None = None
 
     def execute(self, sql: str) -> None:
         if sql.lstrip().startswith(("SELECT", "WITH", "(", "EXPLAIN")):
             self._rows = told(lambda: self._session.query(sql), sql)
         else:
-            rows = told(lambda: self._session.run(sql), sql)
-            self.rowcount = -1 if rows is None else rows
+            self.known_rows = told(lambda: self._session.run(sql), sql)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows

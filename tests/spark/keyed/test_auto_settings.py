@@ -104,7 +104,7 @@ def test_ties_are_decided_by_the_key_in_full_and_in_incremental_refreshes(shop: 
     orders.delete([{"id": 0}])
     assert model.refresh().startswith("INCREMENTAL")
     assert model.rows() == model.rows(by_key)
-    model.config = replace(model.config, ties="")
+    model.config = replace(model.config, ties=None)
     orders.upsert([{"id": 6, "amount": 2}])
     assert model.refresh().startswith("FULL (ties")
 

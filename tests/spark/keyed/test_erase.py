@@ -98,7 +98,7 @@ class Lake:
     def erase(self, orders: Any, *keys: int, at: Any = None) -> ErasureResult:
         context = (at or orders.session).context
         plan = plan_by_values(context, orders.name, [("id", str(key)) for key in keys or (KEY,)])
-        return erase_keys(context, plan, is_there=lambda path: self.shop.size_of(path) is not None)
+        return erase_keys(context, plan, is_there=lambda path: isinstance(self.shop.size_of(path), int))
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_it_is_due_with_its_reason_and_goes_before_other_rewrites() -> None:
         "joins shuffle while changes are moved"
     )
     assert plan_table(outgrown, None, CompactionSettings(trigger=None)) == []
-    assert requested_operation("full", status(8, GB), DEFAULT).to_buckets == 0
+    assert requested_operation("full", status(8, GB), DEFAULT).to_buckets is None
     (due,) = plan_table(status(512, 12 * GB), None, DEFAULT)
     assert due.why.startswith("shrink from 512 to 32 buckets: 24 MB per bucket, ")
 

@@ -70,7 +70,13 @@ def test_a_layout_survives_the_properties_of_a_view() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", ["double", "float", "boolean", "array<int>", "struct<a:int>", "map<int,int>"]
+    "type_",
+    ["double", "float", "boolean", "array<int>", "struct<a:int>", "map<int,int>", "interval year to month"],
 )
 def test_types_without_a_bucket_transform_are_known(type_: str) -> None:
     assert not is_bucketable(type_)
+
+
+@pytest.mark.parametrize("type_", ["INT", "decimal(10,2)", "timestamp_ntz", "string collate UTF8_LCASE"])
+def test_types_with_a_bucket_transform_are_known(type_: str) -> None:
+    assert is_bucketable(type_)

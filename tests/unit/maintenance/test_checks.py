@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, DataFile, StoredFile
 from dbt_arctic.errors import CatalogUnavailable, NewerProtocol, UnknownRelation
-from dbt_arctic.maintenance.file_checks import check_files
+from dbt_arctic.maintenance.file_checks import Missing, check_files
 from dbt_arctic.maintenance.finding import rebuild_command
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
 from dbt_arctic.maintenance.log_checks import check_commits, check_log, check_markers
@@ -164,7 +164,7 @@ def test_an_incomplete_savepoint_is_reported(orders: Orders) -> None:
 
 
 def test_files_are_there_and_whole(orders: Orders) -> None:
-    sizes: dict[str, int | None] = {"/a": 10, "/b": 3, "/c": None, "s3://d": -1}
+    sizes: dict[str, int | Missing | None] = {"/a": 10, "/b": 3, "/c": Missing.FILE, "s3://d": None}
     files = [StoredFile(path, 10) for path in sizes]
     found = list(check_files(orders.table, orders.table.base, files, sizes.__getitem__))
     assert [(finding.kind, finding.where) for finding in found] == [

@@ -140,28 +140,28 @@ def test_an_overwrite_replaces_partitions_where_there_are_some(config: dict[str,
 @pytest.mark.parametrize(
     ("given", "strict", "accept"),
     [
-        ({}, "", []),
+        ({}, None, []),
         ({"auto": "strict"}, "strict", []),
-        ({"auto": {}}, "", []),
+        ({"auto": {}}, None, []),
         ({"auto": {"strict": True}}, "strict", []),
-        ({"auto": {"strict": False, "accept": []}}, "", []),
-        ({"auto": {"strict": None, "accept": None}}, "", []),
-        ({"auto": {"accept": ["float_sum"]}}, "", ["float_sum"]),
+        ({"auto": {"strict": False, "accept": []}}, None, []),
+        ({"auto": {"strict": None, "accept": None}}, None, []),
+        ({"auto": {"accept": ["float_sum"]}}, None, ["float_sum"]),
         ({"auto": {"strict": True, "accept": ["ties", "ties"]}}, "strict", ["ties"]),
-        ({"auto": {"accept": list(ACCEPTABLE)}}, "", sorted(ACCEPTABLE)),
+        ({"auto": {"accept": list(ACCEPTABLE)}}, None, sorted(ACCEPTABLE)),
     ],
     ids=str,
 )
 def test_accepted_nondeterminism_and_strictness_are_distinguished(
-    given: dict[str, Any], strict: str, accept: list[str]
+    given: dict[str, Any], strict: str | None, accept: list[str]
 ) -> None:
     config = parse_config("m", {**AUTOMATIC, **given})
     assert [config.auto, sorted(config.accept)] == [strict, accept]
 
 
 def test_ties_are_decided_by_the_key_if_the_config_requires_it() -> None:
-    assert parse_config("m", AUTOMATIC).ties == ""
-    assert parse_config("m", {**AUTOMATIC, "auto": {"ties": None}}).ties == ""
+    assert parse_config("m", AUTOMATIC).ties is None
+    assert parse_config("m", {**AUTOMATIC, "auto": {"ties": None}}).ties is None
     both = parse_config("m", {**AUTOMATIC, "auto": {"ties": "by_key", "strict": True}})
     assert (both.ties, both.auto) == ("by_key", "strict")
 

@@ -151,7 +151,7 @@ ALL = Table(
     "t",
     (
         Column("id", "bigint", "integer", "BIGINT"),
-        Column("small", "tinyint(1)", "integer", "INT"),
+        Column("small", "tinyint(1)", "integer", "INT", holds_flags=True),
         Column("Price", "numeric", "decimal", "DECIMAL(38,18)"),
         Column("at", "date", "date", "DATE"),
         Column("raw", "bytea", "binary", "BINARY"),

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import yaml
 
-from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.api import Column, ListedTable, Table
 from dbt_arctic.databases.client import parts_of
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
@@ -21,27 +21,27 @@ from dbt_arctic.sources.draft_database_tables import (
 
 ID = Column("id", "bigint", "integer", "BIGINT", False)
 UPDATED = Column("Updated At", "timestamptz", "timestamptz", "TIMESTAMP", False)
-LISTED = TableName("public", "accounts", 12)
+LISTED = ListedTable("public", "accounts", 12)
 
 
 def test_each_name_of_a_table_is_found_again_by_its_setting() -> None:
     for schema, name in itertools.product(["public", 'a."b', "x y", "`t"], repeat=2):
-        assert parts_of(table_setting(TableName(schema, name)), "") == [schema, name]
+        assert parts_of(table_setting(ListedTable(schema, name)), "") == [schema, name]
 
 
 def test_two_tables_never_share_a_name() -> None:
     tables = [
-        *(TableName("a", "b_c"), TableName("a_b", "c"), TableName("d", "c"), TableName("d", "C")),
-        *(TableName("e", "-"), TableName("e", "+"), TableName("e", "1")),
+        *(ListedTable("a", "b_c"), ListedTable("a_b", "c"), ListedTable("d", "c"), ListedTable("d", "C")),
+        *(ListedTable("e", "-"), ListedTable("e", "+"), ListedTable("e", "1")),
     ]
     names = draft_names(tables)
     assert len(set(names.values())) == len(tables) == len(names)
     assert all(name.isidentifier() for name in names.values())
-    assert names[TableName("a", "b_c")] == "b_c"
+    assert names[ListedTable("a", "b_c")] == "b_c"
 
 
 def test_tables_are_chosen_by_patterns() -> None:
-    tables = [TableName("public", "orders"), TableName("public", "Items"), TableName("audit", "orders")]
+    tables = [ListedTable("public", "orders"), ListedTable("public", "Items"), ListedTable("audit", "orders")]
 
     def chosen(*patterns: str, excluded: tuple[str, ...] = ()) -> set[str]:
         return {f"{one.schema}.{one.name}" for one in choose_tables(tables, patterns, excluded, "crm")}
