@@ -58,15 +58,15 @@ def text(type_: Any) -> str:
     return str(type_)
 
 
-def fits(table: Any, model: Any) -> bool:
+def is_convertible(table: Any, model: Any) -> bool:
     """Whether no part of a model's type is of a kind that a table's never becomes, or takes."""
     if isinstance(table, dict) and isinstance(model, dict):
-        return all(fits(table[name], model[name]) for name in table if name in model)
+        return all(is_convertible(table[name], model[name]) for name in table if name in model)
     if isinstance(table, list) and isinstance(model, list):
-        return fits(table[0], model[0])
+        return is_convertible(table[0], model[0])
     if isinstance(table, tuple) and isinstance(model, tuple):
         keys = WIDER.get(model[0]) == table[0] or table[0] == model[0]
-        return keys and fits(table[1], model[1])
+        return keys and is_convertible(table[1], model[1])
     if not (isinstance(table, str) and isinstance(model, str)):
         return False
     return table == model or WIDER.get(table) == model or WIDER.get(model) == table

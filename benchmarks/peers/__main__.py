@@ -20,11 +20,11 @@ from typing import Any
 
 from benchmarks.peers import data, layers_data, story, tpch_data
 from benchmarks.peers.about import about
-from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.pictures import pictures_of, write_pictures
 from benchmarks.peers.roster import PEERS, peer_class
 from benchmarks.peers.run import Run, Runner
+from benchmarks.peers.stored_runs import as_dict, kept_runs
 from benchmarks.peers.summary import Summary, targets
 from benchmarks.peers.tables import markdown
 from dbt_arctic.engine.java import find_java

@@ -25,11 +25,11 @@ def work(order: WorkOrder, report: Reporter) -> None:
     warm_up(peer, files, order.buckets)
     story = order.story
     if story.kind == "tpch":
-        Tpch(peer, story, order.buckets, files, meter, report, tell).run()
+        Tpch(peer, story, order.buckets, files, meter, report, log_progress).run()
     elif story.kind == "layers":
-        LayersRun(peer, story, order.buckets, files, meter, report, tell).run()
+        LayersRun(peer, story, order.buckets, files, meter, report, log_progress).run()
     else:
-        Rounds(peer, story, orders("orders", order.buckets), files, meter, report, tell).run()
+        Rounds(peer, story, orders("orders", order.buckets), files, meter, report, log_progress).run()
 
 
 def versions(peer: Peer) -> dict[str, str]:
@@ -44,7 +44,7 @@ def java_version(peer: Peer) -> str:
     return str(peer.spark._jvm.java.lang.System.getProperty("java.version"))
 
 
-def tell(text: str) -> None:
+def log_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

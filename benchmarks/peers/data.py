@@ -18,13 +18,13 @@ from benchmarks.peers.workload import (
     COLUMNS,
     DELETED,
     Round,
+    as_text,
     changed_rows,
     check_sql,
     digest_sql,
     feed_sql,
     initial_rows,
     reads,
-    told,
 )
 
 Expected = dict[str, list[str]]
@@ -83,7 +83,7 @@ def expect(duck: duckdb.DuckDBPyConnection, files: Files, story: Story) -> Expec
     expected: Expected = {}
 
     def note(number: int, what: str, sql: str) -> None:
-        expected[expected_key(number, what)] = told(duck.execute(sql).fetchall())
+        expected[expected_key(number, what)] = as_text(duck.execute(sql).fetchall())
 
     def note_state(number: int) -> None:
         note(number, "check", check_sql("state"))

@@ -94,7 +94,7 @@ class Watermark(_Layers):
         self.peer.replace(self.dws_table, dws_sql(self.peer.relation(self.dwd_table)))
 
 
-class Anew(_Layers):
+class FullRebuild(_Layers):
     """Every layer from the one before it, in full."""
 
     def ods(self, changes: str) -> None:
@@ -114,5 +114,9 @@ def pipeline(peer: Peer, buckets: int) -> Pipeline:
 
         assert isinstance(peer, Arctic)
         return Models(peer, buckets)
-    ways: dict[str, type[Feed | Watermark | Anew]] = {"feed": Feed, "watermark": Watermark, "anew": Anew}
+    ways: dict[str, type[Feed | Watermark | FullRebuild]] = {
+        "feed": Feed,
+        "watermark": Watermark,
+        "anew": FullRebuild,
+    }
     return ways[peer.layering](peer, buckets)

@@ -8,7 +8,7 @@ from benchmarks.peers.data import Expected, database, expected_key, make, write_
 from benchmarks.peers.files import Files
 from benchmarks.peers.layers import checks, customers_rows, dwd_sql, dws_sql
 from benchmarks.peers.story import Story
-from benchmarks.peers.workload import COLUMNS, DELETED, told
+from benchmarks.peers.workload import COLUMNS, DELETED, as_text
 
 
 def prepare(files: Files, story: Story) -> Expected:
@@ -33,6 +33,6 @@ def prepare(files: Files, story: Story) -> Expected:
                 duck.execute(f"INSERT INTO state SELECT {listed} FROM {changes} WHERE NOT {DELETED}")
             duck.execute(f"CREATE OR REPLACE VIEW dwd AS {dwd_sql('state', repr(str(files.customers())))}")
             for what, sql in checks("dwd", f"({dws_sql('dwd')})").items():
-                expected[expected_key(number, what)] = told(duck.execute(sql).fetchall())
+                expected[expected_key(number, what)] = as_text(duck.execute(sql).fetchall())
     kept.write_text(json.dumps({"rounds": written, "expected": expected}))
     return expected

@@ -13,7 +13,7 @@ from benchmarks.peers.meter import Cost, Meter
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.report import Reporter
 from benchmarks.peers.story import Story
-from benchmarks.peers.workload import told
+from benchmarks.peers.workload import as_text
 
 
 @dataclass
@@ -46,7 +46,7 @@ class LayersRun:
 
     def _verify(self, relations: tuple[str, str], number: int) -> None:
         for what, sql in checks(*relations).items():
-            self.report.check(number, what, told(self.peer.query(sql)))
+            self.report.check(number, what, as_text(self.peer.query(sql)))
 
     def _measured(self, step: str, action: Callable[[], object], number: int) -> Cost:
         """The first round is not reported: it includes loading and compiling."""

@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.peers.order import WorkOrder
-from benchmarks.peers.report import Told, first_line, read_lines
+from benchmarks.peers.report import ProcessReport, first_line, read_lines
 
 ROOT = Path(__file__).parents[2]
 
 
-def carry_out(order: WorkOrder, python: Path, java_home: str, log: Path, timeout_s: float) -> Told:
+def carry_out(order: WorkOrder, python: Path, java_home: str, log: Path, timeout_s: float) -> ProcessReport:
     """One process with its Spark from its start to its end; nothing of it is left running."""
     order.folder.mkdir(parents=True, exist_ok=True)
     order.results.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class Check:
 
 
 @dataclass
-class Told:
+class ProcessReport:
     """Everything that one process said."""
 
     samples: list[Sample] = field(default_factory=list)
@@ -105,8 +105,8 @@ class Reporter:
             lines.write(json.dumps({"kind": kind, **values}) + "\n")
 
 
-def read_lines(lines: Sequence[str]) -> Told:
-    told = Told()
+def read_lines(lines: Sequence[str]) -> ProcessReport:
+    told = ProcessReport()
     for line in lines:
         values = json.loads(line)
         kind = values.pop("kind")

@@ -16,11 +16,11 @@ from benchmarks.peers.table import Table
 from benchmarks.peers.workload import (
     COLUMNS,
     Round,
+    as_text,
     check_sql,
     digest_sql,
     feed_sql,
     reads,
-    told,
 )
 
 
@@ -102,7 +102,7 @@ class Rounds:
                 "feed",
                 lambda: self.peer.query(feed_sql(self.peer.changes(self.table, since))),
             )
-        self.report.check(self.number, "feed", told(rows)[:3])
+        self.report.check(self.number, "feed", as_text(rows)[:3])
 
     def _read(self, state: str, relation: str | None = None) -> None:
         asked = reads(relation or self.peer.relation(self.table), self.story.rows)
@@ -111,10 +111,10 @@ class Rounds:
             for _ in range(self.story.repeat):
                 rows = self._measured(f"read {what}", partial(self.peer.query, sql), state)
             if relation is None:
-                self.report.check(self.number, what, told(rows))
+                self.report.check(self.number, what, as_text(rows))
 
     def _verify(self, what: str, sql: str) -> None:
-        self.report.check(self.number, what, told(self.peer.query(sql)))
+        self.report.check(self.number, what, as_text(self.peer.query(sql)))
 
     def _offered(self, step: str, action: Callable[[], object]) -> None:
         try:

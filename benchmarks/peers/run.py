@@ -15,7 +15,7 @@ from benchmarks.peers.hardware import machine_text
 from benchmarks.peers.order import WorkOrder
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.process import carry_out
-from benchmarks.peers.report import Told, read_lines
+from benchmarks.peers.report import ProcessReport, read_lines
 from benchmarks.peers.roster import peer_class
 from benchmarks.peers.story import Story
 
@@ -29,7 +29,7 @@ class Run:
     peer: str
     story: Story
     repeat: int
-    told: Told
+    told: ProcessReport
     wrong: list[str] = field(default_factory=list)
     measured: str = ""
 
@@ -38,7 +38,7 @@ class Run:
         return self.told.error or (self.wrong[0] if self.wrong else None)
 
 
-def differences(told: Told, expected: Expected) -> list[str]:
+def differences(told: ProcessReport, expected: Expected) -> list[str]:
     """The differences from the expected values. A value without an expected one is no difference."""
     wrong = []
     for check in told.checks:
@@ -90,7 +90,7 @@ class Runner:
             python = python_for(peer_class(peer).pyspark, self.folder / "environments")
             told = carry_out(order, python, self.java_home, place / f"{name}.log", self.timeout_s)
         except EnvironmentMissing as missing:
-            told = Told(error=str(missing))
+            told = ProcessReport(error=str(missing))
         finally:
             shutil.rmtree(order.folder, ignore_errors=True)
         if told.error is None:

@@ -28,7 +28,7 @@ from benchmarks.peers.peer import Machine, Peer
 from benchmarks.peers.rounds import orders
 from benchmarks.peers.story import Case, Story
 from benchmarks.peers.table import Table
-from benchmarks.peers.workload import COLUMNS, Round, check_sql, digest_sql, reads, told
+from benchmarks.peers.workload import COLUMNS, Round, as_text, check_sql, digest_sql, reads
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 
@@ -95,7 +95,7 @@ class Smoke:
                 self._read("read", view, rows, warm)
             self._timed("compaction", lambda: self.ours.compact(keyed), warm)
         for peer, table in ((self.ours, keyed), (self.merge, merged)):
-            found = told(peer.query(digest_sql(peer.relation(table), COLUMNS, "spark")))
+            found = as_text(peer.query(digest_sql(peer.relation(table), COLUMNS, "spark")))
             self._same(len(rounds), "digest", found, peer.title)
 
     def _read(self, step: str, relation: str, rows: int, warm: bool) -> None:
@@ -103,7 +103,7 @@ class Smoke:
 
     def _verify(self, number: int, keyed: Table, merged: Table) -> None:
         for peer, table in ((self.ours, keyed), (self.merge, merged)):
-            found = told(peer.query(check_sql(peer.relation(table))))
+            found = as_text(peer.query(check_sql(peer.relation(table))))
             self._same(number, "check", found, peer.title)
 
     def _same(self, number: int, what: str, found: list[str], who: str) -> None:

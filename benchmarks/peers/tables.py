@@ -38,7 +38,7 @@ def _last_reads(summary: Summary, titles: Mapping[str, str]) -> str:
     def cell(peer: str, case: str) -> str:
         reads = summary.samples(peer, "upserts", "read aggregate", case=case, state="pending")
         last = max((one.commits for one in reads), default=0)
-        return shown(Spread.of(one.seconds for one in reads if one.commits == last))
+        return shown_seconds(Spread.of(one.seconds for one in reads if one.commits == last))
 
     cases = summary.cases("upserts")
     rows = [[titles[peer], *(cell(peer, case) for case in cases)] for peer in summary.peers]
@@ -53,8 +53,8 @@ def _targets(summary: Summary) -> str:
 
 def _main(summary: Summary, titles: Mapping[str, str]) -> str:
     columns: list[tuple[str, Callable[[str], str]]] = [
-        ("load", lambda peer: shown(summary.seconds(peer, "upserts", "load"))),
-        ("write", lambda peer: shown(summary.seconds(peer, "upserts", "write", case=MAIN))),
+        ("load", lambda peer: shown_seconds(summary.seconds(peer, "upserts", "load"))),
+        ("write", lambda peer: shown_seconds(summary.seconds(peer, "upserts", "write", case=MAIN))),
         ("MB written", _of(summary, "write", lambda one: _over(one.written, MB))),
         ("MB read", _of(summary, "write", lambda one: _over(one.read, MB))),
         ("peak MB", _of(summary, "write", lambda one: _over(one.peak, MB))),
@@ -76,7 +76,7 @@ def _reads(summary: Summary, what: str, state: str) -> Callable[[str], str]:
 
     def cell(peer: str) -> str:
         where = {"case": MAIN, "state": state, "commits": commits}
-        return shown(summary.seconds(peer, "upserts", f"read {what}", **where))
+        return shown_seconds(summary.seconds(peer, "upserts", f"read {what}", **where))
 
     return cell
 
@@ -99,13 +99,16 @@ def _offered(summary: Summary, peer: str, step: str) -> str:
     spread = summary.seconds(peer, "upserts", step, case=MAIN)
     if spread is None and any(step in run.told.absent for run in summary.good if run.peer == peer):
         return "-"
-    return shown(spread)
+    return shown_seconds(spread)
 
 
 def _matrix(summary: Summary, titles: Mapping[str, str], step: str, **where: object) -> str:
     cases = summary.cases("upserts")
     rows = [
-        [titles[peer], *(shown(summary.seconds(peer, "upserts", step, case=case, **where)) for case in cases)]
+        [
+            titles[peer],
+            *(shown_seconds(summary.seconds(peer, "upserts", step, case=case, **where)) for case in cases),
+        ]
         for peer in summary.peers
     ]
     return _table(["", *cases], rows)
@@ -125,7 +128,7 @@ def _growth(summary: Summary, titles: Mapping[str, str]) -> list[str]:
         rows = [
             [
                 titles[peer],
-                *(shown(summary.seconds(peer, "growth", step, rows=size, **where)) for size in sizes),
+                *(shown_seconds(summary.seconds(peer, "growth", step, rows=size, **where)) for size in sizes),
             ]
             for peer in summary.peers
         ]
@@ -142,7 +145,9 @@ def _pending(summary: Summary, titles: Mapping[str, str]) -> list[str]:
         [
             titles[peer],
             *(
-                shown(Spread.of(one.seconds for one in samples if one.commits == at and one.state != "plain"))
+                shown_seconds(
+                    Spread.of(one.seconds for one in samples if one.commits == at and one.state != "plain")
+                )
                 for at in commits
             ),
         ]
@@ -186,12 +191,12 @@ def _tpch(summary: Summary, titles: Mapping[str, str]) -> list[str]:
     rows, steps = [], ("q01", "q06", "q12")
     for peer in summary.peers:
         cells = [
-            shown(summary.seconds(peer, "tpch", f"read {step}", state=state))
+            shown_seconds(summary.seconds(peer, "tpch", f"read {step}", state=state))
             for state in ("loaded", "pending", "compacted")
             for step in steps
         ]
         if any(cells):
-            rows.append([titles[peer], shown(summary.seconds(peer, "tpch", "write")), *cells])
+            rows.append([titles[peer], shown_seconds(summary.seconds(peer, "tpch", "write")), *cells])
     states = ("loaded", "1 % pending", "compacted")
     headings = ["", "write", *(f"{step.upper()} {state}" for state in states for step in steps)]
     return ["## TPC-H on tables that change", _table(headings, rows)]
@@ -202,7 +207,7 @@ def _layers(summary: Summary, titles: Mapping[str, str]) -> list[str]:
         return []
     steps = ("ods", "dwd", "dws", "refresh")
     rows = [
-        [titles[peer], *(shown(summary.seconds(peer, "layers", step)) for step in steps)]
+        [titles[peer], *(shown_seconds(summary.seconds(peer, "layers", step)) for step in steps)]
         for peer in summary.peers
         if summary.samples(peer, "layers", "refresh")
     ]
@@ -222,7 +227,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")[:300]
 
 
-def shown(spread: Spread | None) -> str:
+def shown_seconds(spread: Spread | None) -> str:
     if spread is None:
         return ""
     if spread.count == 1:

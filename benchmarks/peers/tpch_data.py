@@ -8,7 +8,7 @@ from benchmarks.peers import tpch
 from benchmarks.peers.data import Expected, database, expected_key, write_parquet
 from benchmarks.peers.files import Files
 from benchmarks.peers.story import Story
-from benchmarks.peers.workload import DELETED, told
+from benchmarks.peers.workload import DELETED, as_text
 from benchmarks.tpch.data import generate
 
 
@@ -34,6 +34,6 @@ def prepare(files: Files, story: Story) -> Expected:
                 listed = ", ".join(table.columns)
                 duck.execute(f"INSERT INTO {name} SELECT {listed} FROM '{changes}' WHERE NOT {DELETED}")
             for what, sql in tpch.compared(*tpch.NAMES).items():
-                expected[expected_key(number, what)] = told(duck.execute(sql).fetchall())
+                expected[expected_key(number, what)] = as_text(duck.execute(sql).fetchall())
     kept.write_text(json.dumps(expected))
     return expected

@@ -13,7 +13,7 @@ from benchmarks.peers.peer import NotOffered, Peer
 from benchmarks.peers.report import Reporter
 from benchmarks.peers.story import Story
 from benchmarks.peers.table import Table
-from benchmarks.peers.workload import told
+from benchmarks.peers.workload import as_text
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Tpch:
             for _ in range(self.story.repeat):
                 self._measured(f"read {what}", partial(self.peer.query, sql), state)
         for what, sql in tpch.compared(*relations).items():
-            self.report.check(self.number, what, told(self.peer.query(sql)))
+            self.report.check(self.number, what, as_text(self.peer.query(sql)))
 
     def _measured(self, step: str, action: Callable[[], object], state: str = "") -> None:
         _, cost = self.meter.measure(action)

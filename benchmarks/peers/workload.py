@@ -145,7 +145,7 @@ def feed_sql(relation: str) -> str:
   sum(CASE WHEN NOT {DELETED} THEN price END), count(CASE WHEN {DELETED} THEN 1 END) FROM {relation}"""
 
 
-def told(rows: Sequence[Sequence[object]]) -> list[str]:
+def as_text(rows: Sequence[Sequence[object]]) -> list[str]:
     """Values as text that is the same from every engine; absent sums are those of no rows."""
     return [_text(value) for row in rows for value in row]
 

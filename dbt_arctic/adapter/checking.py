@@ -23,7 +23,7 @@ from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ArcticError, ConfigError
-from dbt_arctic.keyed.churn import deleted_rows_table, waiting
+from dbt_arctic.keyed.churn import deleted_rows_table, held_rows_table
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.materializations import is_automatic
 
@@ -133,7 +133,7 @@ class _Churn:
 
     def change(self, seed: int) -> None:
         rows = {
-            unique_id: (one.name, waiting(one.name), deleted_rows_table(one.name))
+            unique_id: (one.name, held_rows_table(one.name), deleted_rows_table(one.name))
             for unique_id, one in self._tables.items()
         }
         for unique_id, one in self._tables.items():

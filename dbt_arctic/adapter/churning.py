@@ -22,9 +22,9 @@ from dbt_arctic.keyed.churn import (
     deleted_rows_table,
     free_rows,
     held_of,
+    held_rows_table,
     leaving_statements,
     taken_of,
-    waiting,
 )
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.store.state import find_keyed
@@ -86,7 +86,7 @@ def copied(
 def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> ChurnedTable:
     """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
     _create_aside(operator, seed_table)
-    for side_table in (waiting(seed_table), deleted_rows_table(seed_table)):
+    for side_table in (held_rows_table(seed_table), deleted_rows_table(seed_table)):
         operator.context.run(
             "copy",
             f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
@@ -110,7 +110,7 @@ def change(
     :param referring: the references to the table.
     """
     table, columns = one.name, one.columns
-    comes = waiting(table)
+    comes = held_rows_table(table)
     # One query for both tables: planning a query takes longer than counting the rows of a small table.
     rows, waits = (
         int(count)

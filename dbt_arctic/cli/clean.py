@@ -99,7 +99,7 @@ def clean(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SchemaLeftovers:
     removals: list[Removal]
     kept: list[KeptLeftover]
     orphans: list[Orphans] = field(default_factory=list)
@@ -110,8 +110,8 @@ class _Found:
         return len(self.removals) + len(self.orphans)
 
 
-def _find(operator: Operator, catalog: str, schemas: list[str], retention: Retention) -> _Found:
-    found = _Found([], [])
+def _find(operator: Operator, catalog: str, schemas: list[str], retention: Retention) -> _SchemaLeftovers:
+    found = _SchemaLeftovers([], [])
     for schema in schemas:
         inventory = take_inventory(operator.catalog, catalog, schema)
         leftovers = find_leftovers(inventory, operator.context.now_ms(), retention)
@@ -120,7 +120,7 @@ def _find(operator: Operator, catalog: str, schemas: list[str], retention: Reten
     return found
 
 
-def _show(found: _Found) -> None:
+def _show(found: _SchemaLeftovers) -> None:
     if not found.count and not found.kept and not found.shared:
         click.echo("There are no leftovers.")
         return
@@ -133,7 +133,7 @@ def _show(found: _Found) -> None:
     print_table({"action": "text", "kind": "text", "what": "text", "why": "text"}, rows)
 
 
-def _print_as_json(found: _Found) -> None:
+def _print_as_json(found: _SchemaLeftovers) -> None:
     print_json(
         {
             "removals": [

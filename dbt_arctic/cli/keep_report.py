@@ -11,7 +11,7 @@ import click
 
 from dbt_arctic.adapter.keep_actions import Observation, Outcome
 from dbt_arctic.adapter.kept_models import KeptProject
-from dbt_arctic.cli.lag import shown_waiting
+from dbt_arctic.cli.lag import shown_upstream
 from dbt_arctic.cli.output import counted, shown_time, terminal_width
 from dbt_arctic.cli.tables import wrap
 from dbt_arctic.compaction.plan import Operation, shown_seconds
@@ -72,7 +72,7 @@ class KeepReport:
         if every_s is not None:
             return f"every {shown_seconds(every_s)}"
         late = observed.late.get(model)
-        return shown_late(late) if late is not None else "; ".join(problems_of(observed.lags[model]))
+        return shown_cause(late) if late is not None else "; ".join(problems_of(observed.lags[model]))
 
     def _show(
         self,
@@ -117,10 +117,10 @@ def action_lines(first: str, why: str, width: int | None) -> list[str]:
     return [first.rstrip(), *(" " * 10 + line for line in wrap(why, max(width - 10, _NARROW)))]
 
 
-def shown_late(late: LagCause) -> str:
+def shown_cause(late: LagCause) -> str:
     """What makes a model late, for display."""
     through = f", through {', '.join(late.through)}" if late.through else ""
-    return f"{late.because_of.upstream}{through}: {shown_waiting(late.because_of)}"
+    return f"{late.because_of.upstream}{through}: {shown_upstream(late.because_of)}"
 
 
 def shown_settings(settings: KeepSettings) -> str:
@@ -152,4 +152,4 @@ def shown_end(
     return f"{text} Failing: {', '.join(failing)}." if failing else text
 
 
-__all__ = ["KeepReport", "action_lines", "shown_end", "shown_late", "shown_models", "shown_settings"]
+__all__ = ["KeepReport", "action_lines", "shown_cause", "shown_end", "shown_models", "shown_settings"]

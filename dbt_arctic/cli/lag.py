@@ -93,12 +93,12 @@ def _row(model: str, late: LagCause | None, now_ms: int) -> list[str]:
         model,
         shown_seconds((now_ms - late.since_ms) / 1000),
         late.because_of.upstream,
-        shown_waiting(late.because_of),
+        shown_upstream(late.because_of),
         ", ".join(late.through),
     ]
 
 
-def shown_waiting(waiting: PendingUpstream) -> str:
+def shown_upstream(waiting: PendingUpstream) -> str:
     """What waits in an upstream, for display.
 
     >>> shown_waiting(PendingUpstream("orders", "commit", 2, 0, 1500))

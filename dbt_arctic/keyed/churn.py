@@ -59,7 +59,7 @@ def aside(table: Name) -> Name:
     return Name(table.catalog, f"{table.schema}__aside", "")
 
 
-def waiting(table: Name) -> Name:
+def held_rows_table(table: Name) -> Name:
     """The table of rows to be inserted later."""
     return aside(table).sibling(f"{table.identifier}__waiting")
 
@@ -113,7 +113,7 @@ def copy_statements(source: str, table: Name, held: str) -> list[str]:
     return [
         f"CREATE TABLE {table.sql} USING iceberg TBLPROPERTIES ('format-version'='3') "
         f"AS SELECT * FROM {source} WHERE NOT {held}",
-        f"CREATE TABLE {waiting(table).sql} USING iceberg AS SELECT * FROM {source} WHERE {held}",
+        f"CREATE TABLE {held_rows_table(table).sql} USING iceberg AS SELECT * FROM {source} WHERE {held}",
         f"CREATE TABLE {deleted_rows_table(table).sql} USING iceberg AS SELECT * FROM {source} WHERE false",
     ]
 
@@ -121,8 +121,8 @@ def copy_statements(source: str, table: Name, held: str) -> list[str]:
 def coming_statements(table: Name, come: str) -> list[str]:
     """The statements that insert rows that were held back."""
     return [
-        f"INSERT INTO {table.sql} SELECT * FROM {waiting(table).sql} WHERE {come}",
-        f"DELETE FROM {waiting(table).sql} WHERE {come}",
+        f"INSERT INTO {table.sql} SELECT * FROM {held_rows_table(table).sql} WHERE {come}",
+        f"DELETE FROM {held_rows_table(table).sql} WHERE {come}",
     ]
 
 

@@ -79,7 +79,7 @@ class ExpirePlan:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptSnapshots:
     """The snapshots of both side tables that must be kept.
 
     :param change: the oldest snapshot of the change table to keep; ``None`` to keep all of both tables.
@@ -140,10 +140,10 @@ def _kept(
     claims: Claims,
     before_ms: int,
     released: frozenset[str] = frozenset(),
-) -> _Kept:
+) -> _KeptSnapshots:
     whole = _untouchable(context, table, change, claims)
     if whole is not None:
-        return _Kept(None, holds=(whole,))
+        return _KeptSnapshots(None, holds=(whole,))
     bases, changes = base.history(), change.history()
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
@@ -165,7 +165,7 @@ def _kept(
             from_change = wanted
             holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
         needed.append(_by_id(bases, version.base_snapshot))
-    return _Kept(from_change, needed, tuple(holds))
+    return _KeptSnapshots(from_change, needed, tuple(holds))
 
 
 def plan_plain(

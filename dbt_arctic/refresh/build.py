@@ -39,7 +39,7 @@ from dbt_arctic.store.lease import (
     Lease,
     build_at_work,
     find_build,
-    held,
+    held_lease,
     newest_named,
     take,
     under_way,
@@ -142,7 +142,7 @@ def build_generation(
     require_unmoved(context, table, before, config.model)
     lease = take(context, config.lease_timeout_s)
     _create_base(context, table, config, lease, comment)
-    with held(context, table, lease), _dropped_unless_shown(context, table) as build:
+    with held_lease(context, table, lease), _dropped_unless_shown(context, table) as build:
         context.run("order_base", create.order_base(table), table)
         fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id})
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)

@@ -26,7 +26,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.config import match_columns
 from dbt_arctic.refresh.parse_dml import ParsedClause, ParsedModification
-from dbt_arctic.store.computed_write import Attempt, Purpose, Written, write_computed
+from dbt_arctic.store.computed_write import Attempt, Purpose, WriteResult, write_computed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import find_keyed, load_change, load_keyed
 
@@ -150,7 +150,7 @@ def _load(context: Context, name: Name) -> KeyedTable:
     return table or load_keyed(context.catalog, name)
 
 
-def _write(context: Context, table: KeyedTable, modification: Modification) -> Written:
+def _write(context: Context, table: KeyedTable, modification: Modification) -> WriteResult:
     where = table.name.dotted
     properties = {PROPERTY_RUN: context.run_id}
 
@@ -171,7 +171,7 @@ def _write(context: Context, table: KeyedTable, modification: Modification) -> W
     return write_computed(context, table, purpose, statement, publish_empty=False)
 
 
-def _counts(context: Context, table: KeyedTable, written: Written) -> dict[int, int]:
+def _counts(context: Context, table: KeyedTable, written: WriteResult) -> dict[int, int]:
     commit = find_transaction(load_change(context.catalog, table).history(), written.attempt.txn)
     if commit is None:
         raise DamagedKeyedTable(

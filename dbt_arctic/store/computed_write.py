@@ -78,7 +78,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """The result of a computed write.
 
     :param rows: rows written; ``None`` if unknown.
@@ -98,7 +98,7 @@ def write_computed(
     check: Callable[[TableState], None] | None = None,
     reads_rows: bool = True,
     publish_empty: bool = True,
-) -> Written:
+) -> WriteResult:
     """Publish one commit that was computed from the state right before it. The parameters are those of
     ``write_unless``.
 
@@ -121,7 +121,7 @@ def write_unless(
     pointless: Callable[[TableState], bool] = lambda change: False,
     reads_rows: bool = True,
     publish_empty: bool = True,
-) -> Written | None:
+) -> WriteResult | None:
     """Like ``write_computed``, but publishes nothing and returns ``None`` if the write has become pointless.
 
     :param statement: returns the SQL of one attempt. It writes to the branch of the attempt, with its
@@ -156,7 +156,7 @@ def write_unless(
             reported = _run(context, table, purpose, sql)
             rows = rows_written(context, reported, table.change, txn=attempt.txn, branch=attempt.branch)
             if rows == 0 and not publish_empty:
-                return Written(rows, sql, attempt)
+                return WriteResult(rows, sql, attempt)
             with turn(table.change):
                 pinned = attempt.change
                 published = publish(
@@ -167,7 +167,7 @@ def write_unless(
                 if not purpose.pulls:
                     _require_no_switch(context, table, purpose)
                 _require_generation(context, table, purpose)
-                return Written(rows, sql, attempt)
+                return WriteResult(rows, sql, attempt)
             previous = attempt
     raise ConcurrentRun(
         f"the commit to {table.name} conflicted with other commits {ATTEMPTS} times",

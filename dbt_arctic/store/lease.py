@@ -187,7 +187,7 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
 
 
 @contextmanager
-def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
+def held_lease(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
     """Hold the lease of a build: other threads of this process see it, and it is renewed during long
     statements.
     """

@@ -24,7 +24,7 @@ import yaml
 from tests.java import choose
 from tests.matrix.cells import ALL, AWS, Cell, running
 from tests.matrix.components import NotRun
-from tests.matrix.page import Result, keep, kept, write_page
+from tests.matrix.page import Result, keep, stored_results, write_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "matrix.md"
@@ -120,7 +120,7 @@ def main() -> int:
         print(result.line, flush=True)
         results.append(result)
         keep(given.logs, result, versions)
-    write_page(PAGE, kept(given.logs, versions), versions)
+    write_page(PAGE, stored_results(given.logs, versions), versions)
     count = Counter(result.state for result in results)
     ended = f"{count['passed']} passed, {count['impossible']} impossible, {count['failed']} failed"
     missing = f", {count['not run']} not run" if count["not run"] else ""

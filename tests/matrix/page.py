@@ -51,7 +51,7 @@ def keep(folder: Path, result: Result, versions: Mapping[str, str]) -> None:
     (folder / f"{result.cell.name}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def kept(folder: Path, versions: Mapping[str, str]) -> list[Result]:
+def stored_results(folder: Path, versions: Mapping[str, str]) -> list[Result]:
     """The last result of each cell with these versions; ``not run`` for one without a result."""
     results = []
     for cell in ALL:

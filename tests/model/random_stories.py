@@ -12,7 +12,7 @@ from tests.model.machine import Tally, make_machine
 from tests.model.script import MISTAKES, NewWorld, failure_of, shortened
 
 
-def tell(
+def play_story(
     new_world: NewWorld,
     stories: int,
     steps: int,

@@ -19,7 +19,7 @@ from dbt_arctic.errors import ArcticError
 from tests import java
 from tests.faults.child import settings_for
 from tests.faults.kills import WAYS, Kills
-from tests.model.random_stories import tell
+from tests.model.random_stories import play_story
 from tests.model.script import NewWorld
 from tests.model.spark import SparkWorld
 from tests.model.world import MemoryWorld
@@ -46,7 +46,7 @@ class Soak:
         done = batch = 0
         in_memory = new_world is MemoryWorld
         while done < steps:
-            done += tell(
+            done += play_story(
                 new_world,
                 min(stories, -(-(steps - done) // STEPS_EACH)),
                 STEPS_EACH,

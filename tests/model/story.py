@@ -657,8 +657,6 @@ class Story:
         columns = [one for one in self.orders.shown.column_names if one not in ("id", "extra")]
         try:
             old = self._read(rows_at(catalog, name, before, "test"), columns)
-        except VersionUnavailable:
-            return
         except ArcticError:
             if self._is_expired(before):
                 return

@@ -23,7 +23,7 @@ from tests.model.statements import Interpreter
 from tests.model.test_automatic import FIRST
 from tests.model.test_verified import JOINED, SUMS, Shop
 from tests.model.world import MemoryWorld
-from tests.planner.sent import differing, of_plan
+from tests.planner.printed_plan import differing, of_plan
 
 DEARER = "SELECT id, amount FROM {0} WHERE amount > (SELECT avg(amount) FROM {0})"
 RANDOM = "SELECT id, amount * rand() AS other FROM {}"

@@ -149,13 +149,13 @@ class MemoryWorld:
 
         def execute(sql: str) -> int | None:
             self._now += self._tick
-            return told(lambda: session.run(sql), sql)
+            return with_spark_errors(lambda: session.run(sql), sql)
 
         def query(sql: str) -> list[tuple[Any, ...]]:
-            return told(lambda: session.query(sql), sql)
+            return with_spark_errors(lambda: session.query(sql), sql)
 
         def query_schema(sql: str) -> list[ColumnInfo]:
-            return told(lambda: session.schema(sql), sql)
+            return with_spark_errors(lambda: session.schema(sql), sql)
 
         context = RepeatableContext(
             catalog=catalog,
@@ -171,10 +171,10 @@ class MemoryWorld:
         return made
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        return told(lambda: self._reader.query(sql), sql)
+        return with_spark_errors(lambda: self._reader.query(sql), sql)
 
     def execute(self, sql: str) -> int | None:
-        return told(lambda: self._reader.run(sql), sql)
+        return with_spark_errors(lambda: self._reader.run(sql), sql)
 
     def now_ms(self) -> int:
         return self._now
@@ -189,7 +189,7 @@ class MemoryWorld:
         self._shared.close()
 
 
-def told(action: Callable[[], Any], sql: str) -> Any:
+def with_spark_errors(action: Callable[[], Any], sql: str) -> Any:
     """Failures in the words in which Spark's reach the product."""
     try:
         return action()

@@ -27,7 +27,7 @@ INSTALL_S = 1800
 BEGAN = time.monotonic()
 
 
-def told(what: str) -> None:
+def log_step(what: str) -> None:
     print(f"{time.monotonic() - BEGAN:4.0f} s  {what}", flush=True)
 
 
@@ -53,27 +53,27 @@ def used(environment: Environment, folder: Path) -> None:
     for program in ("dbt", "dbt-arctic"):
         versions = succeed([environment.program(program), "--version"], environment.home)
         assert VERSION in versions, versions
-    told("installed; dbt and dbt-arctic tell their versions")
+    log_step("installed; dbt and dbt-arctic tell their versions")
     succeed(environment.dbt("parse", profiles=folder), answer_init(environment, folder))
-    told("dbt init has made a project that dbt parses")
+    log_step("dbt init has made a project that dbt parses")
     run_smoke(environment, folder, "", "first")
-    told("dbt debug and dbt build have succeeded")
+    log_step("dbt debug and dbt build have succeeded")
 
 
 def main() -> int:
     dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     archive, wheel = built(dist)
-    told(f"built {archive.name} and {wheel.name}")
+    log_step(f"built {archive.name} and {wheel.name}")
     faults = [*faults_of_source_archive(archive), *faults_of_wheel(wheel)]
     for fault in faults:
         print(f"release-check: {fault}", file=sys.stderr)
     if faults:
         return 1
-    told("metadata and contents are as they should be")
+    log_step("metadata and contents are as they should be")
     with tempfile.TemporaryDirectory() as folder:
         used(installed(wheel, Path(folder)), Path(folder))
-    told(f"release-check: {archive.name} and {wheel.name} in dist are ready to be published")
+    log_step(f"release-check: {archive.name} and {wheel.name} in dist are ready to be published")
     return 0
 
 

@@ -54,7 +54,7 @@ from tests.planner.oracle import (
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS
 from tests.planner.states import _OLD, NAMES, STATE, judge_state, types_of_state
-from tests.planner.summed import SeveralGroupsError
+from tests.planner.sums_of_queries import SeveralGroupsError
 
 OPERATORS = (
     "computed key",

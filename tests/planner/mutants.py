@@ -57,9 +57,9 @@ from dbt_arctic.planner.delta.weighted_delta import WeightedRows, delta_rule
 from dbt_arctic.planner.frontend import lateral_subqueries
 from dbt_arctic.planner.properties import column_equivalences, union_branch_pruning
 from dbt_arctic.planner.properties.facts import Facts
+from tests.planner.common_queries import draw_shaped
 from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
 from tests.planner.random_queries import Case, draw
-from tests.planner.shaped import draw_shaped
 
 
 class AfterImagesOnly(InDuckDB):

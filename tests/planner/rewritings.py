@@ -13,9 +13,9 @@ import sqlglot
 from sqlglot import exp
 
 from tests.planner.chained_queries import draw_chained
+from tests.planner.common_queries import draw_shaped
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import Case, draw
-from tests.planner.shaped import draw_shaped
 
 OPERATORS = ("moved conditions", "reordered joins", "inlined subqueries", "named subqueries")
 _OTHER = 1_000_003

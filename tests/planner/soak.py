@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from math import sqrt
 
-from tests.planner.kinds import KINDS, OPERATORS
+from tests.planner.case_kinds import KINDS, OPERATORS
 from tests.planner.tally import Tally, tally
 
 OF_EACH_OPERATOR = 0.01

@@ -12,7 +12,7 @@ from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, to_duckdb
 from tests.planner.random_tables import SCHEMAS
-from tests.planner.summed import judge_sums
+from tests.planner.sums_of_queries import judge_sums
 
 STATE = "kept"
 NAMES = {table: f"`{table}`" for table in SCHEMAS}

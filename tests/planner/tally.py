@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from tests.planner.kinds import KINDS, kind_of
+from tests.planner.case_kinds import KINDS, kind_of
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import SCHEMAS, TYPED

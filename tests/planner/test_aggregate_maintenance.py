@@ -17,27 +17,27 @@ from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.typing.stored_types import may_change_types
 from tests.extent import extent
 from tests.planner.random_tables import SCHEMAS
-from tests.planner.summed import OPERATORS
+from tests.planner.sums_of_queries import OPERATORS
 from tests.planner.tally import Tally, tally
 
 CASES = extent(60, 400)
 
 
 @pytest.fixture(scope="module")
-def judged() -> Tally:
+def sums_tally() -> Tally:
     return tally(range(CASES), "summed")
 
 
-def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(judged: Tally) -> None:
-    assert not judged.wrong, "\n\n".join(judged.wrong[:3])
-    assert judged.incremental > 0.8 * CASES
-    assert set(judged.full) <= {"extreme", "guard", "too-large", "unsupported"}
+def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(sums_tally: Tally) -> None:
+    assert not sums_tally.wrong, "\n\n".join(sums_tally.wrong[:3])
+    assert sums_tally.incremental > 0.8 * CASES
+    assert set(sums_tally.full) <= {"extreme", "guard", "too-large", "unsupported"}
 
 
-def test_sums_extremes_and_counts_of_distinct_values_occur(judged: Tally) -> None:
-    assert not judged.rare(OPERATORS, 0.04 * CASES)
+def test_sums_extremes_and_counts_of_distinct_values_occur(sums_tally: Tally) -> None:
+    assert not sums_tally.rare(OPERATORS, 0.04 * CASES)
     # Extremes follow from the changes, unless they have left their group: then its rows are read.
-    kept, lost = (judged.operators[name] for name in OPERATORS[2:4])
+    kept, lost = (sums_tally.operators[name] for name in OPERATORS[2:4])
     assert kept > 2 * lost
 
 

@@ -48,7 +48,7 @@ def same(one: str, other: str) -> exp.Expression:
     return exp.EQ(this=column(one), expression=column(other))
 
 
-def met(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None) -> dict[str, LookupKeys]:
+def lookups(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None) -> dict[str, LookupKeys]:
     """By source, what the scans of a query are met by; those that say nothing are left out."""
     return {
         one.source: one.lookup_keys for one in scans(with_lookup_keys(node, facts, values)) if one.lookup_keys
@@ -60,12 +60,12 @@ JOINED = same("o_id", "l_order")
 
 @pytest.mark.parametrize("state", ["changed", "plus", "minus", "weighted", "keys"])
 def test_the_lines_of_changed_orders_are_looked_up(state: State) -> None:
-    assert met(Join(orders(state), lines(), "inner", (JOINED,))) == {"lines": BY_ORDERS}
-    assert met(Join(lines("old"), orders(state), "inner", (JOINED,))) == {"lines": BY_ORDERS}
+    assert lookups(Join(orders(state), lines(), "inner", (JOINED,))) == {"lines": BY_ORDERS}
+    assert lookups(Join(lines("old"), orders(state), "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
 def test_orders_are_looked_up_by_the_changed_lines() -> None:
-    assert met(Join(lines("weighted"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
+    assert lookups(Join(lines("weighted"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_orders_are_looked_up_by_the_changed_lines() -> None:
 def test_all_rows_of_a_preserved_side_are_read(
     kind: JoinKind, left_is_told: bool, right_is_told: bool
 ) -> None:
-    assert bool(met(Join(lines(), orders("changed"), kind, (JOINED,)))) == left_is_told
-    assert bool(met(Join(orders("changed"), lines(), kind, (JOINED,)))) == right_is_told
+    assert bool(lookups(Join(lines(), orders("changed"), kind, (JOINED,)))) == left_is_told
+    assert bool(lookups(Join(orders("changed"), lines(), kind, (JOINED,)))) == right_is_told
 
 
 def test_the_null_supplying_side_of_a_join_is_not_restricted_by_it() -> None:
     inner = Join(Scan("customers", "c", (("c_id", "id"),)), lines(), "left", (same("c_id", "l_line"),))
-    assert met(Join(orders("changed"), inner, "inner", (JOINED,))) == {}
+    assert lookups(Join(orders("changed"), inner, "inner", (JOINED,))) == {}
     turned = Join(lines(), Scan("customers", "c", (("c_id", "id"),)), "left", (same("c_id", "l_line"),))
-    assert met(Join(orders("changed"), turned, "inner", (JOINED,))) == {"lines": BY_ORDERS}
+    assert lookups(Join(orders("changed"), turned, "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
 def test_values_of_several_sources_are_looked_up_together() -> None:
@@ -97,10 +97,10 @@ def test_values_of_several_sources_are_looked_up_together() -> None:
     both = UnionAll(
         (Project(orders("keys"), (("k", column("o_id")),)), Project(lines("keys"), items)), ("k",)
     )
-    found = met(Restrict(lines(), both, ((column("l_order"), "k"),)))
+    found = lookups(Restrict(lines(), both, ((column("l_order"), "k"),)))
     assert found == {"lines": BY_ORDERS | BY_LINES}
     mixed = replace(both, children=(both.children[0], Project(lines(), items)))
-    assert met(Restrict(lines(), mixed, ((column("l_order"), "k"),))) == {}
+    assert lookups(Restrict(lines(), mixed, ((column("l_order"), "k"),))) == {}
 
 
 def test_what_staged_values_are_made_of_is_known() -> None:
@@ -109,22 +109,26 @@ def test_what_staged_values_are_made_of_is_known() -> None:
         Filter(orders("changed"), (same("o_customer", "o_id"),)), (("key_0", column("o_id")),)
     )
     asked = Restrict(lines(), staged, ((column("l_order"), "k"),))
-    assert met(asked, values={"staged": made_of}) == {"lines": BY_ORDERS}
-    assert met(asked) == {}
+    assert lookups(asked, values={"staged": made_of}) == {"lines": BY_ORDERS}
+    assert lookups(asked) == {}
 
 
 def test_through_a_restriction_a_column_has_the_values_of_its_keys() -> None:
     few = Restrict(lines(), orders("keys"), ((column("l_order"), "o_id"),))
-    found = met(Join(few, replace(orders(), alias="p"), "inner", (JOINED,)))
+    found = lookups(Join(few, replace(orders(), alias="p"), "inner", (JOINED,)))
     assert found == {"lines": BY_ORDERS, "orders": BY_ORDERS}
 
 
 def test_other_columns_and_rows_say_nothing() -> None:
-    assert met(Join(orders(), lines(), "inner", (JOINED,))) == {}, "all orders"
-    assert met(Join(orders("changed"), lines(), "inner", (same("o_id", "l_line"),))) == {}, "no first column"
-    assert met(Join(orders("changed"), lines(), "inner", (same("o_customer", "l_order"),))) == {}, "no key"
+    assert lookups(Join(orders(), lines(), "inner", (JOINED,))) == {}, "all orders"
+    assert lookups(Join(orders("changed"), lines(), "inner", (same("o_id", "l_line"),))) == {}, (
+        "no first column"
+    )
+    assert lookups(Join(orders("changed"), lines(), "inner", (same("o_customer", "l_order"),))) == {}, (
+        "no key"
+    )
     computed = Project(orders("changed"), (("x", exp.Add(this=column("o_id"), expression=column("o_id"))),))
-    assert met(Join(computed, lines(), "inner", (same("x", "l_order"),))) == {}
+    assert lookups(Join(computed, lines(), "inner", (same("x", "l_order"),))) == {}
 
 
 @pytest.mark.parametrize(
@@ -150,4 +154,4 @@ def test_other_columns_and_rows_say_nothing() -> None:
 )
 def test_what_would_be_too_much_or_is_not_known_is_not_kept(other: dict[str, UpstreamFacts]) -> None:
     facts = Facts({**FACTS.upstreams, **other})
-    assert met(Join(orders("changed"), lines(), "inner", (JOINED,)), facts) == {}
+    assert lookups(Join(orders("changed"), lines(), "inner", (JOINED,)), facts) == {}

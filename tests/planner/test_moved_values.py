@@ -77,7 +77,7 @@ def database() -> Database:
     return Database()
 
 
-def judged(database: Database, sql: str) -> Counter[str]:
+def verdict_counts(database: Database, sql: str) -> Counter[str]:
     """How often what became of random changes."""
     columns = tuple(f"o{place}" for place in range(1, 4) if f" AS o{place}" in sql)
     key = ("o1", "o2") if "t2.id AS o2" in sql or "t3.id AS o2" in sql else ("o1",)
@@ -90,7 +90,7 @@ def judged(database: Database, sql: str) -> Counter[str]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_rows_between_two_values_are_recomputed(name: str, database: Database) -> None:
-    found = judged(database, QUERIES[name])
+    found = verdict_counts(database, QUERIES[name])
     assert found.keys() <= {"moved", "incremental"}, found
     assert found["moved"] > 0
 
@@ -123,7 +123,7 @@ def test_a_plan_without_some_of_these_rows_is_wrong(
     wrong: Callable[[Any], Any], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(condition, "moved_rows", wrong(condition.moved_rows))
-    found = judged(database, QUERIES["one value"]) + judged(database, QUERIES["two values"])
+    found = verdict_counts(database, QUERIES["one value"]) + verdict_counts(database, QUERIES["two values"])
     assert found["wrong"] > 0
 
 
@@ -131,7 +131,7 @@ def test_a_plan_without_rows_of_another_value_is_wrong(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(project, "rows_with_moved_values", lambda node, facts: None)
-    assert judged(database, QUERIES["in a select list"])["wrong"] > 0
+    assert verdict_counts(database, QUERIES["in a select list"])["wrong"] > 0
 
 
 def test_a_plan_of_too_many_operators_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

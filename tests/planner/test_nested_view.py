@@ -24,7 +24,7 @@ from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent, first
 from tests.planner import tpch_data
-from tests.planner.inside import OPERATORS, judge_inside
+from tests.planner.inner_state import OPERATORS, judge_inside
 from tests.planner.oracle import Database, InDuckDB, to_duckdb
 from tests.planner.random_queries import Case
 from tests.planner.tally import tally
@@ -38,7 +38,7 @@ ROWS = {"s": 100, "k": 10}
 ABOVE = "s.x > (SELECT avg(b.x) FROM s AS b WHERE b.c = s.c)"
 
 
-def inside(sql: str, worth: int = 50) -> AuxiliaryView | None:
+def view_of(sql: str, worth: int = 50) -> AuxiliaryView | None:
     query = understand(named(parse(sql), lambda written: written), SALES)
     return find_nested_view(query, KEYS, ROWS, worth)
 
@@ -295,17 +295,17 @@ def test_what_is_wrong_on_purpose_is_caught(name: str, monkeypatch: pytest.Monke
     ],
 )
 def test_what_has_none(sql: str) -> None:
-    assert inside(sql) is None
+    assert view_of(sql) is None
 
 
 def test_small_tables_have_none() -> None:
     sql = "SELECT k.id, q.t FROM k JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id"
-    assert inside(sql, 100) is not None
-    assert inside(sql, 101) is None
+    assert view_of(sql, 100) is not None
+    assert view_of(sql, 101) is None
 
 
 def test_the_rows_of_what_is_chosen_are_kept() -> None:
-    made = inside(f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND s.x < 3 AND {ABOVE}")
+    made = view_of(f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND s.x < 3 AND {ABOVE}")
     assert made is not None
     assert made.size is not None
     assert made.key == ("s_id",)
@@ -317,27 +317,31 @@ def test_the_rows_of_what_is_chosen_are_kept() -> None:
 
 
 def test_values_are_groups_of_their_own() -> None:
-    made = inside("SELECT c, count(DISTINCT x) AS n, max(id) AS m, sum(x) AS t FROM s WHERE x > 0 GROUP BY c")
+    made = view_of(
+        "SELECT c, count(DISTINCT x) AS n, max(id) AS m, sum(x) AS t FROM s WHERE x > 0 GROUP BY c"
+    )
     assert made is not None
     assert made.size is not None
     assert made.key == ("id", "c__3", "x"), "what changes lately stands together"
     counted = " ".join(rows_of_state_sql(made.size, {"s": "s"}).split())
     assert "COUNT(`s`.`id`, `s`.`c`, `s`.`x`) = COUNT(*)" in counted
     assert "APPROX_COUNT_DISTINCT(XXHASH64(`s`.`id`, `s`.`c`, `s`.`x`))" in counted
-    assert inside("SELECT c, count(DISTINCT id) AS n FROM s GROUP BY c") is None, "found by its key at once"
-    assert inside("SELECT c, count(DISTINCT x) AS n, avg(x) AS m FROM s GROUP BY c") is None
-    assert inside("SELECT id, count(DISTINCT x) AS n FROM s GROUP BY id") is None
-    assert inside("SELECT count(DISTINCT x) AS n FROM s") is None
+    assert view_of("SELECT c, count(DISTINCT id) AS n FROM s GROUP BY c") is None, "found by its key at once"
+    assert view_of("SELECT c, count(DISTINCT x) AS n, avg(x) AS m FROM s GROUP BY c") is None
+    assert view_of("SELECT id, count(DISTINCT x) AS n FROM s GROUP BY id") is None
+    assert view_of("SELECT count(DISTINCT x) AS n FROM s") is None
 
 
 def test_a_value_that_nothing_is_linked_to_is_a_state_of_one_row() -> None:
-    made = inside("SELECT id FROM k WHERE n > (SELECT sum(x) FROM s)")
+    made = view_of("SELECT id FROM k WHERE n > (SELECT sum(x) FROM s)")
     assert made is not None
     assert made.key == ("_one",)
 
 
 def test_an_extreme_keeps_no_other_end() -> None:
-    made = inside("SELECT k.id, q.t FROM k JOIN (SELECT c, max(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id")
+    made = view_of(
+        "SELECT k.id, q.t FROM k JOIN (SELECT c, max(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id"
+    )
     assert made is not None
     assert "_min_1" not in without_spare(made).state.output
 

@@ -18,7 +18,7 @@ DEDUPLICATED = (
 )
 
 
-def found(sql: str, now: Clock | None = None) -> Nondeterministic:
+def parts_of(sql: str, now: Clock | None = None) -> Nondeterministic:
     facts = Facts({name: UpstreamFacts(False, ("id",)) for name in SCHEMAS})
     return nondeterministic(understand(sql, SCHEMAS, now=now, last=now), facts)
 
@@ -55,7 +55,7 @@ def found(sql: str, now: Clock | None = None) -> Nondeterministic:
     ],
 )
 def test_columns_that_are_open(sql: str, columns: str, digits: str) -> None:
-    open_ = found(sql)
+    open_ = parts_of(sql)
     assert (sorted(open_.columns), sorted(open_.digits)) == (sorted(columns.split()), sorted(digits.split()))
     assert open_.rows is None
 
@@ -88,7 +88,7 @@ def test_columns_that_are_open(sql: str, columns: str, digits: str) -> None:
     ],
 )
 def test_rows_that_are_open(sql: str, code: str, counted: bool) -> None:
-    open_ = found(sql)
+    open_ = parts_of(sql)
     assert open_.rows is not None
     assert (open_.rows.code, open_.counted) == (code, counted)
     assert {name for name, _ in understand(sql, SCHEMAS).columns} == set(open_.columns)
@@ -98,5 +98,5 @@ def test_rows_that_are_open(sql: str, code: str, counted: bool) -> None:
     "sql", ["SELECT id, current_date() AS at FROM a", "SELECT id FROM a WHERE now() > '2026-01-01'"]
 )
 def test_a_time_that_is_known_leaves_nothing_open(sql: str) -> None:
-    assert found(sql).reason is not None
-    assert found(sql, Clock("2026-11-22", "2026-11-22 10:00:00Z")) == Nondeterministic()
+    assert parts_of(sql).reason is not None
+    assert parts_of(sql, Clock("2026-11-22", "2026-11-22 10:00:00Z")) == Nondeterministic()

@@ -11,9 +11,9 @@ from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.extent import extent
+from tests.planner.common_queries import draw_shaped
 from tests.planner.oracle import Database
 from tests.planner.random_tables import KEYS, SCHEMAS, draw_tables
-from tests.planner.shaped import draw_shaped
 
 FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
 OF_TYPES = {

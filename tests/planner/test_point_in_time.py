@@ -17,7 +17,7 @@ from dbt_arctic.planner.properties.determinism import depends_on_time, require_d
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
 from tests.planner.tally import tally
-from tests.planner.timed import OPERATORS
+from tests.planner.time_queries import OPERATORS
 
 CASES = extent(60, 300)
 
@@ -36,9 +36,9 @@ MISTAKES = {
     ],
     "no value moves": [(project, "differs", lambda values: None)],
     "no value in a delta moves": [(weighted_delta, "differs", lambda values: None)],
-    "of what changed, the time now": [(weighted_delta, "before", lambda part: part)],
-    "the old values are those of now": [(project, "before", lambda part: part)],
-    "an old state has the time of now": [(facts, "before", lambda part: part)],
+    "of what changed, the time now": [(weighted_delta, "at_last_refresh", lambda part: part)],
+    "the old values are those of now": [(project, "at_last_refresh", lambda part: part)],
+    "an old state has the time of now": [(facts, "at_last_refresh", lambda part: part)],
 }
 
 

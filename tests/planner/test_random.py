@@ -9,8 +9,8 @@ import pytest
 
 from tests.extent import extent
 from tests.planner import rewritings
+from tests.planner.common_queries import SHAPES
 from tests.planner.random_queries import OPERATORS, draw
-from tests.planner.shaped import SHAPES
 from tests.planner.tally import Tally, tally
 
 CASES = extent(150, 1_500)

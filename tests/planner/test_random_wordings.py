@@ -14,7 +14,7 @@ from dbt_arctic.planner.algebra.query import Schemas
 from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.reasons import CannotPlan
-from tests.planner.limited import judge_limited
+from tests.planner.limit_queries import judge_limited
 from tests.planner.oracle import Database, InDuckDB, Verdict, judge
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import SCHEMAS, TYPED

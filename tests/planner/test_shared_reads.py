@@ -49,7 +49,7 @@ SEEDS = extent(14, 40)
 
 
 @dataclass(frozen=True)
-class Was:
+class OldTable:
     """The old table, of which some rows are read by the first column of their key."""
 
     table: str
@@ -110,7 +110,7 @@ class World:
                 ranges={KEYS[table][0]: ValueRange(str(min(first)), str(max(first)))}
                 if ranged and first
                 else {},
-                was=Was(table) if logged else None,  # type: ignore[arg-type]
+                was=OldTable(table) if logged else None,  # type: ignore[arg-type]
             )
         self.shared = SharedRows()
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from tests.planner import soak
-from tests.planner.kinds import KINDS, OPERATORS, kind_of
+from tests.planner.case_kinds import KINDS, OPERATORS, kind_of
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
 from tests.planner.tally import Tally, tally

@@ -34,9 +34,9 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, sta
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.store.computed_write import Attempt, Written
+from dbt_arctic.store.computed_write import Attempt, WriteResult
 from dbt_arctic.store.context import Context, Outcome
-from tests.planner import sent, tpch_data
+from tests.planner import printed_plan, tpch_data
 from tests.planner.test_tpch import CHANGING, TIES, unlimited
 
 TARGET = Name("lake", "shop", "model")
@@ -85,13 +85,13 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
     def write_unless(
         context: Context, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
-    ) -> Written | None:
+    ) -> WriteResult | None:
         change: Any = SimpleNamespace(history=list, columns=())
         if more["pointless"](change):
             return None
         attempt = Attempt(change, Version(1, 2, 3), {}, 1, "branch")
         sql = statement(attempt)
-        return Written(context.run(purpose.step, sql, table), sql, attempt)
+        return WriteResult(context.run(purpose.step, sql, table), sql, attempt)
 
     monkeypatch.setattr(execute_table, "write_unless", write_unless)
     for module in (execute_table, aggregate_delta):
@@ -179,7 +179,7 @@ def test_what_is_printed_is_what_is_sent_by_keys(
     outcome = refreshed(recorder, plan)
     assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
     assert {one.rows for one in outcome.stages if one.stage == "affected_keys"} <= {recorder.count}
-    assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
+    assert printed_plan.differing(printed_plan.of_plan(plan), recorder.sent, recorder.answers) == []
     assert "min_key_0" in recorder.answers or plan.incremental.affected is None
 
 
@@ -191,7 +191,7 @@ def test_what_is_printed_is_what_is_sent_by_sums(
     outcome = refreshed(recorder, plan)
     assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
     assert (outcome.stages[-1].rows, outcome.fell_back) == (outcome.rows, ())
-    assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
+    assert printed_plan.differing(printed_plan.of_plan(plan), recorder.sent, recorder.answers) == []
 
 
 @pytest.mark.parametrize("name", EXAMPLE)
@@ -217,7 +217,7 @@ def test_what_is_printed_is_what_is_sent_for_the_example(
         recorder.answers.clear()
         outcome = refreshed(recorder, plan)
         assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
-        assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
+        assert printed_plan.differing(printed_plan.of_plan(plan), recorder.sent, recorder.answers) == []
 
 
 def test_another_text_than_the_printed_one_is_found(
@@ -225,14 +225,14 @@ def test_another_text_than_the_printed_one_is_found(
 ) -> None:
     plan = by_keys("q03", data)
     refreshed(recorder, plan)
-    shown = sent.of_plan(plan)
+    shown = printed_plan.of_plan(plan)
     assert [one.name for one in shown] == ["affected_keys", "rows"]
     for place, statement in enumerate(recorder.sent):
         if "lineitem_" in statement:
             changed = [*recorder.sent]
             changed[place] = statement.replace("lineitem_", "lineitem_of_")
-            assert sent.differing(shown, changed)
-    assert sent.differing(shown[1:], recorder.sent)
+            assert printed_plan.differing(shown, changed)
+    assert printed_plan.differing(shown[1:], recorder.sent)
 
 
 def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConnection) -> None:
@@ -340,10 +340,10 @@ def test_the_delta_is_looked_up_between_the_bounds_of_affected_values(
     """Where the rows that touched values meet are kept, the statement looks them up by itself."""
     plan = by_sums(name, data)
     plan = replace(plan, sums=plan.sums.with_cached_lookups(tpch_data.CHANGED))
-    shown = sent.of_plan(plan)
+    shown = printed_plan.of_plan(plan)
     assert [one.name for one in shown] == ["affected_values_1", "changes"]
     bounds = {f"{end}_{column}" for end in ("min", "max") for column in stages_of(plan)[0].columns}
-    assert bounds <= {name[1:] for name in sent.PLACEHOLDER.findall(shown[-1].text)}
+    assert bounds <= {name[1:] for name in printed_plan.PLACEHOLDER.findall(shown[-1].text)}
     refreshed(recorder, plan)
     assert recorder.answers.keys() == bounds
-    assert sent.differing(shown, recorder.sent, recorder.answers) == []
+    assert printed_plan.differing(shown, recorder.sent, recorder.answers) == []

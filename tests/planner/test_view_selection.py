@@ -16,8 +16,8 @@ from dbt_arctic.planner.auxiliary.view_selection import find_shared_view, possib
 from dbt_arctic.planner.delta.plan import understand
 from tests.extent import extent
 from tests.planner import tpch_data
-from tests.planner.chained import OPERATORS, judge_chain
 from tests.planner.chained_queries import SHAPES, draw_chained
+from tests.planner.chained_views import OPERATORS, judge_chain
 from tests.planner.oracle import Database
 from tests.planner.random_queries import Case
 from tests.planner.tally import tally

@@ -58,7 +58,7 @@ def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> Wei
     return weighted_rows(query.node, query.node.output, facts)
 
 
-def sent(found: WeightedRows) -> list[set[str]]:
+def broadcast_columns(found: WeightedRows) -> list[set[str]]:
     nodes = [node for part in found for node in walk(part) if isinstance(node, Project) and node.broadcast]
     return [{one.source for one in scans(node)} for node in reversed(nodes)]
 
@@ -115,7 +115,7 @@ LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck =
 def test_rows_that_few_changes_match_are_broadcast_while_they_are_few(
     sql: str, rows: dict[str, int], changed: dict[str, int | None], expected: list[set[str]]
 ) -> None:
-    assert sent(parts(sql, rows, changed)) == expected
+    assert broadcast_columns(parts(sql, rows, changed)) == expected
 
 
 def test_what_has_not_changed_is_joined_once() -> None:
@@ -200,7 +200,7 @@ def test_a_key_that_begins_with_a_tenant_does_not_make_its_rows_few() -> None:
                 "k": UpstreamFacts(False, ("kind",), 10**8),
             }
         )
-        return sent(weighted_rows(query.node, query.node.output, facts))
+        return broadcast_columns(weighted_rows(query.node, query.node.output, facts))
 
     # 300 tenants have 9,000 events, or 300,000: some of them have most of these.
     assert hinted(30 * 10**4) == [{"t"}, {"t", "e"}]
@@ -213,4 +213,4 @@ def test_a_list_of_values_is_not_worth_a_hint() -> None:
         {"t": (("id", "int"), ("x", "int"))},
     )
     facts = Facts({"t": UpstreamFacts(True, ("id",), 10**6, 100)})
-    assert sent(weighted_rows(query.node, query.node.output, facts)) == []
+    assert broadcast_columns(weighted_rows(query.node, query.node.output, facts)) == []

@@ -49,7 +49,7 @@ def change_rows(commits: list[State]) -> list[tuple[Any, ...]]:
     return found
 
 
-def after(base: State, commits: list[State]) -> State:
+def state_after(base: State, commits: list[State]) -> State:
     state = dict(base)
     for commit in commits:
         for key, value in commit.items():
@@ -73,7 +73,7 @@ def test_merged_rows_are_the_base_with_every_commit_in_order(
 ) -> None:
     duck.table("orders__base_1", LOGICAL, rows_of(base))
     duck.table("orders__change_1", CHANGE, change_rows(log))
-    assert as_state(duck.query(read.merge_on_read(TABLE))) == after(base, log)
+    assert as_state(duck.query(read.merge_on_read(TABLE))) == state_after(base, log)
 
 
 @eager
@@ -84,9 +84,9 @@ def test_what_is_merged_and_not_yet_trimmed_reads_the_same(
     # trimmed(change) ⊆ merged(base) ⊆ history(change)
     rest = change_rows(log)
     gone = {1000 - number for number in range(min(merged, trimmed))}
-    duck.table("orders__base_1@5", LOGICAL, rows_of(after(base, log[:merged])))
+    duck.table("orders__base_1@5", LOGICAL, rows_of(state_after(base, log[:merged])))
     duck.table("orders__change_1@7", CHANGE, [row for row in rest if row[5] not in gone])
-    assert as_state(duck.query(read.merge_on_read(TABLE, Version(1, 7, 5)))) == after(base, log)
+    assert as_state(duck.query(read.merge_on_read(TABLE, Version(1, 7, 5)))) == state_after(base, log)
 
 
 @eager
@@ -102,7 +102,7 @@ def test_rows_of_some_keys_are_those_of_the_merged_rows(
     of_keys = read.merge_on_read(
         TABLE, Version(1, 7, 5), logged=logged, keys="SELECT id, part FROM lake.s.wanted"
     )
-    merged = after(base, log)
+    merged = state_after(base, log)
     assert as_state(duck.query(of_keys)) == {key: merged[key] for key in wanted if key in merged}
 
 
@@ -194,14 +194,14 @@ def test_changes_between_two_versions_are_the_difference_of_their_rows(
     duck.table("orders__change_1@7", CHANGE, rows)
     transactions = tuple(1000 - number for number in range(start, len(log)))
     sql = read.changes(TABLE, Version(1, 6, 5), Version(1, 7, 5), LogRange(transactions, (7,)), "after")
-    state = after(base, log[:start])
+    state = state_after(base, log[:start])
     events = duck.query(sql)
     for id_, part, value, action in events:
         if action == "D":
             assert state.pop((id_, part)) == value
         else:
             state[id_, part] = value
-    assert state == after(base, log)
+    assert state == state_after(base, log)
 
 
 @eager
@@ -220,7 +220,7 @@ def test_a_pull_with_before_images_has_the_row_that_each_changed_key_had(
             TABLE, Version(1, 6, 5), Version(1, 7, 5), LogRange(transactions, (7,))
         )
     )
-    old, new = after(base, log[:start]), after(base, log)
+    old, new = state_after(base, log[:start]), state_after(base, log)
     touched = {key for commit in log[start:] for key in commit}
     images = as_state([row for row in events if row[3] == "-U"])
     assert images == {key: old[key] for key in touched if key in old}

@@ -7,6 +7,7 @@ function counts like any other.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -236,6 +237,57 @@ def test_the_rule_sees_imports_in_functions_and_relative_ones(
         "dbt_arctic/keyed/wrong.py:4: keyed must not import pyspark",
         "dbt_arctic/keyed/wrong.py:5: keyed must not import dbt_arctic.store.context.Context",
     ]
+
+
+ALIASES = {
+    "datetime": "dt",
+    "hypothesis.strategies": "st",
+    "pandas": "pd",
+    "pyarrow": "pa",
+    "pyarrow.compute": "pc",
+    "pyarrow.parquet": "pq",
+}
+"""Modules with a short name that their users know. Anything else is imported under its own name: if two names
+clash, one of them should be a better name."""
+
+PYTHON_FILES = [
+    path
+    for folder in ("dbt_arctic", "tests", "benchmarks", "example_project")
+    for path in sorted((PACKAGE.parent / folder).rglob("*.py"))
+    if "target" not in path.parts
+]
+
+
+def other_names(source: str, allowed: set[tuple[str, str]]) -> list[str]:
+    """What a module imports under another name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            found += [
+                f"{node.lineno}: {base}{one.name} as {one.asname}"
+                for one in node.names
+                if one.asname and (f"{base}{one.name}", one.asname) not in allowed
+            ]
+    return found
+
+
+def test_nothing_is_imported_under_another_name() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE.parent)}:{one}"
+        for path in PYTHON_FILES
+        for one in other_names(path.read_text(encoding="utf-8"), set(ALIASES.items()))
+    ]
+    # The modules of dbt's suite have long names that begin with ``test_``.
+    ours = [one for one in found if not re.fullmatch(r"tests/dbt/suite/\S+ dbt\.tests\.\S+ as suite", one)]
+    assert ours == []
+
+
+def test_another_name_of_an_import_is_found() -> None:
+    lines = ["import pyarrow as pa", "import json as j", "from a import b as c, d"]
+    source = "\n".join([*lines, "from hypothesis import strategies as st"])
+    found = other_names(source, set(ALIASES.items()))
+    assert found == ["2: json as j", "3: a.b as c"]
 
 
 def test_no_two_modules_import_each_other() -> None:

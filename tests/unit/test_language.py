@@ -55,6 +55,17 @@ INSTEAD_IN_CODE = {
     r"told of|begun anew": "recorded, repeated",
 }
 """Words that docstrings and comments avoid. They may name what they describe: a view that, such a table."""
+NO_NAMES = frozenset(
+    word
+    for line in (
+        "after alike anew asked asking begun beside besides confined done early either elsewhere fits found",
+        "gathered given gone held inside judged kept known late left look looked looks made met narrowed",
+        "others past quick ran seen sent settled shown small taken tell tells told took tried",
+        "before near waiting was who written",
+    )
+    for word in line.split()
+)
+"""Words that alone do not say what a module, a class or a function is: `found` is what of what?"""
 LONGEST = 45
 """Words in a sentence. Longer ones are easier to read as two, or as a list."""
 
@@ -113,6 +124,18 @@ def found_in(text: str) -> list[str]:
         f"{match[0]!r} in {text[max(match.start() - 40, 0) : match.end() + 40]!r}; write: {instead}"
         for pattern, instead in INSTEAD_IN_CODE.items()
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
+    ]
+
+
+def vague_names(module: str, tree: ast.Module) -> list[str]:
+    """The names of a module, its classes and its functions that consist of words of ``NO_NAMES``."""
+    names = [module, *(one.name for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef))]
+    return [
+        name
+        for name in names
+        if (words := re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name))
+        and {word.lower() for word in words} <= NO_NAMES
+        and not name.startswith("_" if name == name.lower() else "__")
     ]
 
 
@@ -199,6 +222,17 @@ def test_docstrings_and_comments_avoid_the_words_of_the_list(module: Path) -> No
     assert found_in("\n".join(texts_of(module.read_text(encoding="utf-8")))) == []
 
 
+def test_names_say_what_they_name() -> None:
+    names = [
+        f"{module.relative_to(ROOT)}: {name}"
+        for module in (*MODULES, *OTHERS)
+        for name in vague_names(
+            module.stem.removeprefix("test_"), ast.parse(module.read_text(encoding="utf-8"))
+        )
+    ]
+    assert names == []
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
 def test_messages_avoid_the_words_of_the_list(module: Path) -> None:
     assert found_in("\n".join(messages_of(module.read_text(encoding="utf-8")))) == []
@@ -267,6 +301,13 @@ def public():
 '''
     assert list(without_summary(ast.parse(source), {"documented", "other"})) == ["other", "public"]
     assert list(without_summary(ast.parse(""), set())) == ["module"]
+
+
+def test_a_name_that_says_nothing_is_found() -> None:
+    classes = ["class Seen: ...", "class _Kept: ...", "class SeenRows: ..."]
+    source = "\n".join([*classes, "def made(): ...", "def _made(): ...", "def made_of(): ..."])
+    assert vague_names("others", ast.parse(source)) == ["others", "Seen", "_Kept", "made"]
+    assert vague_names("other_programs", ast.parse("")) == []
 
 
 def test_a_word_of_the_list_is_found_in_code_comments() -> None:

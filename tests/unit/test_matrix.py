@@ -8,7 +8,7 @@ import pytest
 
 from tests.matrix.__main__ import chosen
 from tests.matrix.cells import ALL, Cell
-from tests.matrix.page import Result, keep, kept, write_page
+from tests.matrix.page import Result, keep, stored_results, write_page
 from tests.matrix.story import Oracle
 
 
@@ -49,10 +49,10 @@ def test_the_page_has_each_cell_with_its_result(tmp_path: Path) -> None:
 
 def test_results_are_kept_for_the_versions_with_which_they_were_found(tmp_path: Path) -> None:
     keep(tmp_path, Result(ALL[0], "passed", components=["X 1"], seconds=3), {"pyspark": "4"})
-    first, second, *_ = kept(tmp_path, {"pyspark": "4"})
+    first, second, *_ = stored_results(tmp_path, {"pyspark": "4"})
     assert (first.cell, first.state, first.components, first.seconds) == (ALL[0], "passed", ["X 1"], 3)
     assert (second.cell, second.state) == (ALL[1], "impossible")
-    assert kept(tmp_path, {"pyspark": "5"})[0].state == "not run"
+    assert stored_results(tmp_path, {"pyspark": "5"})[0].state == "not run"
 
 
 def test_the_oracle_keeps_the_newest_row_of_each_key() -> None:

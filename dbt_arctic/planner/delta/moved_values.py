@@ -27,7 +27,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.static_filters import renumbered
-from dbt_arctic.planner.frontend.point_in_time import before, moves, not_true
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves, not_true
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -115,7 +115,7 @@ def _both(
                 replace(node.subqueries[number], plan=facts.before(node.subqueries[number].plan))
             )
     later = tuple(renumbered(part, now) for part in compared)
-    earlier = tuple(before(renumbered(part, then)) for part in compared)
+    earlier = tuple(at_last_refresh(renumbered(part, then)) for part in compared)
     return later, earlier, tuple(subqueries)
 
 

@@ -30,7 +30,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of
 from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
-from dbt_arctic.planner.frontend.point_in_time import before, moves
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves
 from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 
@@ -111,7 +111,9 @@ def _ever(part: exp.Expression) -> exp.Expression:
     """A condition that holds if the given one holds now, or held at the time of the last refresh."""
     if not moves(part):
         return part
-    return exp.Paren(this=exp.Or(this=exp.Paren(this=part.copy()), expression=exp.Paren(this=before(part))))
+    return exp.Paren(
+        this=exp.Or(this=exp.Paren(this=part.copy()), expression=exp.Paren(this=at_last_refresh(part)))
+    )
 
 
 def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:

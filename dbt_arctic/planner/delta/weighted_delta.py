@@ -51,7 +51,7 @@ from dbt_arctic.planner.delta.join_order import (
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rules.condition import moved
 from dbt_arctic.planner.delta.semi_join_reduction import semi_join_reduced
-from dbt_arctic.planner.frontend.point_in_time import before, differs
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, differs
 from dbt_arctic.planner.properties.facts import Facts
 
 SIGN = "_sign"
@@ -124,7 +124,7 @@ def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Wei
     used = _below(node.child, columns_of(*(value for _, value in kept)) | _outer(node.subqueries))
     subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
     # Changed rows have the values at the last refresh. A later step replaces those of unchanged rows.
-    earlier = tuple((name, before(value)) for name, value in kept)
+    earlier = tuple((name, at_last_refresh(value)) for name, value in kept)
     found: list[Node] = [
         Project(rows, (*earlier, (SIGN, column(SIGN))), subqueries)
         for rows in weighted_rows(node.child, used, facts, values)
@@ -144,7 +144,7 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Weigh
     used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
     # Changed rows are filtered by the conditions at the last refresh. A later step handles the unchanged rows
     # that enter or leave only because of the time.
-    earlier = tuple(before(part) for part in node.conditions)
+    earlier = tuple(at_last_refresh(part) for part in node.conditions)
     found = tuple(
         _only(Filter(rows, earlier, node.subqueries), wanted)
         for rows in weighted_rows(node.child, used, facts, values)

@@ -283,7 +283,7 @@ def has_moved(node: Node) -> bool:
     return False
 
 
-def before(part: exp.Expression) -> exp.Expression:
+def at_last_refresh(part: exp.Expression) -> exp.Expression:
     """A condition with the values of the last refresh."""
 
     def earlier(node: exp.Expression) -> exp.Expression:
@@ -298,7 +298,7 @@ def differs(values: Iterable[exp.Expression]) -> exp.Expression | None:
     """The condition that one of these values has changed since the last refresh; ``None`` if none can."""
     made: exp.Expression | None = None
     for value in dict.fromkeys(value for value in values if moves(value)):
-        sides = [exp.Paren(this=one) for one in (value.copy(), before(value))]
+        sides = [exp.Paren(this=one) for one in (value.copy(), at_last_refresh(value))]
         other = exp.Not(this=exp.Paren(this=exp.NullSafeEQ(this=sides[0], expression=sides[1])))
         made = other if made is None else exp.Or(this=made, expression=other)
     return None if made is None else exp.Paren(this=made)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Scan, map_children, scans
-from dbt_arctic.planner.frontend.point_in_time import before, has_moved
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, has_moved
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Facts:
             return replace(node, state="old") if self.of(node).changed else node
         made = map_children(node, self.before)
         if self.time_moved and isinstance(made, Filter):
-            return replace(made, conditions=tuple(before(part) for part in made.conditions))
+            return replace(made, conditions=tuple(at_last_refresh(part) for part in made.conditions))
         if self.time_moved and isinstance(made, Project):
-            return replace(made, items=tuple((name, before(value)) for name, value in made.items))
+            return replace(made, items=tuple((name, at_last_refresh(value)) for name, value in made.items))
         return made

@@ -20,7 +20,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.keyed.names import Name
 from tests.dbt.keyed.conftest import Shop
-from tests.planner import sent
+from tests.planner import printed_plan
 
 ORDERS = """
 {{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='amount < 0') }}
@@ -132,9 +132,9 @@ def test_only_the_groups_that_changed_are_computed_as_planned_and_only_what_diff
         done = shop.dbt("run", "--threads", "1", "--select", *names)
     assert set(analysed.values()) == {1}, analysed
     recorded = shop.recorded
-    stages = [stage for entry in done.results for stage in sent.of_json(shown[entry.node.name])]
+    stages = [stage for entry in done.results for stage in printed_plan.of_json(shown[entry.node.name])]
     assert {stage.name for stage in stages} == {"affected_keys", "rows", "changes", "query"}
-    assert sent.differing(stages, shop.script.ran) == []
+    assert printed_plan.differing(stages, shop.script.ran) == []
     for name in names:
         walked = recorded[name]["stages"]
         assert [one["stage"] for one in walked] == [one["name"] for one in shown[name]["stages"]], name

@@ -115,7 +115,7 @@ TWO_RUNS = {
 
 
 @dataclass
-class Ran:
+class TwoRuns:
     """What two runs of these models left."""
 
     shop: Shop
@@ -128,9 +128,9 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(
+def two_runs(
     tmp_path_factory: pytest.TempPathFactory, shop_warehouse: Path, shop_connection: SessionConnection
-) -> Ran:
+) -> TwoRuns:
     with opened_shop(tmp_path_factory.mktemp("two_runs"), shop_warehouse, shop_connection) as shop:
         for turn in (0, 1):
             for name, (config, *queries) in TWO_RUNS.items():
@@ -142,40 +142,42 @@ def ran(
         before = {name: shop.rows(name) for name in TWO_RUNS}
         changed = [name for name, (config, *_) in TWO_RUNS.items() if "_columns" in config]
         shop.dbt("run-operation", "compact", "--args", "{trim_grace: 0}")
-        return Ran(shop, refused, {name: shop.rows(name) for name in changed}, before)
+        return TwoRuns(shop, refused, {name: shop.rows(name) for name in changed}, before)
 
 
-def test_an_action_column_decides_between_upsert_and_delete(ran: Ran) -> None:
-    assert ran.before["named"] == [(2, "b")]
+def test_an_action_column_decides_between_upsert_and_delete(two_runs: TwoRuns) -> None:
+    assert two_runs.before["named"] == [(2, "b")]
 
 
-def test_a_composite_key_with_text_beyond_ascii(ran: Ran) -> None:
-    assert sorted((row[0], row[2]) for row in ran.before["visits"]) == [("Zürich", 1), ("東京", 7)]
+def test_a_composite_key_with_text_beyond_ascii(two_runs: TwoRuns) -> None:
+    assert sorted((row[0], row[2]) for row in two_runs.before["visits"]) == [("Zürich", 1), ("東京", 7)]
 
 
-def test_the_greatest_row_of_a_key_wins_where_deduplicate_by_orders_them(ran: Ran) -> None:
-    assert ran.before["latest"] == [(1, "new", 2), (2, "newer", 4)]
+def test_the_greatest_row_of_a_key_wins_where_deduplicate_by_orders_them(two_runs: TwoRuns) -> None:
+    assert two_runs.before["latest"] == [(1, "new", 2), (2, "newer", 4)]
 
 
-def test_schema_changes_reach_base_change_and_view(ran: Ran) -> None:
-    for rows in (ran.before, ran.compacted):
+def test_schema_changes_reach_base_change_and_view(two_runs: TwoRuns) -> None:
+    for rows in (two_runs.before, two_runs.compacted):
         assert rows["appended"] == [(1, 10.0, None, None), (4, None, "new", 9)]
         assert rows["synced"] == [(1, None, None), (4, "new", 9)]
-    assert [ran.shop.rows(f"{name}__base_1") for name in ran.compacted] == list(ran.compacted.values())
+    assert [two_runs.shop.rows(f"{name}__base_1") for name in two_runs.compacted] == list(
+        two_runs.compacted.values()
+    )
 
 
-def test_a_changed_schema_is_refused_where_the_model_says_so(ran: Ran) -> None:
-    assert list(ran.refused) == ["strict"]
-    assert "AR-305" in ran.refused["strict"]
-    assert ran.before["strict"] == [(1, 10.0)]
+def test_a_changed_schema_is_refused_where_the_model_says_so(two_runs: TwoRuns) -> None:
+    assert list(two_runs.refused) == ["strict"]
+    assert "AR-305" in two_runs.refused["strict"]
+    assert two_runs.before["strict"] == [(1, 10.0)]
 
 
-def test_with_ignore_a_new_column_is_left_out(ran: Ran) -> None:
-    assert ran.before["narrow"] == [(1, 10.0), (2, 20.0)]
+def test_with_ignore_a_new_column_is_left_out(two_runs: TwoRuns) -> None:
+    assert two_runs.before["narrow"] == [(1, 10.0), (2, 20.0)]
 
 
-def test_a_column_is_the_same_in_any_case(ran: Ran) -> None:
-    assert ran.before["cased"] == [(1, "b")]
+def test_a_column_is_the_same_in_any_case(two_runs: TwoRuns) -> None:
+    assert two_runs.before["cased"] == [(1, "b")]
 
 
 def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Shop) -> None:

@@ -31,7 +31,7 @@ group by customer
 """
 
 
-def shown(shop: Shop, *arguments: str) -> Any:
+def verify_output(shop: Shop, *arguments: str) -> Any:
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
     done = CliRunner().invoke(main, [*arguments, *folders], catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -70,24 +70,24 @@ def test_a_difference_fails_the_model_and_the_next_run_repairs_it(
     assert not outcome.success, said
     assert re.search(r"AR-330 [23] of \d+ verified keys differ", said), said
     assert re.search(r"customer = (1|8), name = (1|8): at is .*; f is [\d.]+, the query returns [\d.]+", said)
-    (status,) = shown(shop, "status", f"{shop.schema}.several", "--json")
+    (status,) = verify_output(shop, "status", f"{shop.schema}.several", "--json")
     assert (status["verified"]["result"], status["verified"]["repaired"]) == ("different", False)
-    history = shown(shop, "history", f"{shop.schema}.several", "--json")
+    history = verify_output(shop, "history", f"{shop.schema}.several", "--json")
     assert [entry["verified"] and entry["verified"]["result"] for entry in history] == [
         "different",
         "equal",
         None,
     ]
-    assert "keys differ" in shown(shop, "history", f"{shop.schema}.several")
-    (plan,) = shown(shop, "plan", "several", "--json")
+    assert "keys differ" in verify_output(shop, "history", f"{shop.schema}.several")
+    (plan,) = verify_output(shop, "plan", "several", "--json")
     assert (plan["refresh"], plan["reason"]) == ("full", "differed")
     shop.dbt("run")
     assert shop.recorded["several"]["reason"] == "differed"
     assert "verified" not in shop.recorded["several"], "a full refresh computes everything"
     values = "SELECT customer, double(max(amount)) FROM {s}.orders GROUP BY customer"
     assert shop.rows("several", "customer, f") == sorted(shop.sql(values), key=repr)
-    (status,) = shown(shop, "status", f"{shop.schema}.several", "--json")
+    (status,) = verify_output(shop, "status", f"{shop.schema}.several", "--json")
     assert status["verified"]["repaired"]
-    report = shown(shop, "report", "--json")
+    report = verify_output(shop, "report", "--json")
     (table,) = [one for one in report["tables"] if one["table"].endswith(".several")]
     assert table["verified"] == status["verified"]

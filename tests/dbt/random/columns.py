@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.dbt.random.fits import NotAllowed, TooLarge, evolved_type, keep, stored_type
 from tests.dbt.random.project import Batch, Model
+from tests.dbt.random.stored_values import NotAllowed, TooLarge, evolved_type, keep, stored_type
 from tests.dbt.random.values import canonical
 
 Row = dict[str, Any]

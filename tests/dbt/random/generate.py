@@ -9,15 +9,15 @@ from typing import Any
 
 from dbt_arctic.keyed.data_type import parse_type, type_text
 from tests.dbt.random.automatic import draw_automatic
-from tests.dbt.random.draw_others import with_others
+from tests.dbt.random.draw_other_programs import with_others
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered
-from tests.dbt.random.fits import keep
 from tests.dbt.random.hooks import hooks_of
-from tests.dbt.random.oracle import PREDICATES, USED_BY, seen
+from tests.dbt.random.oracle import PREDICATES, USED_BY, as_stored_upstream
 from tests.dbt.random.project import KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
 from tests.dbt.random.properties import draw_properties
 from tests.dbt.random.seeds import draw_seed, seed_value
 from tests.dbt.random.settings import SETTINGS
+from tests.dbt.random.stored_values import keep
 from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value, in_zone
 
 WEIGHTS = {
@@ -204,7 +204,7 @@ class Draft:
         """The columns of an enforced contract: those of the query, and at times others."""
         if not self.has_contract or self.last is None:
             return None
-        columns = list(seen(self.model, self.last).columns)
+        columns = list(as_stored_upstream(self.model, self.last).columns)
         if any(one.type in ("void", COLLATED) or "void" in one.type for one in columns):
             return None
         draw, place = chance.random(), chance.randrange(len(columns))

@@ -21,9 +21,9 @@ from tests.dbt.random.columns import (
     listed,
     stored_rows,
 )
-from tests.dbt.random.fits import stored_type
 from tests.dbt.random.project import KEYED, PLAIN, SIDE_NAME, Batch, Model, Round
 from tests.dbt.random.snapshots import snapshot_taken
+from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import instant
 
 
@@ -117,7 +117,7 @@ def _built(model: Model, batch: Batch) -> Table:
     return _upserted(model, empty, rows) if model.is_keyed else replace(empty, rows=rows)
 
 
-def seen(model: Model, batch: Batch) -> Batch:
+def as_stored_upstream(model: Model, batch: Batch) -> Batch:
     """The batch as the model reads it: an upstream that is stored has other types than its query."""
     if model.source not in ("table", "view"):
         return batch

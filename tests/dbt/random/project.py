@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from tests.dbt.keyed.conftest import SPARK_CONF
+from tests.dbt.random.cheap_settings import AS_FOR_USERS, FEW_TASKS, is_usual
 from tests.dbt.random.queries import sql_of_query
-from tests.dbt.random.quick import AS_FOR_USERS, FEW_TASKS, is_usual
 from tests.dbt.random.values import quote, sql_of
 
 CONF = {**SPARK_CONF, **FEW_TASKS, "spark.sql.session.timeZone": "UTC"}

@@ -27,13 +27,13 @@ from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from tests.dbt.keyed.conftest import SETTINGS, Script
-from tests.dbt.random.after import Fault, Ran, is_failure
+from tests.dbt.random.allowed_outcomes import Fault, RanModel, is_failure
+from tests.dbt.random.cheap_settings import flags, is_usual
 from tests.dbt.random.columns import Row, Table
-from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.hooks import has_hooks, wrong_steps
-from tests.dbt.random.others import (
+from tests.dbt.random.other_programs import (
     Interrupt,
-    Others,
+    OtherPrograms,
     batch_of,
     is_adoptable,
     is_unique,
@@ -43,7 +43,7 @@ from tests.dbt.random.others import (
 )
 from tests.dbt.random.project import CONF, HOOK_LOG, SIDE_NAME, Case, Model, Round, arguments_of, files_of
 from tests.dbt.random.properties import wrong_properties
-from tests.dbt.random.quick import flags, is_usual
+from tests.dbt.random.read_tables import Rows, StoredTable, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.values import comparable_type, in_zone, quote
 
 
@@ -62,7 +62,7 @@ class Difference:
 
 
 @dataclass
-class Judged:
+class CaseResult:
     """What became of a case."""
 
     runs: int = 0
@@ -81,7 +81,7 @@ class Bench:
         self.connection = connection
         self.script = Script()
         self.interrupt: Interrupt | None = None
-        self.others: Others | None = None
+        self.others: OtherPrograms | None = None
 
     @contextmanager
     def scripted(self) -> Iterator[None]:
@@ -109,7 +109,7 @@ class Bench:
     def sql(self, text: str) -> Any:
         return self.connection.session.sql(text)
 
-    def judge(self, case: Case, more: dict[str, str] | None = None) -> Judged:
+    def judge(self, case: Case, more: dict[str, str] | None = None) -> CaseResult:
         """Run a case, and compare after each run.
 
         :param more: files of the project in addition to those of the case.
@@ -154,11 +154,11 @@ class Trial:
         self.schema = f"random_{uuid.uuid4().hex[:10]}"
         self.tables: dict[str, Table | None] = {model.name: None for model in case.models}
         self.statuses: dict[str, Any] = {}
-        self.judged = Judged()
+        self.judged = CaseResult()
         self.written: dict[str, str] = {}
         self.steps: Counter[tuple[str, str]] = Counter()
         self.catalog = EmbeddedCatalog("lake", bench.warehouse)
-        self.others = bench.others = Others(bench.connection, self.catalog, self.schema)
+        self.others = bench.others = OtherPrograms(bench.connection, self.catalog, self.schema)
 
     def run(self) -> None:
         self.bench.sql(f"CREATE SCHEMA lake.{self.schema}")
@@ -244,7 +244,7 @@ class Trial:
             result = results.get(model.name)
             self.judged.models += result is not None
             cut = is_cancelled or model.name in round_.ends or model.upstream in round_.ends
-            ran = Ran(
+            ran = RanModel(
                 round_.settled(model),
                 round_,
                 result,
@@ -299,7 +299,7 @@ class Trial:
 
     # One model
 
-    def _compare(self, ran: Ran, found: Found | Fault | None) -> Fault | None:
+    def _compare(self, ran: RanModel, found: StoredTable | Fault | None) -> Fault | None:
         """What is wrong after a round; ``None`` if nothing is."""
         model = ran.model
         after = ran.after()
@@ -331,7 +331,7 @@ class Trial:
         kind = "rows" if expected.types == found.types else "columns"
         return Fault(kind, f"{expected.describe(found)}; {reported}")
 
-    def _compare_properties(self, ran: Ran) -> Fault | None:
+    def _compare_properties(self, ran: RanModel) -> Fault | None:
         if ran.failed or ran.model.kind in ("view", "seed", "auto"):
             return None
         wrong = wrong_properties(self.catalog, self.schema, ran.model)
@@ -363,7 +363,7 @@ class Trial:
                 self._differ(number, model.name, Fault("hooks", why))
         self.steps = found
 
-    def _read(self, models: list[Model]) -> dict[str, Found | Fault]:
+    def _read(self, models: list[Model]) -> dict[str, StoredTable | Fault]:
         """What the tables of models hold, by name, from one statement if all can be read."""
         parts = [self._part(place, models) for place in range(len(models))]
         try:
@@ -371,7 +371,7 @@ class Trial:
         except PySparkException as error:
             if len(models) == 1:
                 return {models[0].name: Fault("unreadable", f"it cannot be read: {error}")}
-        found: dict[str, Found | Fault] = {}
+        found: dict[str, StoredTable | Fault] = {}
         for model in models:
             found |= self._read([model])
         return found
@@ -382,7 +382,7 @@ class Trial:
         columns = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
         return f"SELECT {columns} FROM lake.{self.schema}.{quote(models[place].name)} AS t"
 
-    def _found(self, models: list[Model], frame: Any) -> Iterator[tuple[str, Found]]:
+    def _found(self, models: list[Model], frame: Any) -> Iterator[tuple[str, StoredTable]]:
         collected = frame.collect()
         for model, column in zip(models, frame.schema.fields, strict=True):
             fields = column.dataType.fields
@@ -393,4 +393,4 @@ class Trial:
                     values = plain(struct, column.dataType)
                     rows[as_row(model, values, types)] += 1
             kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
-            yield model.name, Found(kept, rows)
+            yield model.name, StoredTable(kept, rows)

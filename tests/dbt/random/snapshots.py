@@ -15,8 +15,8 @@ from tests.dbt.random.columns import (
     key_of,
     stored_rows,
 )
-from tests.dbt.random.fits import stored_type
 from tests.dbt.random.project import Batch, Model
+from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import canonical
 
 

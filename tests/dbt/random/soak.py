@@ -27,10 +27,10 @@ from dbt_common.tests import enable_test_caching
 
 from tests import java
 from tests.conftest import dump_at_once
+from tests.dbt.random.case_folder import write_case
 from tests.dbt.random.generate import draw_case
-from tests.dbt.random.run import Bench, Judged, bench
+from tests.dbt.random.run import Bench, CaseResult, bench
 from tests.dbt.random.shrink import shrink
-from tests.dbt.random.written import write_case
 
 _WORKER: dict[str, Bench] = {}
 """The Spark of this process, for as long as the process lives."""
@@ -47,11 +47,11 @@ class Task:
 
 
 @dataclass
-class Done:
+class CaseOutput:
     """:param lines: what to say about the case."""
 
     task: Task
-    judged: Judged
+    judged: CaseResult
     lines: list[str] = field(default_factory=list)
 
 
@@ -71,7 +71,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--found", type=Path, default=Path("found"), help="where failing cases are written")
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args(words)
-    total = Judged()
+    total = CaseResult()
     began = told = time.monotonic()
     deadline = began + 60 * given.minutes
     found = None if given.no_shrink else given.found
@@ -95,7 +95,7 @@ def main(words: list[str] | None = None) -> int:
     return 1 if total.differences or not is_complete else 0
 
 
-def judged_in(processes: int, tasks: Iterable[Task]) -> Generator[Done, None, None]:
+def judged_in(processes: int, tasks: Iterable[Task]) -> Generator[CaseOutput, None, None]:
     """The cases of tasks, as they end; in this process, or in several others."""
     if processes == 1:
         quicken()
@@ -124,14 +124,14 @@ def begin() -> None:
     Finalize(None, stack.close, exitpriority=100)
 
 
-def judged_here(task: Task) -> Done:
+def judged_here(task: Task) -> CaseOutput:
     return judged_at(_WORKER["bench"], task)
 
 
-def judged_at(place: Bench, task: Task) -> Done:
+def judged_at(place: Bench, task: Task) -> CaseOutput:
     """Run a case; of a difference, find the smallest case and write it."""
     case = draw_case(task.seed, task.models, task.rounds)
-    done = Done(task, place.judge(case))
+    done = CaseOutput(task, place.judge(case))
     for difference in done.judged.differences:
         done.lines.append(f"DIFFERENT: {difference}")
         if task.found is None:
@@ -143,20 +143,20 @@ def judged_at(place: Bench, task: Task) -> Done:
     return done
 
 
-def costs(total: Judged, seconds: float) -> str:
+def costs(total: CaseResult, seconds: float) -> str:
     """What a run has taken so far, and its parts."""
     parts = ", ".join(f"{name} {taken / total.runs:.2f}" for name, taken in total.seconds.most_common())
     return f"{seconds / total.runs:.2f} s a run ({parts})"
 
 
-def summary(total: Judged) -> str:
+def summary(total: CaseResult) -> str:
     return (
         f"dbt: {total.runs} runs, {total.models} models, {total.refused} refused, "
         f"{len(total.differences)} differences"
     )
 
 
-def add(total: Judged, one: Judged) -> None:
+def add(total: CaseResult, one: CaseResult) -> None:
     total.runs += one.runs
     total.models += one.models
     total.refused += one.refused

@@ -15,7 +15,7 @@ from tests.dbt.random.mutants import (
     plan_that_writes_artifacts,
     retried_batch_is_the_first,
 )
-from tests.dbt.random.others import wrong_catalog
+from tests.dbt.random.other_programs import wrong_catalog
 from tests.dbt.random.run import Bench, bench
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.dbt.random.generate import draw_case
 from tests.dbt.random.project import KINDS
-from tests.dbt.random.run import Bench, Judged, bench
+from tests.dbt.random.run import Bench, CaseResult, bench
 from tests.dbt.random.soak import add
 from tests.extent import extent
 
@@ -26,7 +26,7 @@ def place() -> Iterator[Bench]:
 
 
 def test_random_projects_hold_what_the_oracle_says(place: Bench) -> None:
-    total = Judged()
+    total = CaseResult()
     for seed in SEEDS:
         add(total, place.judge(draw_case(seed, models=12, rounds=3)))
     assert [str(one) for one in total.differences] == []

@@ -11,20 +11,20 @@ from typing import Any, cast
 import pytest
 
 from tests.dbt.random import soak
+from tests.dbt.random.case_folder import write_case
 from tests.dbt.random.generate import draw_case
 from tests.dbt.random.project import Batch, Case, Column, Model, Round
-from tests.dbt.random.run import Difference, Judged
+from tests.dbt.random.run import CaseResult, Difference
 from tests.dbt.random.shrink import shrink
-from tests.dbt.random.written import write_case
 
 
 @pytest.mark.parametrize("differences", [0, 2])
 def test_the_last_line_counts_and_a_difference_is_a_failure(
     differences: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def judge(case: Case) -> Judged:
+    def judge(case: Case) -> CaseResult:
         found = [Difference(case.seed, 0, "m0", "other rows")] if case.seed < 5 + differences else []
-        return Judged(runs=4, models=20, refused=3, differences=found)
+        return CaseResult(runs=4, models=20, refused=3, differences=found)
 
     @contextmanager
     def bench() -> Iterator[Any]:
@@ -52,14 +52,14 @@ def test_a_failing_case_is_written_as_a_project_that_can_be_run(tmp_path: Path) 
 def test_a_case_is_made_smaller_as_long_as_it_fails_in_the_same_way() -> None:
     """A column goes with what ``column_types`` says of it; a smaller case that fails otherwise is none."""
 
-    def judge(case: Case) -> Judged:
+    def judge(case: Case) -> CaseResult:
         (model,) = case.models
         columns = {one.name for one in case.rounds[0].batches["m0"].columns}
         if {name.lower() for name in model.config.get("column_types", {})} - columns:
             kind = "refused AR-301"
         else:
             kind = "rows" if "zip" in columns else "columns"
-        return Judged(differences=[Difference(case.seed, 0, "m0", kind, kind)])
+        return CaseResult(differences=[Difference(case.seed, 0, "m0", kind, kind)])
 
     columns = (Column("id", "bigint"), Column("zip", "string"), Column("n", "smallint"))
     seed = Model("m0", "seed", {"column_types": {"ZIP": "string", "n": "smallint"}})

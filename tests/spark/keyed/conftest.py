@@ -41,7 +41,7 @@ from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
 from tests.extent import LONG, extent
 from tests.spark.keyed import in_memory
-from tests.spark.keyed.trouble import MOST, Attempt
+from tests.spark.keyed.injected_failures import MOST, Attempt
 
 Row = dict[str, Any]
 
@@ -137,7 +137,7 @@ class Statements:
         return [statement.step for statement in self.ran]
 
 
-def quick(engine: SessionEngine) -> SessionConnection:
+def fast_session(engine: SessionEngine) -> SessionConnection:
     """A new session with these settings."""
     made = engine.connect()
     for setting, value in QUICK.items():
@@ -162,7 +162,7 @@ class Spark:
         self.clock = Clock()
 
     def connection(self) -> SessionConnection:
-        return quick(self._engine)
+        return fast_session(self._engine)
 
     def catalog(self) -> EmbeddedCatalog:
         return EmbeddedCatalog("lake", self._warehouse)
@@ -452,7 +452,7 @@ def _models_have_two_buckets(modelled: bool, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
     """A session of its own for one test."""
-    made = quick(engine)
+    made = fast_session(engine)
     yield made
     made.close()
 

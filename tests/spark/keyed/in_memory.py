@@ -19,7 +19,7 @@ from tests.model.catalog import MemoryCatalog
 from tests.model.duck import Duck
 from tests.model.lake import Lake
 from tests.model.statements import Interpreter, Shared
-from tests.model.world import told
+from tests.model.world import with_spark_errors
 
 Row = dict[str, Any]
 
@@ -47,9 +47,9 @@ class Cursor:
 
     def execute(self, sql: str) -> None:
         if sql.lstrip().startswith(("SELECT", "WITH", "(", "EXPLAIN")):
-            self._rows = told(lambda: self._session.query(sql), sql)
+            self._rows = with_spark_errors(lambda: self._session.query(sql), sql)
         else:
-            self.known_rows = told(lambda: self._session.run(sql), sql)
+            self.known_rows = with_spark_errors(lambda: self._session.run(sql), sql)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows
@@ -65,7 +65,7 @@ class Connection:
         return Cursor(self._session)
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
-        found: list[ColumnInfo] = told(lambda: self._session.schema(sql), sql)
+        found: list[ColumnInfo] = with_spark_errors(lambda: self._session.schema(sql), sql)
         return found
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.store.state import load_keyed
 from tests.extent import first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 QUERIES = {
@@ -23,7 +23,7 @@ QUERIES = {
 }
 
 
-class Asking:
+class RecordingModel:
     """A model that records the analysed queries."""
 
     def __init__(self, model: Model) -> None:
@@ -50,9 +50,9 @@ def orders(shop: Any) -> Orders:
 
 
 @pytest.fixture(params=first(1, QUERIES))
-def asking(request: Any, orders: Orders) -> Iterator[Asking]:
+def recording_model(request: Any, orders: Orders) -> Iterator[RecordingModel]:
     key, sql = QUERIES[request.param]
-    made = Asking(Model(orders, key, sql.format(orders.name.sql)))
+    made = RecordingModel(Model(orders, key, sql.format(orders.name.sql)))
     made.refresh()
     assert made.asked
     made.asked = 0
@@ -62,42 +62,44 @@ def asking(request: Any, orders: Orders) -> Iterator[Asking]:
 
 
 @pytest.mark.modelled
-def test_nothing_is_asked_again(asking: Asking) -> None:
-    assert asking.refresh().startswith("INCREMENTAL")
-    assert asking.refresh().startswith("SKIP")
-    assert asking.asked == 0
+def test_nothing_is_asked_again(recording_model: RecordingModel) -> None:
+    assert recording_model.refresh().startswith("INCREMENTAL")
+    assert recording_model.refresh().startswith("SKIP")
+    assert recording_model.asked == 0
 
 
 @pytest.mark.modelled
-def test_another_name_of_a_column_is_seen(asking: Asking) -> None:
+def test_another_name_of_a_column_is_seen(recording_model: RecordingModel) -> None:
     """Though what is computed for it is the same to the letter."""
-    sql = asking.model.sql
-    asking.model.sql = (
+    sql = recording_model.model.sql
+    recording_model.model.sql = (
         sql.replace("mean", "average").replace("more", "and_more").replace("sum(amount)", "sum(amount) AS s")
     )
-    assert asking.refresh() == "FULL (changed-columns)"
-    assert asking.asked
+    assert recording_model.refresh() == "FULL (changed-columns)"
+    assert recording_model.asked
 
 
 @pytest.mark.modelled
-def test_another_query_is_seen(asking: Asking) -> None:
-    asking.model.sql = asking.model.sql.replace("FROM", "FROM /* others */").replace("> 2", "> 3")
-    asking.model.sql = asking.model.sql.replace("GROUP BY", "WHERE id <> 4 GROUP BY")
-    assert asking.refresh() == "FULL (changed-sql)"
-    assert asking.asked
+def test_another_query_is_seen(recording_model: RecordingModel) -> None:
+    recording_model.model.sql = recording_model.model.sql.replace("FROM", "FROM /* others */").replace(
+        "> 2", "> 3"
+    )
+    recording_model.model.sql = recording_model.model.sql.replace("GROUP BY", "WHERE id <> 4 GROUP BY")
+    assert recording_model.refresh() == "FULL (changed-sql)"
+    assert recording_model.asked
 
 
 @pytest.mark.modelled
-def test_another_spark_is_asked(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_spark_is_asked(recording_model: RecordingModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_columns, "_spark", lambda: "5.0.0")
-    assert asking.refresh().startswith("INCREMENTAL")
-    assert asking.asked
+    assert recording_model.refresh().startswith("INCREMENTAL")
+    assert recording_model.asked
 
 
 @pytest.mark.modelled
-def test_a_column_that_somebody_added_to_the_table_is_seen(asking: Asking) -> None:
-    table = load_keyed(asking.context.catalog, asking.model.name)
+def test_a_column_that_somebody_added_to_the_table_is_seen(recording_model: RecordingModel) -> None:
+    table = load_keyed(recording_model.context.catalog, recording_model.model.name)
     for side in (table.base, table.change):
-        asking.model.session.query(f"ALTER TABLE {side.sql} ADD COLUMN foreign_one int")
-    asking.refresh()
-    assert asking.asked
+        recording_model.model.session.query(f"ALTER TABLE {side.sql} ADD COLUMN foreign_one int")
+    recording_model.refresh()
+    assert recording_model.asked

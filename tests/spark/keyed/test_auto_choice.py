@@ -21,7 +21,7 @@ from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.store.state import load_change, load_keyed, stored_rows
 from tests.extent import first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 
 BY_HISTORY = True
 """The tests of this module are about that."""

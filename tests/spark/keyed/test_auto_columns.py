@@ -12,7 +12,7 @@ from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import quote_all
 from tests.extent import extent
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 SQL = "SELECT id, amount * 2 AS twice FROM {}"

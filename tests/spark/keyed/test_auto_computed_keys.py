@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import DuplicateKey
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 HASHED = """

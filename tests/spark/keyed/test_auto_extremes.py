@@ -38,7 +38,7 @@ def images_of(context: Any, model: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+def recomputations(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
     found: list[None] = []
     right = stages.new_extremes_sql
@@ -80,7 +80,7 @@ def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
 @pytest.mark.modelled
 @pytest.mark.parametrize("looked_up", first(1, [True, False]), ids=["touched groups", "all groups"])
 def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None], looked_up: bool
+    shop: Any, monkeypatch: pytest.MonkeyPatch, recomputations: list[None], looked_up: bool
 ) -> None:
     """Whether all stored groups are read, or those that changes touch, as of a large state."""
     monkeypatch.setattr(aggregate_delta, "_has_many_groups", lambda stored, changed: looked_up)
@@ -110,7 +110,7 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
             table.apply(written, [{"id": one} for one in gone])
     assert load_keyed(context.catalog, model).hidden
     assert found == {"FULL (build)": 1, "INCREMENTAL (sums)": ROUNDS}
-    assert 0 < len(asked) < ROUNDS
+    assert 0 < len(recomputations) < ROUNDS
 
 
 @pytest.mark.modelled
@@ -162,7 +162,7 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
 
 @pytest.mark.modelled
 def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compaction(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None]
+    shop: Any, monkeypatch: pytest.MonkeyPatch, recomputations: list[None]
 ) -> None:
     """The statement that commits reads another version then; else it reads none, for groups are read once."""
     values = shop.table("values")
@@ -196,7 +196,7 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     assert refreshed(reads=True) == "INCREMENTAL (sums)"
     assert images_of(context, model) == [(1, 7, 4)]
     assert len(compactions) == 1
-    assert len(asked) == 2
+    assert len(recomputations) == 2
 
 
 ENDS = [("max(v.amount) AS high", "_min_1"), ("min(v.amount) + 1 AS more", "_max_1")]
@@ -264,7 +264,7 @@ def test_an_end_that_is_not_shown_is_unknown_or_right(shop: Any, shown: str, spa
 @pytest.mark.long
 @pytest.mark.parametrize(("shown", "spare"), ENDS)
 def test_an_end_that_is_not_shown_ends_no_refresh(
-    shop: Any, asked: list[None], shown: str, spare: str
+    shop: Any, recomputations: list[None], shown: str, spare: str
 ) -> None:
     groups, values = shop.table("groups"), shop.table("values")
     groups.build([{"id": number, "amount": number % 2} for number in range(8)])
@@ -283,16 +283,16 @@ def test_an_end_that_is_not_shown_ends_no_refresh(
     assert model.ends()[0][1] is None, "what has gone stays unknown"
     assert model.rows(f"SELECT * FROM {model.name.sql}") == model.rows(model.sql)
     values.delete([{"id": 100 if spare == "_min_1" else 2 * (high - 1)}])
-    assert not asked
+    assert not recomputations
     assert model.refresh() == "INCREMENTAL (sums)"
-    assert asked
+    assert recomputations
     assert all(end == true for _, end, true in model.ends()), "computed anew with the group"
     assert model.rows(f"SELECT * FROM {model.name.sql}") == model.rows(model.sql)
 
 
 @pytest.mark.modelled
 def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(
-    shop: Any, asked: list[None]
+    shop: Any, recomputations: list[None]
 ) -> None:
     customers = shop.table("customers", {"id": "bigint", "nation": "int", "region": "string"})
     rows = [{"id": number, "nation": number % 2, "region": "ab"[number % 2]} for number in range(8)]
@@ -318,11 +318,11 @@ def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(
     # Three of four go, and another value comes that is not as good.
     customers.apply([{"id": 20, "nation": 1, "region": "a"}], [{"id": number} for number in (1, 3, 5)])
     assert refreshed() == "INCREMENTAL (sums)"
-    assert not asked
+    assert not recomputations
     # Now the group has two values: that of one row may have been the only one.
     customers.delete([{"id": 7}])
     assert refreshed() == "INCREMENTAL (sums)"
-    assert asked
+    assert recomputations
     # All four rows of the other group get another value, which is less.
     customers.upsert([{"id": number, "nation": 0, "region": "0"} for number in (0, 2, 4, 6)])
     assert refreshed().startswith("INCREMENTAL")

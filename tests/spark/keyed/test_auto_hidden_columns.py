@@ -19,7 +19,7 @@ from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
 from dbt_arctic.store.state import current_version, load_keyed
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 SHARES = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.extent import first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 

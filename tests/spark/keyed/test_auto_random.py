@@ -16,7 +16,7 @@ from tests.extent import extent
 from tests.planner.oracle import Database, at_old
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables, draw_tables, literal
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 
 MODELS = extent(2, 8)
 ROUNDS = 2

@@ -12,7 +12,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.state import load_keyed
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Session
 
 AUTOMATIC = {"incremental_strategy": "auto"}

@@ -116,43 +116,44 @@ class Shop:
 
 
 @pytest.fixture
-def made(shop: Any) -> Shop:
+def new_shop(shop: Any) -> Shop:
     return Shop(shop)
 
 
 @pytest.mark.modelled
-def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: Shop) -> None:
-    for model in made.models:
-        made.refresh(model)
-    made.change()
-    kept = [made.refresh(model) for model in made.models]
+def test_what_several_models_read_is_read_once_and_they_are_their_queries(new_shop: Shop) -> None:
+    for model in new_shop.models:
+        new_shop.refresh(model)
+    new_shop.change()
+    kept = [new_shop.refresh(model) for model in new_shop.models]
     # The lines for the second model that asks for them, the orders with them; then all is there.
     assert kept == [[], ["share_rows", "share_rows"], *([[]] * (len(kept) - 2))]
-    ran = made.orders.session.statements.ran
+    ran = new_shop.orders.session.statements.ran
     read = [one.sql for one in ran if one.step in ("refresh", "stage_keys", "stage_rows")]
     assert read
     assert not any(
-        f"{table.name.identifier}__base" in sql for sql in read for table in (made.orders, made.lines)
+        f"{table.name.identifier}__base" in sql for sql in read for table in (new_shop.orders, new_shop.lines)
     )
     for number in range(ROUNDS):
-        made.change()
+        new_shop.change()
         if number == 0:
-            made.change()  # several commits
-            made.lines.compact()
-        order = list(made.models)
-        made.chance.shuffle(order)
+            new_shop.change()  # several commits
+            new_shop.lines.compact()
+        order = list(new_shop.models)
+        new_shop.chance.shuffle(order)
         for model in order:
-            made.refresh(model)
+            new_shop.refresh(model)
 
 
 @pytest.fixture
-def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def together(new_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The same if each refresh knows the other models of the run."""
     monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
-    made.context = replace(
-        made.context, alongside=ModelsOfRun(lambda of: [made.name(model) for model in made.models])
+    new_shop.context = replace(
+        new_shop.context,
+        alongside=ModelsOfRun(lambda of: [new_shop.name(model) for model in new_shop.models]),
     )
-    return made
+    return new_shop
 
 
 @pytest.mark.long  # tests/planner/test_shared_reads.py has it for random models

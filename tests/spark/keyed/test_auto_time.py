@@ -14,7 +14,7 @@ from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.refresh.config import parse_config
 from tests.extent import extent
-from tests.spark.keyed import auto
+from tests.spark.keyed import automatic_models
 
 START = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
 
@@ -163,13 +163,13 @@ def test_the_time_is_asked_for_though_nothing_has_changed(shop: Any) -> None:
     orders = shop.table("orders", {"id": "bigint", "day": "date"})
     orders.build([{"id": 1, "day": "2026-01-01"}])
     for number, (sql, reason) in enumerate(extent((OPEN[0], OPEN[3]), OPEN)):
-        model = auto.Model(orders, "id", sql.format(orders.name.sql))
+        model = automatic_models.Model(orders, "id", sql.format(orders.name.sql))
         model.name = orders.name.sibling(f"open_{number}")
         model.refresh()
         first = model.refresh()
         assert first in (f"FULL ({reason})", "FULL (first-plan)")
         assert model.refresh() == f"FULL ({reason})" or reason == "unsupported"
-    labelled = auto.Model(orders, "id", f"SELECT id, 'today' AS label FROM {orders.name.sql}")
+    labelled = automatic_models.Model(orders, "id", f"SELECT id, 'today' AS label FROM {orders.name.sql}")
     labelled.name = orders.name.sibling("labelled")
     labelled.refresh()
     assert labelled.refresh() == "SKIP (no upstream change)", "a label is no time"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.extent import LONG, extent, first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Killed, Orders
 
 TYPES = {"id": "bigint", "k": "int", "amount": "decimal(10,2)"}
@@ -50,7 +50,7 @@ PARTS = "(SELECT k, id AS x FROM {0} UNION ALL SELECT k, amount AS x FROM {0}) A
 
 
 @dataclass(frozen=True)
-class Told:
+class ModelCase:
     """A model by its key and SQL, and how it is refreshed."""
 
     key: str
@@ -63,84 +63,84 @@ class Told:
 FULL = "FULL (unsupported)"
 MODELS = {
     # A number that a column stands for has the digits of its type.
-    "subquery": Told(
+    "subquery": ModelCase(
         "id", "SELECT id, amount / months AS monthly FROM (SELECT id, amount, 12 AS months FROM {0}) AS t"
     ),
-    "negative": Told(
+    "negative": ModelCase(
         "id",
         "SELECT id, amount / months AS monthly FROM (SELECT id, amount, -7 AS months FROM {0}) AS t",
         long=True,
     ),
-    "cte": Told(
+    "cte": ModelCase(
         "id",
         "WITH t AS (SELECT id, amount, 12 AS months FROM {0}) SELECT id, amount / months AS monthly FROM t",
         long=True,
     ),
-    "lateral": Told("id", "SELECT id, 12 AS months, amount / months AS monthly FROM {0}", long=True),
-    "parentheses": Told(
+    "lateral": ModelCase("id", "SELECT id, 12 AS months, amount / months AS monthly FROM {0}", long=True),
+    "parentheses": ModelCase(
         "id",
         "SELECT id, amount / months AS monthly FROM (SELECT id, amount, (12) AS months FROM {0}) AS t",
         long=True,
     ),
-    "suffix": Told(
+    "suffix": ModelCase(
         "id",
         "SELECT id, amount / months AS monthly FROM (SELECT id, amount, 12L AS months FROM {0}) AS t",
         long=True,
     ),
-    "lateral suffix": Told(
+    "lateral suffix": ModelCase(
         "id",
         "SELECT id, 12L AS months, amount / months AS monthly, amount / -12L AS less FROM {0}",
         long=True,
     ),
-    "sum": Told(
+    "sum": ModelCase(
         "id",
         "SELECT id, sum(amount / 12L) AS s, sum(amount / cast(12 AS bigint)) AS t FROM {0} GROUP BY id",
         long=True,
     ),
     # An expression over a union of two types has the type of both. Columns in its branches are cast as Spark
     # casts them. The planner does not know the type of computed ones.
-    "sums of both": Told("k", f"SELECT k, sum(x / 3) AS s, count(*) AS n FROM {PARTS} GROUP BY k"),
-    "keys of both": Told(
+    "sums of both": ModelCase("k", f"SELECT k, sum(x / 3) AS s, count(*) AS n FROM {PARTS} GROUP BY k"),
+    "keys of both": ModelCase(
         "k", f"SELECT cast(x AS string) AS k, count(*) AS n FROM {PARTS} GROUP BY 1", long=True
     ),
-    "distinct": Told(
+    "distinct": ModelCase(
         "k",
         "SELECT concat('v', x) AS k, 1 AS one "
         "FROM (SELECT id AS x FROM {0} UNION SELECT amount AS x FROM {0}) AS u",
         long=True,
     ),
-    "computed": Told(
+    "computed": ModelCase(
         "k",
         "SELECT k, sum(x / 3) AS s, count(*) AS n FROM (SELECT k, amount AS x FROM {0} "
         "UNION ALL SELECT k, amount * 1.000 AS x FROM {0}) AS u GROUP BY k",
         FULL,
         long=True,
     ),
-    "a lateral view": Told(
+    "a lateral view": ModelCase(
         "k",
         f"SELECT v AS k, count(*) AS n FROM {PARTS} LATERAL VIEW explode(array(cast(x AS string))) e AS v "
         "GROUP BY 1",
         long=True,
     ),
-    "exists": Told(
+    "exists": ModelCase(
         "k",
         f"SELECT o.k, count(*) AS n FROM {{0}} AS o WHERE EXISTS (SELECT 1 FROM {PARTS} "
         "WHERE cast(u.x AS string) = concat(o.id, '.00')) GROUP BY o.k",
         long=True,
     ),
-    "divisor": Told(
+    "divisor": ModelCase(
         "k",
         "SELECT k, sum(amount / n) AS s, count(*) AS c FROM (SELECT k, amount, 1 AS n FROM {0} "
         "UNION ALL SELECT k, amount, id + 1 AS n FROM {0}) AS u GROUP BY k",
         FULL,
         long=True,
     ),
-    "plain columns": Told(
+    "plain columns": ModelCase(
         "k",
         f"SELECT k, sum(x) AS s, max(x) AS m, count(x) AS n FROM {PARTS} WHERE x > 1 GROUP BY k",
         long=True,
     ),
-    "null in one part": Told(
+    "null in one part": ModelCase(
         "k",
         "SELECT k, sum((coalesce(amount, 7) - coalesce(back, 0)) / 3) AS s, count(*) AS n FROM ("
         "SELECT k, amount, NULL AS back FROM {0} UNION ALL SELECT k, NULL, amount FROM {0} WHERE id > 3"
@@ -148,7 +148,7 @@ MODELS = {
     ),
     # A part of a union divides differently from the whole: 0.19 has two digits for Spark, and 1.19 three.
     # tests/planner/test_union_types.py has these two.
-    "numbers in both parts": Told(
+    "numbers in both parts": ModelCase(
         "k",
         "SELECT k, count(*) AS n, sum(1000 / q) AS s, count(1000 / q) AS c FROM ("
         "SELECT k, amount * 0.19 AS q FROM {0} UNION ALL SELECT k, amount * 1.19 AS q FROM {0}"
@@ -156,7 +156,7 @@ MODELS = {
         FULL,
         long=True,
     ),
-    "64 bits in one part": Told(
+    "64 bits in one part": ModelCase(
         "k",
         "SELECT k, count(*) AS n, sum(3 / ceil(v, 0)) AS s, count(3 / ceil(v, 0)) AS c FROM ("
         "SELECT k, k + 1 AS v FROM {0} UNION ALL SELECT k, id + 1 AS v FROM {0}) AS u GROUP BY k",
@@ -164,16 +164,16 @@ MODELS = {
         long=True,
     ),
     # Quotients by small integers: in hidden columns, in a state, and computed from what the model shows.
-    "quotient": Told(
+    "quotient": ModelCase(
         "k", "SELECT k, sum(amount) / max(CAST(id + 3 AS SMALLINT)) * 1000 AS r FROM {0} GROUP BY k", ""
     ),
-    "quotient of a state": Told(
+    "quotient of a state": ModelCase(
         "k",
         "SELECT k, sum(amount) / CAST(k + 3 AS SMALLINT) * 1000 AS r FROM {0} GROUP BY k, "
         "CAST(k + 3 AS SMALLINT) HAVING count(*) > 0",
         "",
     ),
-    "quotient of what is shown": Told(
+    "quotient of what is shown": ModelCase(
         "k",
         "SELECT k, count(*) AS n, sum(amount) AS s, count(amount) AS c, max(CAST(id + 3 AS SMALLINT)) AS m, "
         "sum(amount) / max(CAST(id + 3 AS SMALLINT)) * 1000 AS r FROM {0} GROUP BY k",
@@ -181,19 +181,19 @@ MODELS = {
         long=True,
     ),
     # A number has the type that Spark gives it.
-    "ones": Told("k", "SELECT k, sum(1) AS n, sum(0) AS z FROM {0} GROUP BY k", "INCREMENTAL (sums)"),
-    "a number of 32 bits with its sign": Told(
+    "ones": ModelCase("k", "SELECT k, sum(1) AS n, sum(0) AS z FROM {0} GROUP BY k", "INCREMENTAL (sums)"),
+    "a number of 32 bits with its sign": ModelCase(
         "k",
         "SELECT hash(m, id) AS k, bool_or(k > 1) AS b FROM (SELECT k, id, -2147483648 AS m FROM {0}) AS u "
         "GROUP BY hash(m, id)",
     ),
-    "beyond 64 bits": Told(
+    "beyond 64 bits": ModelCase(
         "k",
         "SELECT k, count(*) AS n, sum(id + large) AS s, count(id + large) AS c "
         "FROM (SELECT k, id, 100000000000000000000 AS large FROM {0}) AS u GROUP BY k",
         long=True,
     ),
-    "an interval by a number": Told(
+    "an interval by a number": ModelCase(
         "k",
         "SELECT k, CAST(avg((day - DATE'2020-01-01') * id) AS STRING) AS a "
         "FROM (SELECT k, id, CAST(date_add(DATE'2020-01-01', k) AS DATE) AS day FROM {0}) AS u GROUP BY k",

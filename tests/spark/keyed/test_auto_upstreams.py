@@ -11,7 +11,7 @@ from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.store.consumption import Consumption
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders, Row
 
 TYPES = {"id": "bigint", "day": "date", "amount": "int"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.keyed.trouble import ROWS, WAYS, amounts
+from tests.spark.keyed.injected_failures import ROWS, WAYS, amounts
 
 
 def rows(model: dict[int, int]) -> list[dict[str, int]]:

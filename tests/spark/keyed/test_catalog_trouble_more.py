@@ -21,11 +21,11 @@ from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
+from tests.spark.keyed.injected_failures import IN_TURN, ROWS, WAYS, amounts
 from tests.spark.keyed.test_adopt import findings
 from tests.spark.keyed.test_erase import traces
 from tests.spark.keyed.test_modify import modify_orders
 from tests.spark.keyed.test_overwrite import replace_by
-from tests.spark.keyed.trouble import IN_TURN, ROWS, WAYS, amounts
 
 NOTED = {"id": "bigint", "amount": "int", "note": "string"}
 

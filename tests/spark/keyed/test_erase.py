@@ -23,7 +23,7 @@ from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.config import parse_config
 from tests.model.catalog import MemoryCatalog
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 
 Row = dict[str, Any]
 KEY = 777_001

@@ -159,7 +159,7 @@ def test_a_column_of_nothing_but_null_gets_the_type_of_its_first_value(shop: Any
     assert orders.rows() == [{"id": 1, "later": None}, {"id": 2, "later": None}, {"id": 3, "later": "x"}]
 
 
-def late(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view") -> None:
+def upsert_during_build(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view") -> None:
     """Another process upserts during a full refresh, right before one of its statements."""
     session = shop.session()
 
@@ -175,7 +175,7 @@ def late(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view
 def test_a_row_that_lands_during_a_full_refresh_with_fields_in_another_order_keeps_them(
     shop: Any, places: Any
 ) -> None:
-    late(shop, places, row_sql(1, BERN, swapped=True), row_sql(2, ROME, swapped=False))
+    upsert_during_build(shop, places, row_sql(1, BERN, swapped=True), row_sql(2, ROME, swapped=False))
     shown = shop.main.read(f"SELECT * FROM {places.name.sql}", list(TYPES))
     assert sorted(shown, key=lambda one: one["id"]) == json.loads(json.dumps([row(1, BERN), row(2, ROME)]))
 
@@ -188,7 +188,7 @@ def test_or_the_full_refresh_replaces_nothing_where_the_new_table_would_change_a
     prices.build_sql("SELECT 1L AS id, 1.00BD AS price")
     build = f"SELECT 1L AS id, CAST(7 AS {type_}) AS price"
     with pytest.raises(ConcurrentRun, match="price is decimal") as refused:
-        late(shop, prices, build, "SELECT 2L AS id, 7.25BD AS price", "first_commit")
+        upsert_during_build(shop, prices, build, "SELECT 2L AS id, 7.25BD AS price", "first_commit")
     assert refused.value.code == "AR-404"
     assert "nothing was replaced" in refused.value.fix
     shown = shop.main.query(f"SELECT id, CAST(price AS STRING) FROM {prices.name.sql} ORDER BY id")

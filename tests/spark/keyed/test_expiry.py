@@ -12,7 +12,7 @@ from dbt_arctic.maintenance.claims import Claims, find_claims
 from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept, plan_keyed
 from dbt_arctic.maintenance.versions import rows_at
-from tests.spark.keyed.trouble import ROWS, amounts
+from tests.spark.keyed.injected_failures import ROWS, amounts
 
 
 def claims_of(session: Any) -> Claims:

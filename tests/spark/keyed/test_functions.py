@@ -341,7 +341,7 @@ NOT_COMPARED = {
 
 
 @pytest.fixture
-def given(connection: SessionConnection) -> SessionConnection:
+def with_time_types(connection: SessionConnection) -> SessionConnection:
     connection.session.conf.set("spark.sql.timeType.enabled", "true")
     optimised(connection, f"CREATE OR REPLACE TEMPORARY VIEW given AS {ROWS}")
     for place, (name, columns) in enumerate(list(SCHEMA.items())[1:]):
@@ -353,17 +353,17 @@ def given(connection: SessionConnection) -> SessionConnection:
     return connection
 
 
-def test_functions_mean_what_was_written(given: SessionConnection) -> None:
+def test_functions_mean_what_was_written(with_time_types: SessionConnection) -> None:
     found: Counter[str] = Counter()
     others, left = [], {}
-    for function, sql in examples(given):
+    for function, sql in examples(with_time_types):
         try:
-            optimised(given, sql)
+            optimised(with_time_types, sql)
         except PySparkException:
             left.setdefault(function, "an error")
             continue
         try:
-            other = other_than_written(given, sql)
+            other = other_than_written(with_time_types, sql)
         except CannotPlan as error:
             left[function] = error.reason.code
             continue
@@ -392,17 +392,17 @@ def test_functions_mean_what_was_written(given: SessionConnection) -> None:
     ],
 )
 def test_expressions_mean_what_was_written(
-    given: SessionConnection, queries: list[str], refused: int
+    with_time_types: SessionConnection, queries: list[str], refused: int
 ) -> None:
     others, left, failed = [], [], []
     for sql in queries:
         try:
-            optimised(given, sql)
+            optimised(with_time_types, sql)
         except PySparkException as error:
             failed.append(f"{sql}: {error}")
             continue
         try:
-            other = other_than_written(given, sql)
+            other = other_than_written(with_time_types, sql)
         except CannotPlan:
             left.append(sql)
             continue
@@ -425,16 +425,16 @@ def test_expressions_mean_what_was_written(
     ids=["operators", "tests"],
 )
 def test_operators_bind_as_they_do_in_spark(
-    given: SessionConnection, operators: list[str], form: str, at_least: int
+    with_time_types: SessionConnection, operators: list[str], form: str, at_least: int
 ) -> None:
     others, compared = [], 0
     for sql in (form.format(one, two) for one in operators for two in operators):
         try:
-            optimised(given, sql)
+            optimised(with_time_types, sql)
         except PySparkException:
             continue  # of two types that do not go together
         try:
-            other = other_than_written(given, sql)
+            other = other_than_written(with_time_types, sql)
         except CannotPlan:
             assert "<<" in sql or ">>" in sql or ("||" in sql and ("+" in sql or "-" in sql))
             continue
@@ -468,7 +468,7 @@ ARGUMENTS = [
 _NEEDS_A_WINDOW = ("dense_rank", "lag", "lead", "nth_value", "ntile", "rank", "row_number")
 
 
-def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> None:
+def test_the_sorts_of_functions_are_those_of_spark(with_time_types: SessionConnection) -> None:
     """As far as the sort is known, for any arguments of a function."""
     wrong, told = [], set()
     for name in sorted(NAMED):
@@ -476,7 +476,7 @@ def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> 
         for sql in (f"SELECT {name}({arguments}){over} AS v FROM given" for arguments in ARGUMENTS):
             try:
                 query = understand(sql, SCHEMA)
-                type_ = given.session.sql(sql).schema[0].dataType.simpleString()
+                type_ = with_time_types.session.sql(sql).schema[0].dataType.simpleString()
             except (PySparkException, CannotPlan):
                 continue
             sort = sorts(query.node, query.types)[query.columns[0][1]]

@@ -35,7 +35,7 @@ def modify_orders(orders: Any, sql: str, session: Any = None) -> tuple[int, int,
     return done.updated, done.inserted, done.deleted
 
 
-def kept(orders: Any) -> Model:
+def model_of(orders: Any) -> Model:
     rows = orders.rows()
     found = {row["id"]: (row["status"], row["amount"]) for row in rows}
     assert len(found) == len(rows), "a key twice"
@@ -50,7 +50,7 @@ def test_update_and_delete(shop: Any, orders: Any) -> None:
     sql = "UPDATE {t} AS o SET status = concat(o.status, '!'), amount = amount + 1 WHERE (id > 3)"
     assert modify_orders(orders, sql) == (2, 0, 0)
     model |= {4: ("new!", 5), 5: ("new!", 6)}
-    assert kept(orders) == model
+    assert model_of(orders) == model
     # The table itself, and another, in subqueries; a row at a time for the whole table.
     shop.main.query(f"CREATE TABLE {shop.main.name('vip').sql} USING iceberg AS SELECT 4L AS id")
     vip = shop.main.name("vip").sql
@@ -66,15 +66,15 @@ def test_update_and_delete(shop: Any, orders: Any) -> None:
     newest = orders.version
     assert modify_orders(orders, "DELETE FROM {t} WHERE id = 99") == (0, 0, 0)
     assert orders.version == newest, "nothing to do is no commit"
-    assert kept(orders) == model
+    assert model_of(orders) == model
     orders.compact()
-    assert kept(orders) == model
+    assert model_of(orders) == model
     sql = "WITH low AS (SELECT 2 AS n) UPDATE {t} SET status = NULL WHERE amount < (SELECT n FROM low)"
     assert modify_orders(orders, sql) == (1, 0, 0)
     model[1] = (None, 1)
-    assert kept(orders) == model
+    assert model_of(orders) == model
     assert modify_orders(orders, "DELETE FROM {t}") == (0, 0, 4)
-    assert kept(orders) == {}
+    assert model_of(orders) == {}
 
 
 def test_merge(orders: Any) -> None:
@@ -93,23 +93,23 @@ def test_merge(orders: Any) -> None:
     )
     assert merged == (2, 1, 2)
     model = {2: ("paid", 22), 3: ("new", 3), 4: ("old", 4), 8: (None, 80)}
-    assert kept(orders) == model
+    assert model_of(orders) == model
     source = "(SELECT explode(array(3L, 7L)) AS ID, 'all' AS status, 1L AS amount)"
     sql = "MERGE INTO {t} USING " + source + " s ON orders.id = s.id WHEN MATCHED THEN UPDATE SET * "
     assert modify_orders(orders, sql + "WHEN NOT MATCHED THEN INSERT *") == (1, 1, 0)
     model |= {3: ("all", 1), 7: ("all", 1)}
-    assert kept(orders) == model
+    assert model_of(orders) == model
     orders.compact()
-    assert kept(orders) == model
+    assert model_of(orders) == model
 
 
 @pytest.mark.modelled
 def test_an_update_may_move_rows_to_other_keys(orders: Any) -> None:
     sql = "UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id + 10 END WHERE id < 4"
     assert modify_orders(orders, sql) == (3, 0, 0)
-    assert kept(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
+    assert model_of(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
     orders.compact()
-    assert kept(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
+    assert model_of(orders) == {1: ("new", 2), 2: ("new", 1), 13: ("new", 3), 4: ("new", 4), 5: ("new", 5)}
 
 
 FROM_TWICE = "MERGE INTO {t} USING (VALUES (1L, 'a'), (1L, 'b')) AS s(id, status) ON orders.id = s.id "
@@ -139,13 +139,13 @@ def test_what_has_no_meaning_changes_nothing(orders: Any) -> None:
         with pytest.raises(error, match=words):
             modify_orders(orders, sql)
         assert orders.commits() == commits, sql
-    assert kept(orders) == BEFORE
+    assert model_of(orders) == BEFORE
 
 
 @pytest.mark.modelled
 def test_a_row_that_matches_twice_may_be_deleted(orders: Any) -> None:
     assert modify_orders(orders, FROM_TWICE + "WHEN MATCHED THEN DELETE") == (0, 0, 1)
-    assert sorted(kept(orders)) == [2, 3, 4, 5]
+    assert sorted(model_of(orders)) == [2, 3, 4, 5]
 
 
 @pytest.mark.modelled
@@ -227,7 +227,7 @@ def test_what_others_commit_meanwhile_is_seen(shop: Any, orders: Any, other: str
 
     shop.main.statements.before = overtake
     modify_orders(orders, MERGE)
-    assert kept(orders) == merged(model)
+    assert model_of(orders) == merged(model)
 
 
 @pytest.mark.modelled
@@ -247,14 +247,14 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
             pass
         finally:
             process.connection.close()
-        found = kept(orders)
+        found = model_of(orders)
         assert found in (model, after)
         model = found
         if ended:
             break
     assert at == 6
     orders.compact()
-    assert kept(orders) == model
+    assert model_of(orders) == model
 
 
 @pytest.mark.modelled
@@ -270,4 +270,4 @@ def test_an_explanation_runs_nothing_and_is_what_would_run(orders: Any) -> None:
         "-- fast_forward",
         "-- drop_branch",
     ]
-    assert kept(orders) == BEFORE
+    assert model_of(orders) == BEFORE

@@ -45,7 +45,7 @@ def record(at_ms: int, run: str) -> Record:
     return Record(at_ms, run, "major", "lake.a.b", "all", "due", "compacted", "3 commits", *numbers)
 
 
-def told(session: Session) -> list[Record]:
+def recorded(session: Session) -> list[Record]:
     return read_operations(session.catalog, session.name("any"))
 
 
@@ -56,14 +56,14 @@ def state(session: Session) -> Any:
 
 
 def test_what_is_written_is_read_without_spark(session: Session, wrote: list[Record]) -> None:
-    assert told(session) == wrote
+    assert recorded(session) == wrote
     assert read_operations(session.catalog, session.name("any"), "lake.a.c") == []
     assert read_operations(session.catalog, replace(session.name("any"), schema="nowhere")) == []
 
 
 def test_old_rows_go_and_one_file_is_left(session: Session, wrote: list[Record]) -> None:
     assert keep_operations(session.context, session.name("any"), history_s=HISTORY_S)
-    assert told(session) == wrote[:3]
+    assert recorded(session) == wrote[:3]
     side = side_metrics(state(session))
     assert side is not None
     assert (side.files, side.delete_files) == (1, 0)
@@ -78,7 +78,7 @@ def test_old_rows_go_and_one_file_is_left(session: Session, wrote: list[Record])
         )
     keep_operations(later, session.name("any"))
     assert len(state(session).snapshots) == 1
-    assert len(told(session)) == 3 + MOST_FILES
+    assert len(recorded(session)) == 3 + MOST_FILES
 
 
 def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
@@ -94,7 +94,7 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
         session.query(operations.insert(session.name(operations.OPERATIONS), [young[-1]]))
 
     def kept() -> bool:
-        found = {one.run for one in told(session)}
+        found = {one.run for one in recorded(session)}
         return {one.run for one in young} <= found
 
     for at in (0, 1):
@@ -109,4 +109,4 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
     keep_operations(session.context, session.name("any"), history_s=HISTORY_S)
     session.statements.before = None
     assert kept()
-    assert {one.run for one in told(session)} == {one.run for one in young}
+    assert {one.run for one in recorded(session)} == {one.run for one in young}

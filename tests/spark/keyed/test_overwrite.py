@@ -41,7 +41,7 @@ def replace_by(orders: Any, rows: list[dict[str, Any]], session: Any = None, **c
     return overwrite(at_work.session.context, orders.name, parsed, sql, Consumption())
 
 
-def kept(orders: Any) -> dict[int, tuple[Any, int]]:
+def rows_by_id(orders: Any) -> dict[int, tuple[Any, int]]:
     rows = orders.rows()
     found = {line["id"]: (line["day"], line["amount"]) for line in rows}
     assert len(found) == len(rows), "a key twice"
@@ -60,7 +60,7 @@ def test_partitions_that_the_batch_has_rows_of_are_replaced(days: Any) -> None:
     expected = as_dict(
         [row(1, 1, 1), row(2, 2, 20), row(3, 2, 3), row(4, 3, 40), row(5, None, 5), row(7, 2, 7)]
     )
-    assert kept(days) == expected
+    assert rows_by_id(days) == expected
     assert outcome.message == "OVERWRITE 3", "what is alike is not written"
     assert days.commits()[0] == change + 2, "one commit, and the staged batch"
     days.compact()
@@ -69,11 +69,11 @@ def test_partitions_that_the_batch_has_rows_of_are_replaced(days: Any) -> None:
     replace_by(days, [row(8, None, 8)])
     del expected[5]
     expected[8] = (None, 8)
-    assert kept(days) == expected
+    assert rows_by_id(days) == expected
     # A delete alone replaces nothing.
     replace_by(days, [{"id": 7, "_action": "D"}])
     del expected[7]
-    assert kept(days) == expected
+    assert rows_by_id(days) == expected
 
 
 @pytest.mark.parametrize("by", ["month(day)", "truncate(1, kind)"])
@@ -84,7 +84,7 @@ def test_partitions_may_be_transforms(shop: Any, by: str) -> None:
     rows.append({"id": 9, "day": "2020-02-01", "amount": 9, "kind": "c"})
     orders.build(rows)
     replace_by(orders, [{**row(1, 1, 10), "kind": "az"}])
-    left = {key for key, _ in kept(orders).items()}
+    left = {key for key, _ in rows_by_id(orders).items()}
     assert left == ({1, 9} if by.startswith("month") else {1, 3, 4, 5, 9})
 
 
@@ -97,11 +97,11 @@ def test_a_table_as_a_whole(shop: Any, config: dict[str, Any]) -> None:
     consumer = shop.consumer("copy", orders)
     consumer.run()
     replace_by(orders, [row(1, 1, 1), row(6, 2, 60)], **config)
-    assert kept(orders) == as_dict([row(1, 1, 1), row(6, 2, 60)])
+    assert rows_by_id(orders) == as_dict([row(1, 1, 1), row(6, 2, 60)])
     consumer.run()
     assert as_dict(consumer.rows()) == as_dict([row(1, 1, 1), row(6, 2, 60)])
     replace_by(orders, [], **config)
-    assert kept(orders) == {}
+    assert rows_by_id(orders) == {}
 
 
 @pytest.mark.modelled
@@ -120,11 +120,11 @@ def test_whoever_commits_in_between_is_replaced_and_whoever_comes_later_wins(
     shop.main.statements.before = overtake
     replace_by(days, [row(3, 2, 30)])
     expected = as_dict([row(2, 1, 2), row(3, 2, 30), row(9, 1, 9)])
-    assert kept(days) == expected
+    assert rows_by_id(days) == expected
     days.compact()
     assert as_dict(days.base_rows()) == expected
     days.upsert([row(8, 2, 80)])
-    assert kept(days) == {**expected, 8: ("2020-01-02", 80)}
+    assert rows_by_id(days) == {**expected, 8: ("2020-01-02", 80)}
     change = days.table.change
     assert set(shop.main.catalog.load_table(change.schema, change.identifier).branches) == {"main"}
 
@@ -143,7 +143,7 @@ def test_it_is_not_lost_to_a_compaction(shop: Any, days: Any, step: str) -> None
     process.statements.before = meanwhile
     days.on(process).compact()
     expected = as_dict([row(1, 1, 1), row(2, 1, 2), row(3, 2, 30), row(5, None, 5)])
-    assert kept(days) == expected
+    assert rows_by_id(days) == expected
     days.compact()
     assert as_dict(days.base_rows()) == expected
 
@@ -166,10 +166,10 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
             pass
         finally:
             process.connection.close()
-        assert kept(days) in (before, after)
+        assert rows_by_id(days) in (before, after)
         replace_by(days, batch)
         before = after
-        assert kept(days) == after
+        assert rows_by_id(days) == after
         days.upsert([ROWS[3]])
         before = {**after, 4: as_dict(ROWS)[4]}
         if ended:
@@ -181,8 +181,8 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
 def test_a_batch_is_checked_like_every_other_and_an_upsert_needs_no_rebuild(days: Any) -> None:
     with pytest.raises(DuplicateKey):
         replace_by(days, [row(2, 1, 2), row(2, 2, 3)])
-    assert kept(days) == as_dict(ROWS)
+    assert rows_by_id(days) == as_dict(ROWS)
     replace_by(days, [row(3, 2, 30)])
     config = parse_config("orders", days.config)
     upsert(days.session.context, days.name, config, days.model([row(3, 2, 31)]))
-    assert kept(days)[3] == ("2020-01-02", 31)
+    assert rows_by_id(days)[3] == ("2020-01-02", 31)

@@ -19,8 +19,8 @@ from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
 from dbt_arctic.maintenance.log_checks import check_markers
 from dbt_arctic.maintenance.versions import rows_at
 from dbt_arctic.store.state import head, load_base, load_change
+from tests.spark.keyed.injected_failures import amounts
 from tests.spark.keyed.test_in_place import exchanges, executed
-from tests.spark.keyed.trouble import amounts
 
 COUNT = 200
 """So many that each of 8 buckets has some."""

@@ -25,7 +25,7 @@ def row(id_: int, seq: int, amount: int) -> Row:
     return {"id": id_, "seq": seq, "amount": amount}
 
 
-def gone(id_: int, seq: int) -> Row:
+def deletion(id_: int, seq: int) -> Row:
     return {"id": id_, "seq": seq}
 
 
@@ -51,7 +51,7 @@ def orders(shop: Any) -> Any:
     """Three rows, of which one was deleted since; the delete is merged and remembered."""
     made = shop.table("orders", TYPES, sequence_by="seq")
     made.build([row(1, 5, 50), row(2, 5, 60), row(3, 5, 70)])
-    made.delete([gone(2, 8)])
+    made.delete([deletion(2, 8)])
     made.compact()
     return made
 
@@ -69,7 +69,7 @@ def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any)
         return of(consumer.rows()) == model
 
     then = orders.version.token
-    orders.apply([row(1, 9, 90), row(4, 9, 1)], [gone(3, 9)])
+    orders.apply([row(1, 9, 90), row(4, 9, 1)], [deletion(3, 9)])
     newest = {1: (9, 90), 4: (9, 1)}
     assert of(orders.rows()) == newest
     assert followed(newest)
@@ -108,7 +108,7 @@ def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders:
     session = shop.session()
 
     def meanwhile() -> None:
-        orders.apply([row(1, 6, 66), row(2, 7, 1), row(5, 1, 1)], [gone(3, 4)])
+        orders.apply([row(1, 6, 66), row(2, 7, 1), row(5, 1, 1)], [deletion(3, 4)])
         with pytest.raises(ConcurrentRun):
             orders.build([])
         with pytest.raises(ConcurrentRun):

@@ -27,7 +27,7 @@ def row(id_: int, seq: int, amount: int) -> Row:
     return {"id": id_, "seq": seq, "amount": amount}
 
 
-def gone(id_: int, seq: int) -> Row:
+def deletion(id_: int, seq: int) -> Row:
     return {"id": id_, "seq": seq}
 
 
@@ -54,7 +54,7 @@ def test_the_newest_of_each_key_is_read_whatever_comes_late(shop: Any, orders: A
     def write(first: bool) -> None:
         batch = {id_: (seq, amount) for id_, seq, amount in (event() for _ in range(chance.randrange(1, 6)))}
         upserts = [row(id_, seq, amount) for id_, (seq, amount) in batch.items() if amount is not None]
-        deletes = [gone(id_, seq) for id_, (seq, amount) in batch.items() if amount is None]
+        deletes = [deletion(id_, seq) for id_, (seq, amount) in batch.items() if amount is None]
         if first:
             orders.build_sql(
                 orders.model([*upserts, *({**one, "_action": "D"} for one in deletes)], actions=True)
@@ -83,7 +83,7 @@ def test_the_newest_of_each_key_is_read_whatever_comes_late(shop: Any, orders: A
 def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: Any) -> None:
     orders = orders.configured(tombstone_retention="1 day")
     orders.build([row(1, 1, 10), row(2, 1, 20)])
-    orders.delete([gone(1, 5)])
+    orders.delete([deletion(1, 5)])
     assert orders.compact().trimmed == 0  # nothing but the delete, and that stays
     noted = NothingToTrim.of(load_change(shop.main.catalog, orders.table).properties)
     merged_ms = load_base(shop.main.catalog, orders.table).history()[0].timestamp_ms
@@ -106,7 +106,7 @@ def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: A
 
 @pytest.mark.modelled
 def test_deletes_of_the_first_build_are_remembered_too(orders: Any) -> None:
-    orders.build_sql(orders.model([row(1, 1, 10), {**gone(2, 5), "_action": "D"}], actions=True))
+    orders.build_sql(orders.model([row(1, 1, 10), {**deletion(2, 5), "_action": "D"}], actions=True))
     orders.upsert([row(2, 4, 20)])
     assert orders.rows() == [row(1, 1, 10)]
     orders.upsert([row(2, 6, 30)])
@@ -120,10 +120,10 @@ def test_a_late_loser_does_not_travel_downstream(shop: Any, orders: Any) -> None
     consumer.run()
     orders.compact()
     orders.upsert([row(1, 4, 40)])
-    orders.delete([gone(2, 4)])
+    orders.delete([deletion(2, 4)])
     consumer.run()
     assert [(one["seq"], one["amount"]) for one in consumer.rows()] == [(5, 50), (5, 60)]
-    orders.delete([gone(2, 6)])
+    orders.delete([deletion(2, 6)])
     consumer.run()
     assert [one["id"] for one in consumer.rows()] == [1]
 
@@ -182,13 +182,13 @@ def test_deletes_travel_to_a_table_with_the_same_order(shop: Any, orders: Any) -
 
     orders.build([row(1, 5, 50), row(2, 5, 60), row(3, 5, 70)])
     consumer.run()
-    orders.delete([gone(1, 6)])
+    orders.delete([deletion(1, 6)])
     consumer.run()
     assert copied() == orders.rows() == [row(2, 5, 60), row(3, 5, 70)]
     orders.upsert([row(1, 4, 10)])  # too late: the result is the delete that has won
     consumer.run()
     assert copied() == orders.rows()
-    orders.delete([gone(3, 9)])
+    orders.delete([deletion(3, 9)])
     orders.compact()
     orders.upsert([row(3, 8, 80), row(1, 7, 71)])
     consumer.run()

@@ -53,7 +53,7 @@ def select(key: int, which: int) -> str:
     return f"SELECT {key}L AS id, {values}"
 
 
-def shown(session: Any, sql: str) -> list[tuple[Any, ...]]:
+def rows_as_text(session: Any, sql: str) -> list[tuple[Any, ...]]:
     """Rows of texts: a variant is no value of Python."""
     columns = ", ".join(
         f"{'to_json' if type_ == 'variant' else 'string'}(`{name}`)" for name, (type_, *_) in PAYLOAD.items()
@@ -70,19 +70,19 @@ def test_every_type_as_payload(shop: Any) -> None:
     consumer = shop.consumer("copy", orders)
     consumer.run()
     orders.upsert_sql(f"{select(2, 2)} UNION ALL {select(3, 2)} UNION ALL {select(1, 1)}")
-    expected = shown(session, f"{select(1, 1)} UNION ALL {select(2, 2)} UNION ALL {select(3, 2)}")
+    expected = rows_as_text(session, f"{select(1, 1)} UNION ALL {select(2, 2)} UNION ALL {select(3, 2)}")
     view = f"SELECT * FROM {orders.name.sql}"
-    assert shown(session, view) == expected
+    assert rows_as_text(session, view) == expected
     # A row that was written again as it is has not changed.
     changed = plan_changes(session.catalog, orders.name, before.token, None, "after", "test")
-    assert shown(session, changed) == expected[1:]
+    assert rows_as_text(session, changed) == expected[1:]
     consumer.run()
-    assert shown(session, f"SELECT * FROM {consumer.orders.name.sql}") == expected
+    assert rows_as_text(session, f"SELECT * FROM {consumer.orders.name.sql}") == expected
     orders.compact()
-    assert shown(session, f"SELECT * FROM {orders.table.base.sql}") == expected
-    then = shown(session, merge_on_read(orders.table, before))
+    assert rows_as_text(session, f"SELECT * FROM {orders.table.base.sql}") == expected
+    then = rows_as_text(session, merge_on_read(orders.table, before))
     roll_back(session.context, orders.name, before.token)
-    assert shown(session, view) == then
+    assert rows_as_text(session, view) == then
 
 
 def test_a_change_of_one_value_is_a_change_and_of_none_is_none(shop: Any) -> None:

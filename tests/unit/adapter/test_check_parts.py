@@ -15,7 +15,7 @@ from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.keyed.names import Name
 
 
-def told(name: str, *of: str, attached: str | None = None, **kwargs: Any) -> Any:
+def data_test(name: str, *of: str, attached: str | None = None, **kwargs: Any) -> Any:
     metadata = SimpleNamespace(name=name, kwargs=kwargs)
     reads = SimpleNamespace(nodes=list(of))
     return SimpleNamespace(
@@ -43,13 +43,17 @@ def test_tests_of_sources_seeds_and_staging_models_determine_what_changes_must_p
         staged: model("staged", orders),
         people: model("people", customers),
         joined: model("joined", staged, kinds),
-        "1": told("unique", orders, column_name="`ID`"),
-        "2": told("unique_combination_of_columns", kinds, combination_of_columns=["x", "Y"]),
-        "3": told("not_null", staged, column_name="name"),
-        "4": told("accepted_values", staged, column_name="status", values=["a"]),
-        "5": told("relationships", people, staged, column_name="customer", to="ref('people')", field="ID"),
-        "6": told("relationships", orders, kinds, column_name="kind", to="ref('shop', 'kinds')", field="x"),
-        "7": told(
+        "1": data_test("unique", orders, column_name="`ID`"),
+        "2": data_test("unique_combination_of_columns", kinds, combination_of_columns=["x", "Y"]),
+        "3": data_test("not_null", staged, column_name="name"),
+        "4": data_test("accepted_values", staged, column_name="status", values=["a"]),
+        "5": data_test(
+            "relationships", people, staged, column_name="customer", to="ref('people')", field="ID"
+        ),
+        "6": data_test(
+            "relationships", orders, kinds, column_name="kind", to="ref('shop', 'kinds')", field="x"
+        ),
+        "7": data_test(
             "relationships",
             kinds,
             customers,
@@ -57,10 +61,12 @@ def test_tests_of_sources_seeds_and_staging_models_determine_what_changes_must_p
             to="source('raw', 'customers')",
             field="id",
         ),
-        "8": told("relationships", orders, column_name="before", to="source('raw', 'orders')", field="id"),
+        "8": data_test(
+            "relationships", orders, column_name="before", to="source('raw', 'orders')", field="id"
+        ),
         # If a model reads several tables, the table of the column is unknown.
-        "9": told("unique", joined, column_name="id"),
-        "10": told("expression_is_true", orders, expression="id > 0"),
+        "9": data_test("unique", joined, column_name="id"),
+        "10": data_test("expression_is_true", orders, expression="id > 0"),
     }
     found = declared_tests(nodes)
     assert found.pop(orders) == Declared(
@@ -78,8 +84,8 @@ def test_tests_of_sources_seeds_and_staging_models_determine_what_changes_must_p
 
 
 def test_models_become_automatic_whatever_their_files_say() -> None:
-    unique = told("unique", "model.shop.tested", attached="model.shop.tested", column_name="id")
-    pair = told(
+    unique = data_test("unique", "model.shop.tested", attached="model.shop.tested", column_name="id")
+    pair = data_test(
         "unique_combination_of_columns", attached="model.shop.pair", combination_of_columns=["a", "b"]
     )
     nodes = {

@@ -17,7 +17,7 @@ def result(unique_id: str, status: str = "success", **changes: Any) -> dict[str,
     return {**told, "adapter_response": {}, **changes}
 
 
-def written(folder: Path, *results: dict[str, Any]) -> Path:
+def write_run_results(folder: Path, *results: dict[str, Any]) -> Path:
     document = {
         "metadata": {"generated_at": "2027-01-15T08:00:00Z"},
         "args": {"which": "build"},
@@ -38,7 +38,7 @@ def test_a_model_reports_its_strategy_and_what_it_read(tmp_path: Path) -> None:
         "bytes_written": 80,
     }
     found = read_run_results(
-        written(
+        write_run_results(
             tmp_path,
             result("model.shop.revenue", adapter_response=response),
             result("seed.shop.zones"),
@@ -55,7 +55,7 @@ def test_a_model_reports_its_strategy_and_what_it_read(tmp_path: Path) -> None:
 
 def test_a_failure_shows_its_first_line(tmp_path: Path) -> None:
     failed = result("model.shop.revenue", "error", message="Database Error\n  AR-303 NULL")
-    found = read_run_results(written(tmp_path, failed))
+    found = read_run_results(write_run_results(tmp_path, failed))
     assert found is not None
     assert found.refreshes == (Refresh("revenue", "error", 1.5, reason="Database Error"),)
 

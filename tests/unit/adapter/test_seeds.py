@@ -36,20 +36,20 @@ def test_numbers_without_such_a_type_are_an_error_that_says_what_to_do(values: l
     assert told.value.fix == "use a string: column_types: {c: string}"
 
 
-def written(folder: Path, text: str) -> Path:
+def write_seed(folder: Path, text: str) -> Path:
     (folder / "s.csv").write_text(text, encoding="utf-8")
     return folder / "s.csv"
 
 
 def test_types_are_found_in_whatever_case_and_numbers_with_underscores_are_text(tmp_path: Path) -> None:
-    path = written(tmp_path, "\ufeffid,Zip,code,text\n1,00501,29051_00040,a_1\n2,01234,7,b\n")
+    path = write_seed(tmp_path, "\ufeffid,Zip,code,text\n1,00501,29051_00040,a_1\n2,01234,7,b\n")
     assert column_types("s", path, ",", {"zip": "string"}) == {"Zip": "string", "code": "string"}
     assert column_types("s", path, ",", {"CODE": "bigint"}) == {"code": "bigint"}
 
 
 @pytest.mark.parametrize("text", ["50%", "$5.00", "-€5", "1,5", "1,2,3", "12,3456", "1_0", "٣"])
 def test_what_dbt_would_read_as_another_number_is_text(tmp_path: Path, text: str) -> None:
-    path = written(tmp_path, f'id,n\n1,"{text}"\n2,7\n')
+    path = write_seed(tmp_path, f'id,n\n1,"{text}"\n2,7\n')
     assert column_types("s", path, ",", {}) == {"n": "string"}
 
 
@@ -57,12 +57,12 @@ def test_what_dbt_would_read_as_another_number_is_text(tmp_path: Path, text: str
     "text", ["1,000", "-1,234,567.50", "1e3", ".5", "5.", "+7", " 8 ", "NaN", "a 5%", ""]
 )
 def test_numbers_as_dbt_reads_them_stay_numbers(tmp_path: Path, text: str) -> None:
-    path = written(tmp_path, f'id,n\n1,"{text}"\n2,7\n')
+    path = write_seed(tmp_path, f'id,n\n1,"{text}"\n2,7\n')
     assert column_types("s", path, ",", {}) == {}
 
 
 def test_a_type_for_a_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    path = written(tmp_path, "id;zip\n1;2\n")
+    path = write_seed(tmp_path, "id;zip\n1;2\n")
     with pytest.raises(ConfigError, match="column_types contains zipp") as told:
         column_types("s", path, ";", {"zipp": "string"})
     assert "id, zip" in told.value.why

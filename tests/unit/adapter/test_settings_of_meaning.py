@@ -11,7 +11,7 @@ from dbt_arctic.adapter.result_inputs import settings_of_meaning, statements_of_
 from dbt_arctic.auto.inputs import unsupported_setting
 
 
-def told(**conf: str) -> str:
+def settings_text(**conf: str) -> str:
     names = {name.replace("__", "."): value for name, value in conf.items()}
     return settings_of_meaning(ArcticCredentials(schema="shop", database="lake", spark_conf=names), {})
 
@@ -28,8 +28,8 @@ def told(**conf: str) -> str:
     ],
 )
 def test_these_change_what_sql_means(name: str, value: str) -> None:
-    assert told(**{name: value}) != told()
-    assert f"{name}={value}" in told(**{name: value}).split(";")
+    assert settings_text(**{name: value}) != settings_text()
+    assert f"{name}={value}" in settings_text(**{name: value}).split(";")
 
 
 @pytest.mark.parametrize(
@@ -44,34 +44,34 @@ def test_these_change_what_sql_means(name: str, value: str) -> None:
     ],
 )
 def test_these_change_how_fast_it_is(name: str, value: str) -> None:
-    assert told(**{name: value}) == told()
+    assert settings_text(**{name: value}) == settings_text()
 
 
 def test_what_a_header_or_a_hook_sets_comes_after_the_profile() -> None:
     credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
     zone = "spark.sql.session.timeZone"
 
-    def told(**config: Any) -> dict[str, str]:
+    def settings_text(**config: Any) -> dict[str, str]:
         pairs = settings_of_meaning(credentials, config).split(";")
         return dict(pair.split("=", 1) for pair in pairs)
 
-    plain = told()
-    assert told(sql_header=f"set {zone} = Asia/Tokyo;") == {**plain, zone: "Asia/Tokyo"}
-    assert told(sql_header="SET TIME ZONE '+02:00';")[zone] == "+02:00"
+    plain = settings_text()
+    assert settings_text(sql_header=f"set {zone} = Asia/Tokyo;") == {**plain, zone: "Asia/Tokyo"}
+    assert settings_text(sql_header="SET TIME ZONE '+02:00';")[zone] == "+02:00"
     hooks = [{"sql": f"SET {zone}=Asia/Tokyo"}, {"sql": "insert into log values (1)"}]
-    assert told(**{"pre-hook": hooks}) == {**plain, zone: "Asia/Tokyo"}
-    assert told(**{"pre-hook": hooks}, sql_header=f"set {zone}=UTC;") == plain
-    assert told(sql_header="set spark.sql.shuffle.partitions=3;") == plain, "how it is run"
+    assert settings_text(**{"pre-hook": hooks}) == {**plain, zone: "Asia/Tokyo"}
+    assert settings_text(**{"pre-hook": hooks}, sql_header=f"set {zone}=UTC;") == plain
+    assert settings_text(sql_header="set spark.sql.shuffle.partitions=3;") == plain, "how it is run"
     made = "create temporary function f as 'F';"
-    assert told(sql_header=made).keys() - plain.keys() == {"statement 0"}
-    assert told(sql_header="with x as (select 1)") == plain, "that is put before the SQL"
+    assert settings_text(sql_header=made).keys() - plain.keys() == {"statement 0"}
+    assert settings_text(sql_header="with x as (select 1)") == plain, "that is put before the SQL"
 
 
 def test_what_a_hook_sets_is_read_as_spark_reads_it() -> None:
     credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
     zone, ansi = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 
-    def told(hook: str) -> dict[str, str]:
+    def settings_text(hook: str) -> dict[str, str]:
         pairs = settings_of_meaning(credentials, {"pre-hook": hook}).split(";")
         return dict(pair.split("=", 1) for pair in pairs)
 
@@ -82,9 +82,9 @@ def test_what_a_hook_sets_is_read_as_spark_reads_it() -> None:
         f"insert into log values (';'); set {zone} = Asia/Tokyo;",
         f"set `{zone}` = `Asia/Tokyo`",
     ):
-        assert told(hook)[zone] == "Asia/Tokyo", hook
+        assert settings_text(hook)[zone] == "Asia/Tokyo", hook
     for hook in (f"-- large\nset {ansi}=false", f"set\n`{ansi}`=`false`;"):
-        assert told(hook)[ansi] == "false", hook
+        assert settings_text(hook)[ansi] == "false", hook
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_what_a_hook_sets_is_read_as_spark_reads_it() -> None:
 )
 def test_what_a_hook_says_is_a_part_of_what_a_model_means(hook: str) -> None:
     credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
-    plain, told = (settings_of_meaning(credentials, {"pre-hook": one}) for one in ([], [hook]))
-    assert told != plain
-    found = unsupported_setting(told)
+    plain, changed = (settings_of_meaning(credentials, {"pre-hook": one}) for one in ([], [hook]))
+    assert changed != plain
+    found = unsupported_setting(changed)
     # The value of a Jinja expression is unknown here.
     assert (found is not None) == hook.startswith(("declare", "create", "set var"))
 

@@ -50,7 +50,7 @@ class Execution:
 
     def over_state(self, state: str) -> Any:
         """Refresh the model over a state."""
-        kept = given(StatePlan, name=STATE, config=None, plan=planned(state))
+        kept = instance_of(StatePlan, name=STATE, config=None, plan=planned(state))
         plan = SimpleNamespace(action="incremental", state=kept)
         return refresh_model._over_state(cast(Any, self.refresh), cast(Any, plan))
 
@@ -63,7 +63,7 @@ class Execution:
         return [f"{one.relation} {one.stage}" for one in self.trace.stages]
 
 
-def given(kind: type[Any], **fields: Any) -> Any:
+def instance_of(kind: type[Any], **fields: Any) -> Any:
     made = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(made, name, value)

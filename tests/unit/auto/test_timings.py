@@ -42,7 +42,7 @@ def test_a_history_contains_the_duration_of_each_refresh() -> None:
     ]
 
 
-def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list[RefreshTiming]:
+def runs(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list[RefreshTiming]:
     return [RefreshTiming(strategy, one, changed) for one in seconds]
 
 
@@ -50,29 +50,45 @@ def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list
     ("earlier", "changed", "expected"),
     [
         ([], 100, False),
-        (took("incremental", 20), 100, False),  # never refreshed in full
-        (took("full", 10), 100, False),  # never incrementally
-        (took("incremental", 20) + took("full", 10), 100, True),
-        (took("incremental", 13) + took("full", 10), 100, False),  # within the margin
-        (took("incremental", 20, 9) + took("full", 10), 100, False),  # one was slow, another was not
-        (took("incremental", 20) + took("full", 10, 30), 100, True),
-        (took("incremental", 20) + took("full", 4), 100, False),  # too cheap to matter
-        (took("incremental", 8) + took("full", 10), 200, True),  # twice as many rows
-        (took("incremental", 20) + took("full", 10), 1, True),  # few rows are no promise
-        (took("incremental", 8) + took("full", 10), None, False),
-        (took("incremental", 8, changed=None) + took("full", 10), 10_000, False),
-        (took("incremental", *[20.0] * 5, 1) + took("full", 10), 100, True),  # long ago
-        # Ten times as many rows need not take ten times as long: it is tried.
-        (took("incremental", 8, changed=10) + took("full", 10), 100, False),
-        (took("incremental", 20, changed=10) + took("full", 10), 100, True),  # fewer rows took too long
-        (took("incremental", 20) + took("incremental", 1, changed=10) + took("full", 10), 100, True),
-        # A late one took as long as its attempt and the refresh together.
+        (runs("incremental", 20), 100, False),  # never refreshed in full
+        (runs("full", 10), 100, False),  # never incrementally
+        (runs("incremental", 20) + runs("full", 10), 100, True),
+        (runs("incremental", 13) + runs("full", 10), 100, False),  # within the margin
         (
-            [*took("incremental", 20), RefreshTiming("full", 30, 100, "guard"), RefreshTiming("full", 10)],
+            runs("incremental", 20, 9) + runs("full", 10),
+            100,
+            False,
+        ),  # one was slow, another was not
+        (runs("incremental", 20) + runs("full", 10, 30), 100, True),
+        (runs("incremental", 20) + runs("full", 4), 100, False),  # too cheap to matter
+        (runs("incremental", 8) + runs("full", 10), 200, True),  # twice as many rows
+        (runs("incremental", 20) + runs("full", 10), 1, True),  # few rows are no promise
+        (runs("incremental", 8) + runs("full", 10), None, False),
+        (runs("incremental", 8, changed=None) + runs("full", 10), 10_000, False),
+        (runs("incremental", *[20.0] * 5, 1) + runs("full", 10), 100, True),  # long ago
+        # Ten times as many rows need not take ten times as long: it is tried.
+        (runs("incremental", 8, changed=10) + runs("full", 10), 100, False),
+        (
+            runs("incremental", 20, changed=10) + runs("full", 10),
+            100,
+            True,
+        ),  # fewer rows took too long
+        (
+            runs("incremental", 20) + runs("incremental", 1, changed=10) + runs("full", 10),
             100,
             True,
         ),
-        ([*took("incremental", 20), RefreshTiming("full", 18, 100, "guard")], 100, False),
+        # A late one took as long as its attempt and the refresh together.
+        (
+            [
+                *runs("incremental", 20),
+                RefreshTiming("full", 30, 100, "guard"),
+                RefreshTiming("full", 10),
+            ],
+            100,
+            True,
+        ),
+        ([*runs("incremental", 20), RefreshTiming("full", 18, 100, "guard")], 100, False),
     ],
 )
 def test_what_was_slower_is_refreshed_in_full(
@@ -92,7 +108,7 @@ def test_what_was_slower_is_tried_again_when_it_may_lose_little(
 ) -> None:
     earlier = [
         *[RefreshTiming("full", 10, 100, "slower")] * since,
-        *took("incremental", seconds),
+        *runs("incremental", seconds),
         RefreshTiming("full", 10),
     ]
     assert (slower(earlier, 100) is not None) == expected
@@ -105,7 +121,7 @@ def test_the_reason_contains_the_durations() -> None:
     assert "a full one 10 s" in reason.what
 
 
-def found(*reasons: str, seconds: float = 10) -> list[RefreshTiming]:
+def ended(*reasons: str, seconds: float = 10) -> list[RefreshTiming]:
     """Newest first; an empty reason is an incremental refresh."""
     return [RefreshTiming("full" if one else "incremental", seconds, 100, one) for one in reasons]
 
@@ -113,28 +129,31 @@ def found(*reasons: str, seconds: float = 10) -> list[RefreshTiming]:
 @pytest.mark.parametrize(
     ("earlier", "full"),
     [
-        (found(), False),
-        (found("guard"), False),  # may be chance
-        (found("guard", "guard"), True),
-        (found("many-keys", "failed"), True),
-        (found("guard", "guard", seconds=4), False),  # too cheap to matter
-        ([*found("guard"), *found("guard", seconds=4)], False),
+        (ended(), False),
+        (ended("guard"), False),  # may be chance
+        (ended("guard", "guard"), True),
+        (ended("many-keys", "failed"), True),
+        (ended("guard", "guard", seconds=4), False),  # too cheap to matter
+        ([*ended("guard"), *ended("guard", seconds=4)], False),
         # It was cheap when the table was small.
-        ([*found(*["guard"] * 5), *found("guard", seconds=1)], True),
-        (found("", "guard", "guard"), False),  # it has worked since
-        (found("guard", "", "guard", "guard"), False),
-        (found("found-late", "guard", "", "guard", "guard"), False),
-        (found("changed-sql", "guard", "guard"), False),  # another query
-        (found("changed-sql"), False),  # a reason that was known before
-        (found("many-changes", "guard", "history-gone", "guard"), True),  # known before, and nothing new
-        (found("found-late", "guard", "guard"), False),  # to try again
-        (found("guard", "found-late", "guard", "guard"), True),
-        (found(*["found-late"] * 2, "guard", "found-late", "guard", "guard"), True),
-        (found(*["found-late"] * 3, "guard", "found-late", "guard", "guard"), False),
-        (found(*["found-late"] * 6, *["guard"] * 4), True),
-        (found(*["found-late"] * 7, *["guard"] * 4), False),
-        (found(*["found-late"] * 14, *["guard"] * 9), True),
-        (found(*["found-late"] * 15, *["guard"] * 9), False),
+        ([*ended(*["guard"] * 5), *ended("guard", seconds=1)], True),
+        (ended("", "guard", "guard"), False),  # it has worked since
+        (ended("guard", "", "guard", "guard"), False),
+        (ended("found-late", "guard", "", "guard", "guard"), False),
+        (ended("changed-sql", "guard", "guard"), False),  # another query
+        (ended("changed-sql"), False),  # a reason that was known before
+        (
+            ended("many-changes", "guard", "history-gone", "guard"),
+            True,
+        ),  # known before, and nothing new
+        (ended("found-late", "guard", "guard"), False),  # to try again
+        (ended("guard", "found-late", "guard", "guard"), True),
+        (ended(*["found-late"] * 2, "guard", "found-late", "guard", "guard"), True),
+        (ended(*["found-late"] * 3, "guard", "found-late", "guard", "guard"), False),
+        (ended(*["found-late"] * 6, *["guard"] * 4), True),
+        (ended(*["found-late"] * 7, *["guard"] * 4), False),
+        (ended(*["found-late"] * 14, *["guard"] * 9), True),
+        (ended(*["found-late"] * 15, *["guard"] * 9), False),
     ],
 )
 def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
@@ -145,7 +164,7 @@ def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
     assert reason is None or reason.code == "found-late"
 
 
-def asked(*reasons: str) -> list[RefreshTiming]:
+def sums_with_reasons(*reasons: str) -> list[RefreshTiming]:
     """Newest first; an empty reason is a refresh for which the stored sums have sufficed."""
     return [RefreshTiming("incremental", 1, 100, one) for one in reasons]
 
@@ -153,16 +172,16 @@ def asked(*reasons: str) -> list[RefreshTiming]:
 @pytest.mark.parametrize(
     ("earlier", "at_once"),
     [
-        (asked(), False),
-        (asked("", RECOMPUTED), False),
-        (asked(RECOMPUTED), True),
-        (asked(RECOMPUTED_AT_ONCE, RECOMPUTED), False),  # to try again
-        (asked(RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
-        (asked(*[RECOMPUTED_AT_ONCE] * 2, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
-        (asked(*[RECOMPUTED_AT_ONCE] * 3, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), False),
-        (asked(*[RECOMPUTED_AT_ONCE] * 14, *[RECOMPUTED] * 9), True),
-        (asked(*[RECOMPUTED_AT_ONCE] * 15, *[RECOMPUTED] * 9), False),
-        ([RefreshTiming("full", 1, 100, "many-changes"), *asked(RECOMPUTED, RECOMPUTED)], False),
+        (sums_with_reasons(), False),
+        (sums_with_reasons("", RECOMPUTED), False),
+        (sums_with_reasons(RECOMPUTED), True),
+        (sums_with_reasons(RECOMPUTED_AT_ONCE, RECOMPUTED), False),  # to try again
+        (sums_with_reasons(RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
+        (sums_with_reasons(*[RECOMPUTED_AT_ONCE] * 2, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), True),
+        (sums_with_reasons(*[RECOMPUTED_AT_ONCE] * 3, RECOMPUTED, RECOMPUTED_AT_ONCE, RECOMPUTED), False),
+        (sums_with_reasons(*[RECOMPUTED_AT_ONCE] * 14, *[RECOMPUTED] * 9), True),
+        (sums_with_reasons(*[RECOMPUTED_AT_ONCE] * 15, *[RECOMPUTED] * 9), False),
+        ([RefreshTiming("full", 1, 100, "many-changes"), *sums_with_reasons(RECOMPUTED, RECOMPUTED)], False),
     ],
 )
 def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
@@ -174,15 +193,22 @@ def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
 @pytest.mark.parametrize(
     ("earlier", "first"),
     [
-        (asked(), True),
-        (asked("", ""), True),
-        (asked("", "", "", RECOMPUTED), True),
-        (asked("", "", "", "", RECOMPUTED), False),
-        (asked(RECOMPUTED, "", "", "", ""), True),
-        (asked(RECOMPUTED_AT_ONCE, "", "", "", ""), True),
-        (asked("", "", "", ""), False),
-        ([RefreshTiming("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
-        ([*asked("", "", ""), RefreshTiming("full", 1, 100), *asked("", RECOMPUTED)], False),
+        (sums_with_reasons(), True),
+        (sums_with_reasons("", ""), True),
+        (sums_with_reasons("", "", "", RECOMPUTED), True),
+        (sums_with_reasons("", "", "", "", RECOMPUTED), False),
+        (sums_with_reasons(RECOMPUTED, "", "", "", ""), True),
+        (sums_with_reasons(RECOMPUTED_AT_ONCE, "", "", "", ""), True),
+        (sums_with_reasons("", "", "", ""), False),
+        ([RefreshTiming("full", 1, 100, "many-changes"), *sums_with_reasons("", "", "", "")], False),
+        (
+            [
+                *sums_with_reasons("", "", ""),
+                RefreshTiming("full", 1, 100),
+                *sums_with_reasons("", RECOMPUTED),
+            ],
+            False,
+        ),
     ],
 )
 def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(
@@ -192,7 +218,7 @@ def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(
 
 
 def test_what_cannot_be_found_late_this_time_is_tried() -> None:
-    guards, keys = found("guard", "guard"), found("many-keys", "many-keys")
+    guards, keys = ended("guard", "guard"), ended("many-keys", "many-keys")
     assert late_full_refresh(guards, 100, guarded=True) is not None
     assert late_full_refresh(guards, 100, guarded=False) is None
     assert late_full_refresh(keys, 100, guarded=False) is not None
@@ -201,7 +227,7 @@ def test_what_cannot_be_found_late_this_time_is_tried() -> None:
 
 
 def test_the_reason_contains_what_was_found() -> None:
-    reason = late_full_refresh(found("guard", "many-keys"), 100, guarded=True)
+    reason = late_full_refresh(ended("guard", "many-keys"), 100, guarded=True)
     assert reason is not None
     assert "the last 2" in reason.what
     assert "(guard)" in reason.what

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.layers import dws_sql
 from benchmarks.peers.pictures import pictures_of, write_pictures
-from benchmarks.peers.report import Check, Sample, Told, first_line
+from benchmarks.peers.report import Check, ProcessReport, Sample, first_line
 from benchmarks.peers.run import Run, differences
+from benchmarks.peers.stored_runs import as_dict, kept_runs
 from benchmarks.peers.story import growth, layers, upserts
 from benchmarks.peers.summary import MAIN, Spread, Summary, targets
-from benchmarks.peers.tables import markdown, shown
-from benchmarks.peers.workload import told
+from benchmarks.peers.tables import markdown, shown_seconds
+from benchmarks.peers.workload import as_text
 
 TITLES = {"arctic": "dbt-arctic", "iceberg-cow": "MERGE on Iceberg", "hudi": "Hudi"}
 
@@ -32,7 +32,7 @@ def run(peer: str, write: float, pending: float, *, error: str | None = None, pl
     ]
     if peer == "arctic":
         samples.append(sample("read aggregate", plain, "plain"))
-    return Run(peer, upserts(1_000, 1), 0, Told(samples=samples, error=error))
+    return Run(peer, upserts(1_000, 1), 0, ProcessReport(samples=samples, error=error))
 
 
 def outcome(summary: Summary, what: str) -> tuple[str, bool | None]:
@@ -65,7 +65,12 @@ def test_a_run_that_failed_or_found_wrong_rows_gives_no_numbers_and_says_why() -
 
 def test_growth_is_reported_from_the_smallest_to_the_largest_table() -> None:
     runs = [
-        Run("arctic", growth(rows, 100, 1), 0, Told(samples=[sample("write", seconds, case="growth")]))
+        Run(
+            "arctic",
+            growth(rows, 100, 1),
+            0,
+            ProcessReport(samples=[sample("write", seconds, case="growth")]),
+        )
         for rows, seconds in ((1_000, 1.0), (20_000, 1.2))
     ]
     assert outcome(Summary(runs), "largest table") == ("1.20 (20 times the rows)", True)
@@ -75,14 +80,14 @@ def test_growth_is_reported_from_the_smallest_to_the_largest_table() -> None:
 def test_layers_are_compared_with_the_best_peer_and_not_with_a_rebuild() -> None:
     def refreshed(peer: str, seconds: float) -> Run:
         samples = [sample("refresh", seconds, case="layers"), sample("ods", seconds / 2, case="layers")]
-        return Run(peer, layers(1_000, 1), 0, Told(samples=samples))
+        return Run(peer, layers(1_000, 1), 0, ProcessReport(samples=samples))
 
     summary = Summary([refreshed("arctic", 2), refreshed("hudi", 12), refreshed("rebuild", 1)])
     assert outcome(summary, "layered refresh") == ("6.0 (hudi)", True)
 
 
 def test_rounds_of_another_workload_are_not_taken_for_those_that_are_pending() -> None:
-    more = Run("arctic", layers(1_000, 5), 0, Told(samples=[sample("refresh", 1, case="layers")]))
+    more = Run("arctic", layers(1_000, 5), 0, ProcessReport(samples=[sample("refresh", 1, case="layers")]))
     alone, both = (
         markdown(Summary(runs), {}, TITLES) for runs in ([run("arctic", 1, 1)], [run("arctic", 1, 1), more])
     )
@@ -91,7 +96,9 @@ def test_rounds_of_another_workload_are_not_taken_for_those_that_are_pending() -
 
 
 def test_what_differs_from_what_must_be_found_is_a_difference() -> None:
-    told_of = Told(checks=[Check(1, "check", ["1"]), Check(2, "check", ["3"]), Check(9, "other", ["7"])])
+    told_of = ProcessReport(
+        checks=[Check(1, "check", ["1"]), Check(2, "check", ["3"]), Check(9, "other", ["7"])]
+    )
     (found,) = differences(told_of, {"1 check": ["1"], "2 check": ["2"]})
     assert found == "after round 2, check: ['3'] instead of ['2']"
 
@@ -108,13 +115,13 @@ def test_the_last_cause_says_most() -> None:
 def test_numbers_are_the_same_text_from_every_engine() -> None:
     from decimal import Decimal
 
-    assert told([(Decimal("1.500"), Decimal("100"), None, 7)]) == ["1.5", "100", "0", "7"]
+    assert as_text([(Decimal("1.500"), Decimal("100"), None, 7)]) == ["1.5", "100", "0", "7"]
 
 
 def test_a_spread_of_nothing_is_nothing() -> None:
     assert Spread.of([None, None]) is None
-    assert shown(None) == ""
-    assert shown(Spread.of([2.0])) == "2.00"
+    assert shown_seconds(None) == ""
+    assert shown_seconds(Spread.of([2.0])) == "2.00"
 
 
 def test_signed_sums_add_what_came_and_take_what_went() -> None:
@@ -135,9 +142,13 @@ def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
 
 def test_other_workloads_that_were_measured_before_stay_in_the_results(tmp_path: Path) -> None:
     before = Run(
-        "hudi", upserts(1_000, 1), 0, Told([sample("write", 2)], absent={"feed": "none"}), measured="May"
+        "hudi",
+        upserts(1_000, 1),
+        0,
+        ProcessReport([sample("write", 2)], absent={"feed": "none"}),
+        measured="May",
     )
-    failed = Run("delta", layers(1_000, 1), 0, Told(error="no such jar"))
+    failed = Run("delta", layers(1_000, 1), 0, ProcessReport(error="no such jar"))
     results = tmp_path / "results.json"
     assert kept_runs(results, ["layers"]) == []
     results.write_text(json.dumps({"runs": [as_dict(before), as_dict(failed)]}))

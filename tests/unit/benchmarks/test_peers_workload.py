@@ -20,11 +20,11 @@ from benchmarks.peers.story import growth, mixed, pending, upserts
 from benchmarks.peers.workload import (
     COLUMNS,
     KEYS,
+    as_text,
     check_sql,
     digest_sql,
     plan_rounds,
     state_sql,
-    told,
 )
 
 ROWS = 20_000
@@ -72,7 +72,7 @@ def test_the_rows_that_a_rebuild_reads_are_those_that_all_must_hold(tmp_path: Pa
     rows = f"({state_sql(repr(str(files.initial(2_000))), changes, COLUMNS, ('id',))}) AS told"
     with duckdb.connect() as duck:
         for what, sql in (("check", check_sql(rows)), ("digest", digest_sql(rows, COLUMNS, "duckdb"))):
-            assert told(duck.execute(sql).fetchall()) == expected[f"{len(planned)} {what}"]
+            assert as_text(duck.execute(sql).fetchall()) == expected[f"{len(planned)} {what}"]
 
 
 def test_what_must_be_found_is_computed_once_and_again_for_other_rounds(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def operation(kind: str = "major", name: Name = ORDERS, cost_s: float = 2.0) -> 
     return Operation(kind, name, "due", cost_s, 1.0)  # type: ignore[arg-type]
 
 
-def took(
+def result_of(
     seconds: float,
     estimated: float = 2.0,
     kind: str = "major",
@@ -38,26 +38,34 @@ def test_without_experience_an_estimate_stays() -> None:
 
 
 def test_the_median_of_the_newest_of_the_same_table_and_kind_counts() -> None:
-    records = [took(6), took(60), took(10), took(8), took(7), took(9999), took(9999)]
-    others = [took(500, kind="full"), took(500, table=EVENTS), took(1, outcome="failed")]
+    records = [
+        result_of(6),
+        result_of(60),
+        result_of(10),
+        result_of(8),
+        result_of(7),
+        result_of(9999),
+        result_of(9999),
+    ]
+    others = [result_of(500, kind="full"), result_of(500, table=EVENTS), result_of(1, outcome="failed")]
     learned = Experience([*others, *records])
     assert learned.factor(operation()) == 4.0, "6, 7, 8, 10 and 60 seconds instead of 2"
     assert learned.applied([operation(cost_s=3.0)])[0].cost_s == 12.0
 
 
 def test_of_other_tables_it_takes_three() -> None:
-    two = [took(10, table=EVENTS), took(12, table=EVENTS)]
+    two = [result_of(10, table=EVENTS), result_of(12, table=EVENTS)]
     assert Experience(two).factor(operation()) == 1.0
-    assert Experience([*two, took(20, table=EVENTS)]).factor(operation()) == 6.0
+    assert Experience([*two, result_of(20, table=EVENTS)]).factor(operation()) == 6.0
 
 
 @pytest.mark.parametrize("outcome", ["failed", "nothing to do", "overtaken"])
 def test_what_did_not_come_to_its_end_teaches_nothing(outcome: str) -> None:
-    assert Experience([took(50, outcome=outcome)]).factor(operation()) == 1.0
+    assert Experience([result_of(50, outcome=outcome)]).factor(operation()) == 1.0
 
 
 def test_what_took_no_time_or_was_not_estimated_teaches_nothing() -> None:
-    assert Experience([took(0), took(5, estimated=0)]).factor(operation()) == 1.0
+    assert Experience([result_of(0), result_of(5, estimated=0)]).factor(operation()) == 1.0
 
 
 def test_it_settles_on_what_operations_take_and_stays_there() -> None:
@@ -68,7 +76,7 @@ def test_it_settles_on_what_operations_take_and_stays_there() -> None:
         seconds = 10.0 * chance.uniform(0.9, 1.1)
         (done,) = learned.undone([OperationResult(planned, "compacted", seconds=seconds)])
         assert done.operation == operation(), "what is recorded is the estimate without experience"
-        records = [took(seconds, done.operation.cost_s), *records]
+        records = [result_of(seconds, done.operation.cost_s), *records]
     assert Experience(records).applied([operation()])[0].cost_s == pytest.approx(10, rel=0.1)
     assert Experience(records).factor(operation()) == median(one.seconds / 2.0 for one in records[:5])
 

@@ -16,7 +16,7 @@ MARKERS = PlacedFile(True, 1, 900, ("0",), None)
 MARKERS_BY_NUMBER = PlacedFile(True, 1, 900, ("0",), (0, 0))
 
 
-def taken(log: Log, rows: int, **summary: str) -> None:
+def remove_rows(log: Log, rows: int, **summary: str) -> None:
     """By a commit that says nothing of ours."""
     log.commit(1, "delete", rows=-rows, files=-rows, size=-1000 * rows)
     log.snapshots[-1].summary.update({"deleted-records": str(rows), **summary})  # type: ignore[attr-defined]
@@ -24,7 +24,7 @@ def taken(log: Log, rows: int, **summary: str) -> None:
 
 def test_no_manifest_is_read_where_nothing_may_have_taken_them(orders: Orders) -> None:
     orders.upsert(5)
-    taken(orders.change, 10)
+    remove_rows(orders.change, 10)
     assert not orders.status.unmarked  # whatever reads ``orders.files`` would fail
 
 
@@ -42,7 +42,7 @@ def test_the_files_show_which_runs_were_cancelled(
     orders: Orders, files: list[PlacedFile], unmarked: bool
 ) -> None:
     orders.upsert(5)
-    taken(orders.change, 2)
+    remove_rows(orders.change, 2)
     orders.files["orders__change_1"] = files
     status = orders.status
     assert status.unmarked == unmarked
@@ -56,12 +56,12 @@ def test_the_files_show_which_runs_were_cancelled(
 
 def test_what_was_taken_before_others_were_made_is_no_loss(orders: Orders) -> None:
     orders.upsert(5)
-    taken(orders.change, 2)
+    remove_rows(orders.change, 2)
     orders.change.commit(1, rows=4, files=4, size=4000, markers="4")
     assert not may_be_lost(orders.table, orders.change.state)
-    taken(orders.change, 2)
+    remove_rows(orders.change, 2)
     assert not may_be_lost(orders.table, orders.change.state), "there are four now"
-    taken(orders.change, 4)
+    remove_rows(orders.change, 4)
     assert may_be_lost(orders.table, orders.change.state)
 
 

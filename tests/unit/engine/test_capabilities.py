@@ -63,7 +63,7 @@ def catalog(monkeypatch: pytest.MonkeyPatch, refuses: bool = True) -> Iterator[N
         yield
 
 
-def tried(
+def probe_with(
     monkeypatch: pytest.MonkeyPatch,
     fails: dict[str, str] | None = None,
     refuses: bool = True,
@@ -78,7 +78,7 @@ def missing(found: Capabilities) -> dict[str, str]:
     return {one.name: one.detail for one in found.tried if not one.works}
 
 
-def left(ran: list[str]) -> set[str]:
+def not_dropped(ran: list[str]) -> set[str]:
     """What was created and not dropped."""
     created = {sql.split()[2] for sql in ran if sql.startswith("CREATE ")}
     dropped = {sql.split()[4 if "IF EXISTS" in sql else 2] for sql in ran if sql.startswith("DROP ")}
@@ -87,8 +87,8 @@ def left(ran: list[str]) -> set[str]:
 
 
 def test_a_catalog_that_can_do_everything_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, ran = tried(monkeypatch)
-    assert (missing(found), found.iceberg, left(ran)) == ({}, "1.12.0", set())
+    found, ran = probe_with(monkeypatch)
+    assert (missing(found), found.iceberg, not_dropped(ran)) == ({}, "1.12.0", set())
     assert len(ran) <= 25
 
 
@@ -107,11 +107,11 @@ def test_a_catalog_that_can_do_everything_lacks_nothing(monkeypatch: pytest.Monk
 def test_what_a_statement_fails_at_is_missing_and_the_rest_is_tried(
     monkeypatch: pytest.MonkeyPatch, statement: str, name: str
 ) -> None:
-    found, ran = tried(monkeypatch, {statement: f"{name} is not supported by catalog: lake"})
+    found, ran = probe_with(monkeypatch, {statement: f"{name} is not supported by catalog: lake"})
     assert missing(found) == {name: f"{name} is not supported by catalog: lake"}
     assert found[name].instead == INSTEAD[name]
     assert len(found.tried) == len(INSTEAD)
-    assert left(ran) == set() or name == "drop"
+    assert not_dropped(ran) == set() or name == "drop"
 
 
 def test_a_statement_without_its_effect_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,15 +121,15 @@ def test_a_statement_without_its_effect_is_no_success(monkeypatch: pytest.Monkey
         ("branches", "SELECT count(*)", [(1,)]),
         ("views", "SELECT id FROM", []),
     ]:
-        assert list(missing(tried(monkeypatch, answers={text: rows})[0])) == [name]
+        assert list(missing(probe_with(monkeypatch, answers={text: rows})[0])) == [name]
 
 
 def test_two_commits_on_one_version_fail_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = tried(monkeypatch, refuses=False)
+    found, _ = probe_with(monkeypatch, refuses=False)
     assert list(missing(found)) == ["concurrent commits"]
     check = doctor._of(found["concurrent commits"])
     assert (check.ok, check.shown_state) == (False, "FAILED")
-    views = doctor._of(tried(monkeypatch, {"CREATE VIEW": "no views"})[0]["views"])
+    views = doctor._of(probe_with(monkeypatch, {"CREATE VIEW": "no views"})[0]["views"])
     assert (views.ok, views.shown_state) == (True, "missing")
 
 
@@ -137,4 +137,4 @@ def test_nothing_stays_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Spark({"INSERT INTO": "the store is read-only"}, {})
     with catalog(monkeypatch), pytest.raises(ArcticError, match="read-only"):
         probe(spark, "lake")
-    assert left(spark.ran) == set()
+    assert not_dropped(spark.ran) == set()

@@ -20,7 +20,7 @@ from dbt_arctic.keyed.schema_difference import (
 )
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.keyed.widening import can_widen
-from tests.field_types import became, drifted, fits, text, types
+from tests.field_types import became, drifted, is_convertible, text, types
 
 
 def columns(**types: str) -> tuple[Column, ...]:
@@ -102,7 +102,7 @@ def test_a_tables_type_becomes_what_the_rule_says_at_every_depth(data: st.DataOb
     model = data.draw(drifted(table))
     before, produced = columns(c=text(table)), columns(c=text(model))
     found = compare_columns(before, produced)
-    assert bool(found.incompatible) != fits(table, model)
+    assert bool(found.incompatible) != is_convertible(table, model)
     if found.incompatible:
         return
     for kinds in RULES:

@@ -30,7 +30,7 @@ def txn(created_ms: int) -> int:
     return created_ms << 20
 
 
-def found(inventory: Inventory, **retention: Any) -> dict[str, str]:
+def found_leftovers(inventory: Inventory, **retention: Any) -> dict[str, str]:
     leftovers = find_leftovers(inventory, NOW, Retention(**retention))
     return _told(leftovers)
 
@@ -43,30 +43,30 @@ def _told(leftovers: Leftovers) -> dict[str, str]:
 
 def test_the_generation_that_is_shown_never_goes(orders: Orders) -> None:
     inventory = orders.inventory(*orders.sides(1, created_ms=0))
-    assert found(inventory, older_than_ms=0, keep_previous_ms=0, dropped=True) == {}
+    assert found_leftovers(inventory, older_than_ms=0, keep_previous_ms=0, dropped=True) == {}
 
 
 def test_the_generation_before_goes_when_it_was_replaced_long_ago() -> None:
     orders = Orders(generation=2, previous=1)
     previous = dict.fromkeys(["orders__base_1", "orders__change_1"], "previous")
     recent = orders.inventory(*orders.sides(1, created_ms=0), *orders.sides(2, created_ms=OLD))
-    assert found(recent) == {}
-    assert found(recent, keep_previous_ms=DAY) == previous
+    assert found_leftovers(recent) == {}
+    assert found_leftovers(recent, keep_previous_ms=DAY) == previous
     tagged = orders.side("base", 1, tags={"savepoint_a": 1})
     kept = orders.inventory(tagged, orders.side("change", 1), *orders.sides(2, created_ms=OLD))
-    assert found(kept, keep_previous_ms=DAY) == {}
+    assert found_leftovers(kept, keep_previous_ms=DAY) == {}
 
 
 def test_after_an_undo_the_younger_generation_counts_from_that_moment() -> None:
     orders = Orders(generation=1, previous=2)
     inventory = orders.inventory(*orders.sides(1, 2, created_ms=0))
-    assert found(inventory, keep_previous_ms=0) == {}, "nobody can say since when"
+    assert found_leftovers(inventory, keep_previous_ms=0) == {}, "nobody can say since when"
     for since, expected in ((YOUNG, set()), (OLD, {"previous"})):
         view = orders.view
         properties = {**view.properties, "arctic.restored-ms": str(since)}
         shown = type(view)("shop", "orders", properties, view.columns, view.sql)
         undone = orders.inventory(*inventory.tables.values(), views={"orders": shown})
-        assert set(found(undone, keep_previous_ms=DAY).values()) == expected
+        assert set(found_leftovers(undone, keep_previous_ms=DAY).values()) == expected
 
 
 def test_an_older_generation_is_removed_and_a_younger_one_if_its_build_cannot_be_active() -> None:
@@ -75,10 +75,10 @@ def test_an_older_generation_is_removed_and_a_younger_one_if_its_build_cannot_be
     inventory = orders.inventory(
         *shown, orders.side("base", 1, created_ms=YOUNG), orders.side("base", 4, created_ms=YOUNG)
     )
-    assert found(inventory) == {"orders__base_1": "generation", "orders__base_4": "kept: young"}
+    assert found_leftovers(inventory) == {"orders__base_1": "generation", "orders__base_4": "kept: young"}
     inventory = orders.inventory(*shown, orders.side("base", 4, created_ms=OLD))
-    assert found(inventory) == {"orders__base_4": "generation"}
-    assert found(inventory, older_than_ms=3 * DAY) == {"orders__base_4": "kept: young"}
+    assert found_leftovers(inventory) == {"orders__base_4": "generation"}
+    assert found_leftovers(inventory, older_than_ms=3 * DAY) == {"orders__base_4": "kept: young"}
 
 
 def test_an_active_build_is_kept_and_one_whose_process_has_ended_is_removed_at_once(
@@ -95,34 +95,38 @@ def test_an_active_build_is_kept_and_one_whose_process_has_ended_is_removed_at_o
     shown = orders.sides(2, 3, created_ms=OLD)
     old = orders.inventory(*shown, side("base", OLD, **leased), side("change", OLD, **cut_off))
     young = orders.inventory(*shown, side("base", YOUNG, **leased))
-    assert found(young) == {"orders__base_4": "generation"}, "nobody of this process is at work on it"
+    assert found_leftovers(young) == {"orders__base_4": "generation"}, (
+        "nobody of this process is at work on it"
+    )
     monkeypatch.setattr("dbt_arctic.store.lease._held", {"base-4"})
     kept = dict.fromkeys(["orders__base_4", "orders__change_4"], "kept: young")
-    assert found(old) == kept, "however old"
+    assert found_leftovers(old) == kept, "however old"
     (first, _) = find_leftovers(old, NOW, Retention()).kept
     assert "run-7" in first.why
-    assert found(orders.inventory(*old.tables.values(), shown=False), dropped=True)["orders__base_4"] == (
-        "kept: young"
-    )
+    assert found_leftovers(orders.inventory(*old.tables.values(), shown=False), dropped=True)[
+        "orders__base_4"
+    ] == ("kept: young")
 
 
 def test_a_savepoint_keeps_a_generation(orders: Orders) -> None:
     tagged = orders.side("base", 5, tags={"savepoint_a": 1})
     inventory = orders.inventory(*orders.sides(1), tagged)
-    assert found(inventory, older_than_ms=0) == {"orders__base_5": "kept: savepoint"}
+    assert found_leftovers(inventory, older_than_ms=0) == {"orders__base_5": "kept: savepoint"}
 
 
 def test_without_a_view_generations_are_only_removed_on_request(orders: Orders) -> None:
     inventory = orders.inventory(*orders.sides(1), shown=False)
     names = ["orders__base_1", "orders__change_1"]
-    assert found(inventory) == dict.fromkeys(names, "kept: no-view")
-    assert found(inventory, dropped=True) == dict.fromkeys(names, "generation")
+    assert found_leftovers(inventory) == dict.fromkeys(names, "kept: no-view")
+    assert found_leftovers(inventory, dropped=True) == dict.fromkeys(names, "generation")
 
 
 def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
     damaged = {"other": CatalogUnavailable("cut off")}
     inventory = orders.inventory(*orders.sides(1, 7), damaged_views=damaged)
-    assert set(found(inventory, dropped=True, older_than_ms=0).values()) == {"kept: unreadable-view"}
+    assert set(found_leftovers(inventory, dropped=True, older_than_ms=0).values()) == {
+        "kept: unreadable-view"
+    }
 
 
 def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: Orders) -> None:
@@ -132,13 +136,16 @@ def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: O
 
     tables = [rejected("orders", OLD), rejected("gone", OLD), rejected("new", YOUNG)]
     inventory = orders.inventory(*orders.sides(1, created_ms=0), *tables)
-    assert found(inventory) == {"gone__rejected": "kept: no-view", "new__rejected": "kept: young"}
-    assert found(inventory, dropped=True) == {"gone__rejected": "rejected", "new__rejected": "kept: young"}
+    assert found_leftovers(inventory) == {"gone__rejected": "kept: no-view", "new__rejected": "kept: young"}
+    assert found_leftovers(inventory, dropped=True) == {
+        "gone__rejected": "rejected",
+        "new__rejected": "kept: young",
+    }
 
 
 def test_a_foreign_table_with_this_name_is_never_read(orders: Orders) -> None:
     strange = state("orders__base_9", properties={"arctic.of": "lake.other.orders"})
-    assert found(orders.inventory(*orders.sides(1), strange), older_than_ms=0, dropped=True) == {}
+    assert found_leftovers(orders.inventory(*orders.sides(1), strange), older_than_ms=0, dropped=True) == {}
 
 
 def test_the_names_of_branches_and_staging_tables_contain_their_age(orders: Orders) -> None:
@@ -146,18 +153,21 @@ def test_the_names_of_branches_and_staging_tables_contain_their_age(orders: Orde
     plain = state("plain", branches=names)
     staged = [state(f"orders__pull_{txn(at)}") for at in (OLD, YOUNG)]
     inventory = orders.inventory(plain, *staged, state("orders__pull_7"), state("__pull_x"))
-    assert found(inventory) == {f"arctic_{txn(OLD)}": "branch", f"orders__pull_{txn(OLD)}": "staging"}
+    assert found_leftovers(inventory) == {
+        f"arctic_{txn(OLD)}": "branch",
+        f"orders__pull_{txn(OLD)}": "staging",
+    }
 
 
 def test_what_a_swap_set_aside_stays_while_nothing_has_taken_its_place(orders: Orders) -> None:
     aside = state(f"plain__arctic_old_{txn(OLD)}")
-    assert found(orders.inventory(aside)) == {aside.name: "kept: interrupted-swap"}
-    assert found(orders.inventory(aside, state("plain"))) == {aside.name: "set-aside"}
-    assert found(orders.inventory(aside, state("plain")), older_than_ms=3 * DAY) == {}
+    assert found_leftovers(orders.inventory(aside)) == {aside.name: "kept: interrupted-swap"}
+    assert found_leftovers(orders.inventory(aside, state("plain"))) == {aside.name: "set-aside"}
+    assert found_leftovers(orders.inventory(aside, state("plain")), older_than_ms=3 * DAY) == {}
 
 
 @dataclass
-class Ran:
+class RecordedStatements:
     """A catalog that answers with one inventory, and the statements that were run."""
 
     steps: list[str] = field(default_factory=list)
@@ -174,7 +184,7 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     retention = Retention(keep_previous_ms=DAY)
     removals = find_leftovers(before, NOW, retention).removals
     assert len(removals) == 3
-    ran, told = Ran(), []
+    ran, told = RecordedStatements(), []
     there = SimpleNamespace(of=lambda name: there, load_table=lambda schema, name: state(name))
     context = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # read through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end

@@ -67,7 +67,7 @@ def record(minutes_ago: float, table: Name = ORDERS, seconds: float = 20.0) -> R
     return Record(at_ms, "run", "major", table.dotted, "all", "due", "compacted", "", *numbers)
 
 
-def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: Any) -> Report:
+def report_of(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: Any) -> Report:
     context = Context(
         catalog=catalog,  # type: ignore[arg-type]
         run=lambda step, sql, table=None: pytest.fail("a report runs no statement"),
@@ -93,15 +93,15 @@ def shop() -> Orders:
 
 
 def test_what_is_due_takes_as_long_as_it_took(shop: Orders) -> None:
-    rough = gathered(Catalog(shop)).due
-    learned = gathered(Catalog(shop, [record(45)])).due
+    rough = report_of(Catalog(shop)).due
+    learned = report_of(Catalog(shop, [record(45)])).due
     assert [one.kind for one in rough] == [one.kind for one in learned] == ["trim", "major"]
     assert learned[1].cost_s == pytest.approx(10 * rough[1].cost_s)
     assert learned[0] == rough[0], "of a trim nothing is known yet"
 
 
 def test_the_past_of_each_table_and_its_commits(shop: Orders) -> None:
-    found = gathered(Catalog(shop))
+    found = report_of(Catalog(shop))
     past = {one.name: one for one in found.past}
     assert [point.pending_rows for point in past[ORDERS].points] == [0, 200, 0, 150, 150]
     assert [point.files for point in past[EVENTS].points] == [5, 10, 10]
@@ -116,7 +116,7 @@ def test_how_automatic_models_were_refreshed(shop: Orders) -> None:
     told = [note("full", NOW - 11 * MINUTE), note("incremental", NOW - 6 * MINUTE, 30)]
     for minutes_ago, one in zip((10, 5), told, strict=True):
         shop.change.commit(minutes_ago, **{name.removeprefix("arctic."): text for name, text in one.items()})
-    assert gathered(Catalog(shop)).refreshes == [
+    assert report_of(Catalog(shop)).refreshes == [
         Refreshed(NOW - 10 * MINUTE, ORDERS, "full", 60.0, None),
         Refreshed(NOW - 5 * MINUTE, ORDERS, "incremental", 60.0, 30),
     ]
@@ -124,15 +124,15 @@ def test_how_automatic_models_were_refreshed(shop: Orders) -> None:
 
 def test_what_was_done_before_or_was_not_requested_is_left_out(shop: Orders) -> None:
     catalog = Catalog(shop, [record(45), record(500), record(50, EVENTS)])
-    assert [one.at_ms for one in gathered(catalog).operations] == [NOW - 45 * MINUTE, NOW - 50 * MINUTE]
-    only = gathered(catalog, wanted=lambda name: name == EVENTS)
+    assert [one.at_ms for one in report_of(catalog).operations] == [NOW - 45 * MINUTE, NOW - 50 * MINUTE]
+    only = report_of(catalog, wanted=lambda name: name == EVENTS)
     assert [one.table_name for one in only.operations] == [EVENTS.dotted]
     assert [seen.name for seen in only.tables] == [EVENTS]
     assert [past.name for past in only.past] == [EVENTS]
 
 
 def test_a_table_of_operations_that_cannot_be_read_hides_nothing_else(shop: Orders) -> None:
-    found = gathered(Catalog(shop, damaged=True))
+    found = report_of(Catalog(shop, damaged=True))
     assert found.unreadable == [("lake.shop.arctic_operations", "a file of it is gone")]
     assert [one.kind for one in found.due] == ["trim", "major"]
     assert len(found.tables) == 3
@@ -140,10 +140,10 @@ def test_a_table_of_operations_that_cannot_be_read_hides_nothing_else(shop: Orde
 
 def test_the_holder_of_versions_is_reported(shop: Orders) -> None:
     catalog = Catalog(shop)
-    assert gathered(catalog).held == []
+    assert report_of(catalog).held == []
     base = shop.base.state.name
     catalog.tables[base] = replace(catalog.tables[base], tags={"savepoint_opening": 1})
-    (held,) = gathered(catalog).held
+    (held,) = report_of(catalog).held
     assert (held.name, held.versions) == (ORDERS, 5)
     assert [hold.holder for hold in held.holds] == ["savepoint opening"]
 
@@ -152,5 +152,5 @@ def test_neither_rows_nor_manifests_are_read_for_it(shop: Orders) -> None:
     """A week on, a plan of the expiry would ask what is pending; and a manifest may be damaged."""
     catalog, base = Catalog(shop), shop.base.state.name
     catalog.tables[base] = replace(catalog.tables[base], tags={"savepoint_opening": 1})
-    later = gathered(catalog, now_ms=NOW + 8 * 24 * 60 * MINUTE)
+    later = report_of(catalog, now_ms=NOW + 8 * 24 * 60 * MINUTE)
     assert ([one.name for one in later.held], later.unreadable) == ([ORDERS], [])

@@ -122,12 +122,12 @@ def functions(tree: ast.AST, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 def own(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """What a function is made of, without the functions inside it."""
-    found = list(ast.iter_child_nodes(function))
-    while found:
-        node = found.pop()
+    nodes = list(ast.iter_child_nodes(function))
+    while nodes:
+        node = nodes.pop()
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node
-            found.extend(ast.iter_child_nodes(node))
+            nodes.extend(ast.iter_child_nodes(node))
 
 
 def named(pattern: ast.AST) -> set[str]:
@@ -145,7 +145,7 @@ def entries(match: ast.Match) -> set[str]:
     return {name for part in listed if isinstance(part, ast.MatchClass) for name in named(part.cls)}
 
 
-def found() -> tuple[dict[str, list[set[str]]], set[str]]:
+def handled_operators() -> tuple[dict[str, list[set[str]]], set[str]]:
     """The entries of each match over operators; and the functions that ask for several by ``isinstance``."""
     matches: dict[str, list[set[str]]] = {}
     shapes: set[str] = set()
@@ -162,7 +162,7 @@ def found() -> tuple[dict[str, list[set[str]]], set[str]]:
     return matches, shapes
 
 
-MATCHES, ASKING = found()
+MATCHES, ASKING = handled_operators()
 
 
 def dispatchers() -> dict[str, Any]:

@@ -101,13 +101,15 @@ CHANGES = ("change", 5, 1, "public.orders", "public.orders", "9", 0)
 TRUNCATE = ("truncate", 1, 1, "public.orders", "public.orders", "5", 0)
 
 
-def taken(*kinds: Any, first: bool = True, **changed: Any) -> Any:
+def taken_columns(*kinds: Any, first: bool = True, **changed: Any) -> Any:
     events = replace(kafka(), **changed)
     return take_changes(cast(Context, Messages(*kinds)), events, DELIVERY, "v", first, "orders")
 
 
 def test_what_is_no_change_is_counted() -> None:
-    found = taken(CHANGES, ("heartbeat", 1200, 1, "", "", None, 1200), ("tombstone", 1, 1, "", "", None, 1))
+    found = taken_columns(
+        CHANGES, ("heartbeat", 1200, 1, "", "", None, 1200), ("tombstone", 1, 1, "", "", None, 1)
+    )
     assert found.notes == (
         "The source shop.orders: 1,200 heartbeats ignored.",
         "The source shop.orders: 1 tombstone ignored.",
@@ -115,10 +117,10 @@ def test_what_is_no_change_is_counted() -> None:
 
 
 def test_a_truncation_is_applied_where_no_older_rows_are_stored() -> None:
-    found = taken(CHANGES, TRUNCATE)
+    found = taken_columns(CHANGES, TRUNCATE)
     assert "WHERE `_source_sequence` > '5'" in found.sql
     assert "truncated" in found.notes[0]
-    assert "WHERE `_source_sequence` >" not in taken(CHANGES).sql
+    assert "WHERE `_source_sequence` >" not in taken_columns(CHANGES).sql
 
 
 @pytest.mark.parametrize(
@@ -131,9 +133,9 @@ def test_a_truncation_is_applied_where_no_older_rows_are_stored() -> None:
 )
 def test_a_truncation_is_never_ignored(kinds: Any, changed: dict[str, Any], said: str) -> None:
     with pytest.raises(SourceTruncated, match=said):
-        taken(*kinds, **changed)
+        taken_columns(*kinds, **changed)
 
 
 def test_events_of_several_tables_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"several tables: public\.items, public\.orders"):
-        taken(("change", 5, 2, "public.items", "public.orders", "9", 0))
+        taken_columns(("change", 5, 2, "public.items", "public.orders", "9", 0))

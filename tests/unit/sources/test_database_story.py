@@ -213,7 +213,7 @@ def stored_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_pull, "merge_on_read", lambda table: "SELECT 1 AS id")
 
 
-def tell(seed: int) -> str:
+def play_story(seed: int) -> str:
     """A story. Returns what went wrong; empty if nothing did."""
     chance = random.Random(seed)
     server, nulls = Server(shares=chance.random() < 0.6), chance.choice(["fail", "read", "skip"])
@@ -304,7 +304,7 @@ def _compared(seen: dict[int, Row], model: Model, full: bool) -> str:
 
 
 def test_a_model_has_the_rows_of_its_table_in_random_stories() -> None:
-    assert [found for found in map(tell, range(STORIES)) if found] == []
+    assert [found for found in map(play_story, range(STORIES)) if found] == []
 
 
 def tell_of_appends(seed: int) -> str:
@@ -430,14 +430,14 @@ def _without_snapshot(server: Server, query: RowQuery) -> JdbcRead:
 @pytest.mark.parametrize(
     ("mutant", "story"),
     [
-        (_upper_end_looked_up_twice, tell),
+        (_upper_end_looked_up_twice, play_story),
         (_upper_end_looked_up_twice, tell_of_appends),
-        (_progress_apart_from_rows, tell),
-        (_overlap_too_small, tell),
-        (_nothing_new_by_the_largest_value, tell),
-        (_low_end_excluded, tell),
+        (_progress_apart_from_rows, play_story),
+        (_overlap_too_small, play_story),
+        (_nothing_new_by_the_largest_value, play_story),
+        (_low_end_excluded, play_story),
         (_no_upper_end, tell_of_appends),
-        (_ranges_without_a_snapshot, tell),
+        (_ranges_without_a_snapshot, play_story),
     ],
 )
 def test_a_wrong_protocol_is_found_by_the_stories(

@@ -69,13 +69,13 @@ class Cluster:
         for at in map(int, begin):
             first, last = begin[str(at)], end[str(at)]
             if first < self.starts[at]:
-                raise Gone(at)
+                raise MessagesDeleted(at)
             self.read += [
                 (self.topic_id, at, offset) for offset in range(first, last) if self.logs[at][offset]
             ]
 
 
-class Gone(Exception):
+class MessagesDeleted(Exception):
     """Spark found that messages were deleted between the plan and the read."""
 
 
@@ -113,7 +113,7 @@ class Table:
         return list(planned.warnings)
 
 
-def tell(seed: int) -> str:
+def play_story(seed: int) -> str:
     """A story. Returns what went wrong; empty if nothing did."""
     chance = random.Random(seed)
     cluster, tables = Cluster(), [Table()]
@@ -164,7 +164,7 @@ def _run(cluster: Cluster, table: Table, *, full: bool, ends: str) -> str:
         warnings = table.run(cluster, full=full, ends=ends)
     except Ended:
         warnings = []
-    except Gone:
+    except MessagesDeleted:
         return "" if set(table.commits[-1][0]) == known else "a run that failed has consumed messages"
     except VersionUnavailable as error:
         if not missing:
@@ -213,7 +213,7 @@ def _missing(cluster: Cluster, table: Table) -> list[str]:
 
 
 def test_each_message_is_read_once_in_random_stories() -> None:
-    assert [found for found in map(tell, range(STORIES)) if found] == []
+    assert [found for found in map(play_story, range(STORIES)) if found] == []
 
 
 def _ends_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,4 +276,4 @@ def test_a_wrong_protocol_is_found_by_the_stories(
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    assert any(map(tell, range(STORIES)))
+    assert any(map(play_story, range(STORIES)))

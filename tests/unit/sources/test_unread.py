@@ -38,20 +38,20 @@ class Timed(Lake):
 def test_a_file_waits_since_its_modification_but_not_since_before_the_last_read() -> None:
     lake, model = Timed(lake_of(file("a", 10), ListedFile("/data/b", 20, 5)).folder), Model(PROD)
 
-    def look() -> Unread:
+    def unread() -> Unread:
         return unread_files(cast(Any, lake), SOURCE, "clicks", model.name, model.consumed)
 
-    assert look() == Unread("landing.clicks", "file", 2, 10, 6)
+    assert unread() == Unread("landing.clicks", "file", 2, 10, 6)
     model.run(lake)
-    assert look() == Unread("landing.clicks", "file", 0, None, 0)
+    assert unread() == Unread("landing.clicks", "file", 0, None, 0)
     lake.folder["/data/c"] = file("c", 70)
-    assert look().since_ms == 70
+    assert unread().since_ms == 70
     lake.folder["/data/d"] = file("d", 30)
-    assert look().since_ms == 50, "the folder did not have it when it was read"
+    assert unread().since_ms == 50, "the folder did not have it when it was read"
     del lake.folder["/data/c"]
     model.run(lake, commits=False)
     del lake.folder["/data/d"]
-    assert "disappeared before clicks read it" in look().problem
+    assert "disappeared before clicks read it" in unread().problem
 
 
 @dataclass
@@ -77,27 +77,27 @@ class Cluster:
         return tuple(found)
 
 
-def look(cluster: Cluster, read: list[int] | None, read_ms: int = 0) -> Unread:
+def unread(cluster: Cluster, read: list[int] | None, read_ms: int = 0) -> Unread:
     last = None if read is None else Consumed("topic:id", encode(read))
     return unread_messages(TOPIC, cast(Any, cluster), "orders", last, read_ms)
 
 
 def test_messages_wait_since_the_time_stamp_of_the_oldest_one() -> None:
     cluster = Cluster([[10, 20, 90], [15, 80]])
-    assert look(cluster, None) == Unread("shop.orders", "message", 5, 10)
-    assert look(cluster, [3, 2], 85) == Unread("shop.orders", "message")
-    assert look(cluster, [2, 2], 85) == Unread("shop.orders", "message", 1, 90)
-    assert look(cluster, [2, 1], 30) == Unread("shop.orders", "message", 2, 80)
+    assert unread(cluster, None) == Unread("shop.orders", "message", 5, 10)
+    assert unread(cluster, [3, 2], 85) == Unread("shop.orders", "message")
+    assert unread(cluster, [2, 2], 85) == Unread("shop.orders", "message", 1, 90)
+    assert unread(cluster, [2, 1], 30) == Unread("shop.orders", "message", 2, 80)
     # They arrived while the run of this commit was active, or their producer's clock is wrong.
-    assert look(cluster, [1, 1], 85) == Unread("shop.orders", "message", 3, 85)
-    assert look(cluster, [1, 2], 85) == Unread("shop.orders", "message", 2, 85)
+    assert unread(cluster, [1, 1], 85) == Unread("shop.orders", "message", 3, 85)
+    assert unread(cluster, [1, 2], 85) == Unread("shop.orders", "message", 2, 85)
     cluster.logs[0].append(None)
-    assert look(cluster, [3, 2], 95) == Unread("shop.orders", "message", 1, 95)
+    assert unread(cluster, [3, 2], 95) == Unread("shop.orders", "message", 1, 95)
     cluster.starts = [0, 2]
-    assert "no longer has messages" in look(cluster, [3, 1], 95).problem
-    assert look(cluster, None).since_ms == 10
+    assert "no longer has messages" in unread(cluster, [3, 1], 95).problem
+    assert unread(cluster, None).since_ms == 10
     cluster.is_down = True
-    assert look(cluster, [3, 1], 95).problem == "Kafka at here:1 cannot be read"
+    assert unread(cluster, [3, 1], 95).problem == "Kafka at here:1 cannot be read"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -112,5 +112,5 @@ def test_the_age_of_messages_is_exact_if_none_arrived_during_a_run(seed: int) ->
         logs.append([*before, *after])
         read.append(len(before))
     unread = [ms for log, start in zip(logs, read, strict=True) for ms in log[start:] if ms is not None]
-    found = look(Cluster(logs), read, read_ms)
+    found = unread(Cluster(logs), read, read_ms)
     assert (found.count, found.since_ms) == (len(unread), min(unread, default=None))

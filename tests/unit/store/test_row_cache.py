@@ -41,34 +41,34 @@ class Cache:
         return self.views[name[1]]
 
 
-def made(columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
+def rows_sql(columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
     return f"SELECT {', '.join(columns)} met by {', '.join(lookup_keys)}"
 
 
-def asked(
+def request_rows(
     cache: Cache, shared: SharedRows, rows: str, columns: Sequence[str], lookup_keys: Sequence[str] = ()
 ) -> str | None:
-    return cache.read(shared.kept(rows, columns, dict.fromkeys(lookup_keys), made, cache.run))
+    return cache.read(shared.kept(rows, columns, dict.fromkeys(lookup_keys), rows_sql, cache.run))
 
 
 def test_the_first_request_computes_and_the_second_one_caches() -> None:
     cache, shared = Cache(), SharedRows()
-    assert asked(cache, shared, "t", ["a"]) is None
+    assert request_rows(cache, shared, "t", ["a"]) is None
     assert not cache.views
-    assert asked(cache, shared, "t", ["b"]) == "SELECT a, b met by "
+    assert request_rows(cache, shared, "t", ["b"]) == "SELECT a, b met by "
     before = dict(cache.views)
-    assert asked(cache, shared, "t", ["b", "a"]) is not None
+    assert request_rows(cache, shared, "t", ["b", "a"]) is not None
     assert cache.views == before, "these columns are there"
     # Here models read alike: of other rows, too.
-    assert asked(cache, shared, "u", ["a"]) == "SELECT a met by "
+    assert request_rows(cache, shared, "u", ["a"]) == "SELECT a met by "
 
 
 def test_another_column_recreates_the_cache_under_the_same_name() -> None:
     cache, shared = Cache(), SharedRows()
     for _ in range(2):
-        narrow = shared.kept("t", ["a"], {}, made, cache.run)
+        narrow = shared.kept("t", ["a"], {}, rows_sql, cache.run)
     assert cache.read(narrow) == "SELECT a met by "
-    wide = shared.kept("t", ["c"], {}, made, cache.run)
+    wide = shared.kept("t", ["c"], {}, rows_sql, cache.run)
     assert wide == narrow
     assert cache.read(wide) == "SELECT a, c met by "
     assert len(cache.views) == 1
@@ -77,11 +77,11 @@ def test_another_column_recreates_the_cache_under_the_same_name() -> None:
 def test_rows_of_other_keys_recreate_the_cache_once() -> None:
     cache, shared = Cache(), SharedRows()
     for lookup_keys in ((), ("orders",)):
-        found = asked(cache, shared, "t", ["a"], lookup_keys)
+        found = request_rows(cache, shared, "t", ["a"], lookup_keys)
     assert found == "SELECT a met by orders"
-    assert asked(cache, shared, "t", ["a"], ["parts"]) == "SELECT a met by orders, parts"
+    assert request_rows(cache, shared, "t", ["a"], ["parts"]) == "SELECT a met by orders, parts"
     before = dict(cache.views)
-    assert asked(cache, shared, "t", ["a"], ["orders"]) == asked(cache, shared, "t", ["a"])
+    assert request_rows(cache, shared, "t", ["a"], ["orders"]) == request_rows(cache, shared, "t", ["a"])
     assert cache.views == before
 
 
@@ -93,18 +93,18 @@ def test_the_first_request_caches_what_others_are_expected_to_request() -> None:
         looked.append(None)
         return ExpectedRows(["b"], {"orders": None})
 
-    first = shared.kept("t", ["a"], {}, made, cache.run, expect)
+    first = shared.kept("t", ["a"], {}, rows_sql, cache.run, expect)
     assert cache.read(first) == "SELECT a, b met by orders"
     before = dict(cache.views)
     for columns, lookup_keys in ((["b"], ["orders"]), (["a"], [])):
-        shared.kept("t", columns, dict.fromkeys(lookup_keys), made, cache.run, expect)
+        shared.kept("t", columns, dict.fromkeys(lookup_keys), rows_sql, cache.run, expect)
     assert (cache.views, len(looked)) == (before, 1), "it is looked up where rows are about to be read"
-    assert asked(cache, shared, "t", ["c"]) == "SELECT a, b, c met by orders"
+    assert request_rows(cache, shared, "t", ["c"]) == "SELECT a, b, c met by orders"
 
 
 def test_the_first_request_caches_nothing_if_no_other_is_expected() -> None:
     cache, shared = Cache(), SharedRows()
-    assert shared.kept("t", ["a"], {}, made, cache.run, lambda: None) is None
+    assert shared.kept("t", ["a"], {}, rows_sql, cache.run, lambda: None) is None
 
 
 def test_the_oldest_are_dropped_and_cached_again_on_request() -> None:
@@ -112,12 +112,12 @@ def test_the_oldest_are_dropped_and_cached_again_on_request() -> None:
     tables = [f"t{number}" for number in range(MAX_RELATIONS + 1)]
     for table in tables:
         for _ in range(2):
-            asked(cache, shared, table, ["a"])
+            request_rows(cache, shared, table, ["a"])
     assert len(cache.cached) == len(cache.views) == MAX_RELATIONS
     before = list(cache.views)
-    assert asked(cache, shared, tables[-1], ["a"]) is not None
+    assert request_rows(cache, shared, tables[-1], ["a"]) is not None
     assert list(cache.views) == before
-    assert asked(cache, shared, tables[0], ["a"]) is not None
+    assert request_rows(cache, shared, tables[0], ["a"]) is not None
     assert list(cache.views) != before
 
 
@@ -125,16 +125,16 @@ def test_what_an_invocation_has_left_is_forgotten_by_the_next() -> None:
     """The process may outlive it, and Spark with it."""
     cache, shared = Cache(), SharedRows()
     for _ in range(2):
-        asked(cache, shared, "t at 1", ["a"])
+        request_rows(cache, shared, "t at 1", ["a"])
     left = set(cache.cached)
     assert len(left) == 1
     other = SharedRows()
     for _ in range(2):
-        asked(cache, other, "u at 1", ["a"])
+        request_rows(cache, other, "u at 1", ["a"])
     assert left < cache.cached, "the first may still be at work"
     del shared
     gc.collect()
-    asked(cache, other, "t at 2", ["a"])
-    asked(cache, other, "t at 2", ["b"])
+    request_rows(cache, other, "t at 2", ["a"])
+    request_rows(cache, other, "t at 2", ["b"])
     assert not left & cache.cached
     assert len(cache.cached) == 2

@@ -20,7 +20,7 @@ from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
-from dbt_arctic.planner.frontend.point_in_time import before, moves, not_true
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves, not_true
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -62,7 +62,7 @@ def moved(node: Filter) -> tuple[Filter, Filter] | None:
     timed = tuple(part for part in node.conditions if moves(part))
     if not timed:
         return None
-    earlier = tuple(before(part) for part in timed)
+    earlier = tuple(at_last_refresh(part) for part in timed)
     others = tuple(part for part in node.conditions if not moves(part))
     return (
         replace(node, conditions=(*others, *earlier, not_true(timed))),

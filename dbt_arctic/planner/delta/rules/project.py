@@ -12,7 +12,7 @@ from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affecte
 from dbt_arctic.planner.delta.moved_values import rows_with_moved_values
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
-from dbt_arctic.planner.frontend.point_in_time import before, differs
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, differs
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -32,7 +32,7 @@ def _affected(node: Project, wanted: Wanted, facts: Facts) -> AffectedRows:
         found += AffectedRows((Filter(node.child, (other,)),), (Filter(node.child, (other,)),))
     elif not _refers(kept):
         return found.map(lambda rows: Project(rows, kept))
-    earlier = tuple((name, before(value)) for name, value in kept)
+    earlier = tuple((name, at_last_refresh(value)) for name, value in kept)
     now = node.subqueries if _refers(kept) else ()
     then = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in now)
     return AffectedRows(

@@ -29,7 +29,7 @@ PLACEHOLDER = re.compile(r":(?:min|max)_\w+")
 RELATION = re.compile(r":((?:affected|shared_lookup|groups_without)_\w+|state\b)")
 
 
-class Shown(NamedTuple):
+class PrintedStage(NamedTuple):
     """A stage, as it is printed."""
 
     name: str
@@ -37,18 +37,18 @@ class Shown(NamedTuple):
     text: str
 
 
-def of_plan(plan: RefreshPlan) -> list[Shown]:
+def of_plan(plan: RefreshPlan) -> list[PrintedStage]:
     """The stages of a plan with what ``plan --sql`` prints of each."""
-    return [Shown(stage.name, stage.result, text) for stage, text in printed(stages_of(plan))]
+    return [PrintedStage(stage.name, stage.result, text) for stage, text in printed(stages_of(plan))]
 
 
-def of_json(told: Mapping[str, Any]) -> list[Shown]:
+def of_json(told: Mapping[str, Any]) -> list[PrintedStage]:
     """The same of a model in what ``plan --sql --json`` prints."""
-    return [Shown(one["name"], one["result"], told["sql"][one["purpose"]]) for one in told["stages"]]
+    return [PrintedStage(one["name"], one["result"], told["sql"][one["purpose"]]) for one in told["stages"]]
 
 
 def differing(
-    shown: Iterable[Shown], sent: Sequence[str], bounds: Mapping[str, str] | None = None
+    shown: Iterable[PrintedStage], sent: Sequence[str], bounds: Mapping[str, str] | None = None
 ) -> list[str]:
     """What was printed and not sent in this order, and what was computed without having been printed.
 
@@ -73,7 +73,7 @@ def differing(
     return found
 
 
-def _pattern(shown: Shown, values: dict[str, str]) -> re.Pattern[str]:
+def _pattern(shown: PrintedStage, values: dict[str, str]) -> re.Pattern[str]:
     """A printed query with the relations that were made for it."""
     parts, at, text = [], 0, shown.text
     for one in RANGE.finditer(text):

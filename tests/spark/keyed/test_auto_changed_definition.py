@@ -10,7 +10,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import DuplicateKey
 from tests.extent import extent, first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 BY_PART = "SELECT amount % 3 AS part, sum(amount) AS amount FROM {0} GROUP BY amount % 3{1}"

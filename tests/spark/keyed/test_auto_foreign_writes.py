@@ -16,7 +16,7 @@ from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.store.state import current_version, load_change, load_keyed
 from tests.extent import first
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 QUERIES = {

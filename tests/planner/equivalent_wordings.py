@@ -14,13 +14,13 @@ from functools import partial
 import sqlglot
 from sqlglot import exp
 
-from tests.planner.inside import judge_with_state
-from tests.planner.kept_queries import draw_kept
-from tests.planner.limited import draw_limited, judge_limited
+from tests.planner.inner_state import judge_with_state
+from tests.planner.limit_queries import draw_limited, judge_limited
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import SCHEMAS
-from tests.planner.summed import draw_summed, judge_summed
+from tests.planner.state_queries import draw_kept
+from tests.planner.sums_of_queries import draw_summed, judge_summed
 
 OPERATORS = ("other words",)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.report import Sample, Told
+from benchmarks.peers.report import ProcessReport, Sample
 from benchmarks.peers.run import Run
 from benchmarks.peers.story import Story
 
@@ -39,7 +39,7 @@ def as_dict(run: Run) -> dict[str, Any]:
 
 def _run(told: dict[str, Any]) -> Run:
     samples = [Sample(**sample) for sample in told["samples"]]
-    of_process = Told(samples, [], told["versions"], told["absent"], told["failed"])
+    of_process = ProcessReport(samples, [], told["versions"], told["absent"], told["failed"])
     return Run(
         told["peer"], Story.from_dict(told["story"]), told["repeat"], of_process, measured=told["measured"]
     )

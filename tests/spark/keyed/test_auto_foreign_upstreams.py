@@ -20,7 +20,7 @@ from dbt_arctic.keyed.differences import count_differing
 from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from tests.extent import extent
-from tests.spark.keyed.auto import Model
+from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
 
 V3 = "USING iceberg TBLPROPERTIES ('format-version' = '3')"
@@ -33,7 +33,7 @@ def orders(shop: Any) -> Orders:
     return made
 
 
-class Beside(Model):
+class NamedModel(Model):
     """A model with a name of its own."""
 
     def __init__(self, orders: Orders, key: str, sql: str, name: str = "model") -> None:
@@ -61,8 +61,8 @@ def test_fields_of_a_struct_are_followed_by_their_numbers(unbuilt: Orders) -> No
         "array(named_struct('a', int(id))), map('k', named_struct('a', int(id))) FROM range(1, 3)",
         f"INSERT INTO {table.sql} VALUES (9, NULL, NULL, NULL)",
     )
-    field = Beside(unbuilt, "id", f"SELECT id, s.a AS a FROM {table.sql}", "field")
-    whole = Beside(unbuilt, "id", f"SELECT id, s, l, m FROM {table.sql}", "whole")
+    field = NamedModel(unbuilt, "id", f"SELECT id, s.a AS a FROM {table.sql}", "field")
+    whole = NamedModel(unbuilt, "id", f"SELECT id, s, l, m FROM {table.sql}", "whole")
     for model in (field, whole):
         assert model.follows() == "FULL (build)"
     swap = [("a", "tmp"), ("b", "a"), ("tmp", "b")]
@@ -75,7 +75,7 @@ def test_fields_of_a_struct_are_followed_by_their_numbers(unbuilt: Orders) -> No
         f"ALTER TABLE {table.sql} ALTER COLUMN m.value.a TYPE BIGINT",
     )
     assert whole.follows() == "FULL (changed-columns)"
-    added = Beside(
+    added = NamedModel(
         unbuilt, "id", f"SELECT id, s.c AS c, l[0].c AS d, typeof(m) AS t FROM {table.sql}", "added"
     )
     assert added.follows() == "FULL (build)"
@@ -98,7 +98,9 @@ def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) ->
         f"INSERT INTO {table.sql} VALUES (1, named_struct('a', 100000, 'f', 0.1F), array(7))",
     )
     values = "s.a * s.a AS a, s.f * s.f AS f, hash(l) AS l"
-    model = Beside(unbuilt, "id", f"SELECT id, try_multiply(s.a, 2) AS two, s.f * s.f AS f FROM {table.sql}")
+    model = NamedModel(
+        unbuilt, "id", f"SELECT id, try_multiply(s.a, 2) AS two, s.f * s.f AS f FROM {table.sql}"
+    )
     model.follows()
     run(
         unbuilt,
@@ -106,7 +108,9 @@ def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) ->
         f"ALTER TABLE {table.sql} ALTER COLUMN s.f TYPE DOUBLE",
         f"ALTER TABLE {table.sql} ALTER COLUMN l.element TYPE BIGINT",
     )
-    assert Beside(unbuilt, "id", f"SELECT id, {values} FROM {table.sql}", "wide").follows() == "FULL (build)"
+    assert (
+        NamedModel(unbuilt, "id", f"SELECT id, {values} FROM {table.sql}", "wide").follows() == "FULL (build)"
+    )
     assert model.follows().startswith("FULL (changed-")
     run(unbuilt, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
     assert model.follows() == "INCREMENTAL (1 keys)"
@@ -120,7 +124,7 @@ def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:
         f"INSERT INTO {table.sql} VALUES (1, 1, '9'), (2, 1, '10')",
         f"CREATE VIEW {view.sql} AS SELECT id, g, x, concat('v', x) AS y FROM {table.sql}",
     )
-    model = Beside(unbuilt, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
+    model = NamedModel(unbuilt, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
     model.follows()
     numbers, shown = table.sibling("numbers"), view.sibling("shown_numbers")
     run(
@@ -131,7 +135,7 @@ def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:
         f"INSERT INTO {numbers.sql} VALUES (1, 1.10, 0.1), (2, 7.30, 0.2)",
     )
     values = "CAST(1.5 / x AS STRING) AS q, CAST(y AS STRING) AS y"
-    computed = Beside(unbuilt, "id", f"SELECT id, {values} FROM {shown.sql}", "computed")
+    computed = NamedModel(unbuilt, "id", f"SELECT id, {values} FROM {shown.sql}", "computed")
     computed.follows()
     run(unbuilt, f"INSERT INTO {numbers.sql} VALUES (3, 9.90, 0.3), (4, 11.30, 0.7)")
     assert computed.follows() == "INCREMENTAL (2 keys)"
@@ -161,7 +165,7 @@ def test_a_view_reads_what_it_was_made_over(unbuilt: Orders, tmp_path: Path) -> 
             f"CREATE VIEW {view.sql} AS SELECT id, whose FROM things",
         )
         run(unbuilt, f"USE lake.`{schema}`")
-        assert Beside(unbuilt, "id", f"SELECT id, whose FROM {view.sql}").follows() == "FULL (build)"
+        assert NamedModel(unbuilt, "id", f"SELECT id, whose FROM {view.sql}").follows() == "FULL (build)"
     finally:
         run(unbuilt, f"USE lake.`{schema}`", "DROP TABLE IF EXISTS spark_catalog.default.things")
         run(unbuilt, "DROP TABLE lake.default.things")
@@ -172,7 +176,7 @@ def test_two_tables_whose_names_differ_in_capitals(unbuilt: Orders) -> None:
     for table, value in ((big, "Big"), (small, "small")):
         run(unbuilt, f"CREATE TABLE {table.sql} USING iceberg AS SELECT 1L AS id, '{value}' AS w")
     join = f"FROM {big.sql} AS a JOIN {small.sql} AS b ON a.id = b.id"
-    model = Beside(unbuilt, "id", f"SELECT a.id, a.w AS one, b.w AS two {join}")
+    model = NamedModel(unbuilt, "id", f"SELECT a.id, a.w AS one, b.w AS two {join}")
     assert model.follows() == "FULL (build)"
     reason = model.plan().reason
     assert reason is not None
@@ -187,7 +191,7 @@ def test_a_zero_that_gets_a_sign_is_another_value(unbuilt: Orders) -> None:
         f"CREATE TABLE {table.sql} (id BIGINT, x DOUBLE, y FLOAT) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 0.0D, 0.0F), (2, 1.0D, NULL), (3, double('NaN'), -0.0F)",
     )
-    model = Beside(unbuilt, "id", f"SELECT id, x, y FROM {table.sql}")
+    model = NamedModel(unbuilt, "id", f"SELECT id, x, y FROM {table.sql}")
     model.follows()
     run(unbuilt, f"UPDATE {table.sql} SET x = -0.0D, y = -0.0F WHERE id = 1")
     columns = [("id", "bigint"), ("x", "double"), ("y", "float")]
@@ -209,7 +213,7 @@ def test_rows_of_files_of_another_table_are_not_lost(unbuilt: Orders, tmp_path: 
             run(unbuilt, f"INSERT INTO {name.sql} VALUES ({first + commit}, {commit})")
     rewritten = f"table => '{source.schema}.{source.identifier}', options => map('rewrite-all', 'true')"
     run(unbuilt, f"CALL lake.system.rewrite_data_files({rewritten})")
-    model = Beside(unbuilt, "id", f"SELECT id, x FROM {table.sql}")
+    model = NamedModel(unbuilt, "id", f"SELECT id, x FROM {table.sql}")
     model.follows()
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -228,7 +232,7 @@ def test_rows_of_files_of_another_table_are_not_lost(unbuilt: Orders, tmp_path: 
 
 def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Orders) -> None:
     """Also where the model has read on while the erasure was under way."""
-    model = Beside(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
+    model = NamedModel(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
     model.follows()
     context = orders.session.context
     seen = []
@@ -254,7 +258,7 @@ def test_a_text_with_a_collation_is_compared_as_it_is_stored(unbuilt: Orders) ->
         f"CREATE TABLE {table.sql} (id BIGINT, x STRING) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 'A'), (2, 'b')",
     )
-    model = Beside(unbuilt, "id", f"SELECT id, x COLLATE UTF8_LCASE AS k FROM {table.sql}")
+    model = NamedModel(unbuilt, "id", f"SELECT id, x COLLATE UTF8_LCASE AS k FROM {table.sql}")
     model.follows()
     run(unbuilt, f"UPDATE {table.sql} SET x = 'a' WHERE id = 1")
     assert model.follows() == "FULL (unsupported)"
@@ -267,7 +271,7 @@ def test_columns_may_be_called_as_ours_were(unbuilt: Orders) -> None:
         f"CREATE TABLE {table.sql} (id BIGINT, _copy INT, _here INT, m MAP<STRING, INT>) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 1, 1, map('a', 1)), (2, 2, 2, NULL)",
     )
-    model = Beside(unbuilt, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
+    model = NamedModel(unbuilt, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
     model.follows()
     run(unbuilt, f"UPDATE {table.sql} SET _copy = 7 WHERE id = 1")
     assert model.follows() == "INCREMENTAL (1 keys)"
@@ -280,7 +284,7 @@ def test_a_state_of_other_types_is_built_anew_and_says_why(unbuilt: Orders) -> N
         f"CREATE TABLE {table.sql} (id BIGINT, amount DECIMAL(10, 2)) {V3}",
         f"INSERT INTO {table.sql} SELECT id, id FROM range(9)",
     )
-    model = Beside(
+    model = NamedModel(
         unbuilt,
         "part",
         f"SELECT id % 3 AS part, count(*) AS n FROM {table.sql} GROUP BY 1 HAVING sum(amount) > 1",
@@ -305,7 +309,7 @@ def test_a_state_of_other_types_is_built_anew_and_says_why(unbuilt: Orders) -> N
 def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -> None:
     counts = "count(*) AS _rows, count(*) AS n, count(amount) AS _added_n"
     shown = f"{counts}, max(amount) AS hi, min(amount) AS _stored_hi"
-    model = Beside(orders, "part", f"SELECT id % 2 AS part, {shown} FROM {orders.name.sql} GROUP BY 1")
+    model = NamedModel(orders, "part", f"SELECT id % 2 AS part, {shown} FROM {orders.name.sql} GROUP BY 1")
     model.follows()
     orders.upsert([{"id": 1, "amount": 70}, {"id": 9, "amount": 9}])
     assert model.follows() == "INCREMENTAL (sums)"
@@ -322,7 +326,7 @@ def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -
 )
 def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: str, code: str) -> None:
     sql = f"SELECT id, amount FROM {orders.name.sql} WHERE {condition}"
-    model, context = Beside(orders, "id", sql), orders.session.context
+    model, context = NamedModel(orders, "id", sql), orders.session.context
     settings = "statement 0=declare or replace variable cut int default 5"
 
     def plan() -> RefreshPlan:
@@ -359,9 +363,11 @@ def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
     value = f"(SELECT count(*) FROM {history.sql} AS h WHERE h.k = c.id)"
     counted = f"SELECT id, {value} AS n FROM {orders.name.sql} AS c"
     models = [
-        Beside(orders, "n", f"SELECT n, count(*) AS customers FROM ({counted}) AS q GROUP BY n", "grouped"),
-        Beside(orders, "n", f"SELECT DISTINCT n FROM ({counted}) AS q", "different"),
-        Beside(
+        NamedModel(
+            orders, "n", f"SELECT n, count(*) AS customers FROM ({counted}) AS q GROUP BY n", "grouped"
+        ),
+        NamedModel(orders, "n", f"SELECT DISTINCT n FROM ({counted}) AS q", "different"),
+        NamedModel(
             orders,
             "id",
             f"SELECT id, EXISTS (SELECT 1 FROM {history.sql} AS h WHERE h.k = c.id) AS x "

@@ -8,8 +8,8 @@ from datetime import timezone
 from typing import Any
 
 from tests.dbt.random.columns import Table
-from tests.dbt.random.fits import NotExact, TooLarge, keep
 from tests.dbt.random.project import Model
+from tests.dbt.random.stored_values import NotExact, TooLarge, keep
 from tests.dbt.random.values import Pairs, canonical, comparable_type
 
 SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
@@ -17,7 +17,7 @@ Rows = Counter[Any]
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredTable:
     """What a table holds: the types by names in small letters, and each row as often as it is there.
 
     Types have the fields of their structs in alphabetical order: the place of a field means nothing.
@@ -26,7 +26,7 @@ class Found:
     types: dict[str, str]
     rows: Rows
 
-    def describe(self, other: Found) -> str:
+    def describe(self, other: StoredTable) -> str:
         if self.types != other.types:
             return f"columns {other.types}, expected {self.types}"
         missing, more = self.rows - other.rows, other.rows - self.rows
@@ -53,7 +53,7 @@ def as_row(model: Model, values: dict[str, Any], types: dict[str, str]) -> Any:
     return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] is not None)
 
 
-def as_found(model: Model, table: Table) -> Found:
+def as_found(model: Model, table: Table) -> StoredTable:
     types = {name.lower(): one for name, one in table.types.items()}
     rows: Rows = Counter()
     for place, row in enumerate(table.rows):
@@ -64,10 +64,10 @@ def as_found(model: Model, table: Table) -> Found:
             rows[(*cells, place in table.deleted, place in table.ended)] += 1
         else:
             rows[cells] += 1
-    return Found({name: comparable_type(one) for name, one in types.items()}, rows)
+    return StoredTable({name: comparable_type(one) for name, one in types.items()}, rows)
 
 
-def with_columns_of(before: Table, found: Found) -> Table | None:
+def with_columns_of(before: Table, found: StoredTable) -> Table | None:
     """A table with other columns, and with its old rows in them; ``None`` where no run leaves that."""
     names = {name.lower(): name for name in before.types}
     types = {names.get(low, low): one for low, one in found.types.items()}

@@ -143,7 +143,7 @@ def test_a_clean_up_forgets_no_generation_that_was_retired_since(shop: Any, orde
 
 
 @pytest.fixture
-def waiting(shop: Any) -> Any:
+def interrupted_build(shop: Any) -> Any:
     """A table with rows that landed during a full refresh and do not fit into it. They wait for the user."""
     orders = shop.table(types={"id": "bigint", "amount": "string"})
     orders.build([{"id": 1, "amount": "1"}])
@@ -155,20 +155,20 @@ def waiting(shop: Any) -> Any:
 
 
 @pytest.mark.modelled
-def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, waiting: Any) -> None:
-    restore_table(shop.main.context, waiting.name)
+def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, interrupted_build: Any) -> None:
+    restore_table(shop.main.context, interrupted_build.name)
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
-        waiting.upsert([{"id": 8, "amount": 8}])
-    undo_full_refresh(shop.main.context, waiting.name)
-    assert amounts(waiting.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
+        interrupted_build.upsert([{"id": 8, "amount": 8}])
+    undo_full_refresh(shop.main.context, interrupted_build.name)
+    assert amounts(interrupted_build.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 
 
 @pytest.mark.modelled
-def test_rows_that_wait_for_a_person_are_not_released(shop: Any, waiting: Any) -> None:
+def test_rows_that_wait_for_a_person_are_not_released(shop: Any, interrupted_build: Any) -> None:
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
-        release(shop.main.context, waiting.name)
-    undo_full_refresh(shop.main.context, waiting.name)
-    assert amounts(waiting.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
+        release(shop.main.context, interrupted_build.name)
+    undo_full_refresh(shop.main.context, interrupted_build.name)
+    assert amounts(interrupted_build.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 
 
 def test_who_wrote_to_a_column_that_was_made_anew_says_so(shop: Any) -> None:

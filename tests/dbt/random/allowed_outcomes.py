@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 from tests.dbt.random.automatic import result_of
 from tests.dbt.random.columns import Expected, Refused, Row, Table
-from tests.dbt.random.oracle import expect, expect_batch, rebuilds, require_allowed, seen, with_late_row
+from tests.dbt.random.oracle import (
+    as_stored_upstream,
+    expect,
+    expect_batch,
+    rebuilds,
+    require_allowed,
+    with_late_row,
+)
 from tests.dbt.random.project import Model, Round, days_of
 
 
@@ -21,7 +28,7 @@ class Fault(NamedTuple):
 
 
 @dataclass
-class After:
+class AllowedOutcomes:
     """:param candidates: the tables that there may be, the likeliest first.
 
     :param fault: what is wrong whatever there is.
@@ -36,7 +43,7 @@ class After:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RanModel:
     """A model in a round.
 
     :param result: dbt's, ``None`` if it reports nothing.
@@ -63,14 +70,14 @@ class Ran:
     def message(self) -> str:
         return "nothing" if self.result is None else str(self.result.message)
 
-    def after(self) -> After:
+    def after(self) -> AllowedOutcomes:
         if self.result is None and not self.cut:
-            return After([self.before])
+            return AllowedOutcomes([self.before])
         return self._after_batches() if "microbatch" in self.model.kind else self._after_all()
 
     def _expect(self) -> Expected:
         if self.model.kind != "auto":
-            batch = seen(self.model, self.round.batches[self.model.name])
+            batch = as_stored_upstream(self.model, self.round.batches[self.model.name])
             poisoned = self.model.name in self.round.poisoned
             expected = expect(self.model, self.before, batch, self.round, poisoned)
             if self.late is not None and expected.table is not None:
@@ -80,14 +87,14 @@ class Ran:
             raise Refused("the upstream model failed", by_upstream=True)
         return Expected(result_of(self.model, self.upstream))
 
-    def _after_all(self) -> After:
+    def _after_all(self) -> AllowedOutcomes:
         expected: Expected | None = None
         refusal: Refused | None = None
         try:
             expected = self._expect()
         except Refused as error:
             refusal = error
-        after = After([self.before], wrote=refusal is None)
+        after = AllowedOutcomes([self.before], wrote=refusal is None)
         if not self.failed:
             if expected is None:
                 after.fault = Fault("accepted", f"it reports success, and is to be refused: {refusal}")
@@ -106,7 +113,7 @@ class Ran:
             after.may_have_changed = refusal is None or refusal.by_rows
         return after
 
-    def _after_batches(self) -> After:
+    def _after_batches(self) -> AllowedOutcomes:
         days = days_of(self.round)
         again = self.earlier if self.round.verb == "retry" else None
         todo = [day for day in days if again is None or day not in done_days(again, days)]
@@ -114,7 +121,7 @@ class Ran:
         ways = itertools.product(
             *[(True,) if day in done else (False, True) if self.cut else (False,) for day in todo]
         )
-        after = After(wrote=len(done) == len(todo))
+        after = AllowedOutcomes(wrote=len(done) == len(todo))
         for way in ways:
             table, fault = self._through(dict(zip(todo, way, strict=True)), days)
             if fault is None:
@@ -128,7 +135,7 @@ class Ran:
     def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None]:
         """The table after the batches of some days, of which some were applied; or why it cannot be so."""
         table, skipping = self.before, False
-        batch = seen(self.model, self.round.batches[self.model.name])
+        batch = as_stored_upstream(self.model, self.round.batches[self.model.name])
         for place, (day, applied) in enumerate(ways.items()):
             expected: Expected | None = None
             refusal: Refused | None = None

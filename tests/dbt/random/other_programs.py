@@ -24,9 +24,9 @@ from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.upsert import upsert
 from dbt_arctic.store.context import Context
 from tests.dbt.random.columns import Row, Table, key_of, listed
-from tests.dbt.random.fits import stored_type
 from tests.dbt.random.oracle import rebuilds
 from tests.dbt.random.project import Batch, Column, Model, Round
+from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import comparable_type
 
 WRITES_A_KEY = ("unique_key", "buckets", "partition_by", "sequence_by")
@@ -34,7 +34,7 @@ WRITES_A_KEY = ("unique_key", "buckets", "partition_by", "sequence_by")
 
 
 @dataclass
-class Others:
+class OtherPrograms:
     """Other programs, with a session of their own.
 
     :ivar late: by model, an upsert that lands right before its full refresh shows the new table.

@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tests.planner import (
-    chained,
+    chained_views,
+    common_queries,
     compared_values,
     computed_keys,
-    inside,
-    limited,
+    equivalent_wordings,
+    inner_state,
+    limit_queries,
     random_queries,
     rewritings,
-    shaped,
-    summed,
-    timed,
-    wordings,
+    sums_of_queries,
+    time_queries,
 )
 from tests.planner.chained_queries import draw_chained
-from tests.planner.kept_queries import draw_kept
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import Case, draw
+from tests.planner.state_queries import draw_kept
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,20 @@ KINDS = {
     "plain": Kind(14, draw, judge, random_queries.OPERATORS),
     "rare": Kind(6, draw_rare, judge),
     "typed": Kind(4, partial(draw, typed=True), judge, typed=True),
-    "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
+    "summed": Kind(10, sums_of_queries.draw_summed, sums_of_queries.judge_summed, sums_of_queries.OPERATORS),
     "computed keys": Kind(
         10, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
     ),
     "compared values": Kind(3, compared_values.draw_compared, judge, compared_values.OPERATORS),
-    "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
-    "limited": Kind(5, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
-    "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
-    "chained": Kind(7, draw_chained, chained.judge_chain, chained.OPERATORS),
-    "shaped": Kind(18, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "timed": Kind(7, time_queries.draw_timed, time_queries.judge_timed, time_queries.OPERATORS),
+    "limited": Kind(5, limit_queries.draw_limited, limit_queries.judge_limited, limit_queries.OPERATORS),
+    "kept inside": Kind(4, draw_kept, inner_state.judge_with_state, inner_state.OPERATORS),
+    "chained": Kind(7, draw_chained, chained_views.judge_chain, chained_views.OPERATORS),
+    "shaped": Kind(18, common_queries.draw_shaped, judge, common_queries.OPERATORS),
     "rewritten": Kind(7, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
-    "in other words": Kind(5, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
+    "in other words": Kind(
+        5, equivalent_wordings.draw_worded, equivalent_wordings.judge_worded, equivalent_wordings.OPERATORS
+    ),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import replace
 
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, outer_sql, without_spare
+from tests.planner.common_queries import by_key
 from tests.planner.oracle import Database, Verdict, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS
-from tests.planner.shaped import by_key
 from tests.planner.states import STATE, judge_state, types_of_state
 
 OPERATORS = ("limit", "limit of grouping sets")

@@ -27,7 +27,7 @@ from tests.planner.states import (
 OPERATORS = ("state further inside",)
 
 
-def inside(ready: Prepared) -> AuxiliaryView | None:
+def find_inner_state(ready: Prepared) -> AuxiliaryView | None:
     """What could be kept of a case, were its tables large."""
     made = find_nested_view(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
     return None if made is None else without_spare(made)
@@ -36,7 +36,7 @@ def inside(ready: Prepared) -> AuxiliaryView | None:
 def judge_inside(database: Database, case: Case) -> Verdict | None:
     """``None`` where nothing of the case would be kept."""
     ready = prepare(database, case)
-    made = None if isinstance(ready, Verdict) else inside(ready)
+    made = None if isinstance(ready, Verdict) else find_inner_state(ready)
     if made is None or isinstance(ready, Verdict):
         return None
     return _judge(database, ready, made)
@@ -47,7 +47,7 @@ def judge_with_state(database: Database, case: Case) -> Verdict:
     ready = prepare(database, case)
     if isinstance(ready, Verdict):
         return ready
-    made = inside(ready)
+    made = find_inner_state(ready)
     return compare(database, ready, InDuckDB()) if made is None else _judge(database, ready, made)
 
 
