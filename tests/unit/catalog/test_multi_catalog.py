@@ -57,11 +57,11 @@ def test_a_snapshot_of_the_catalogs_reads_each_once(handmade: HandmadeWarehouse,
 
 
 @pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+    "path",
+    [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE / "catalog"],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_no_module_reads_without_choosing_the_catalog(path: Path) -> None:
-    if path.parent == PACKAGE / "catalog":
-        return
     found = list(_without_choice(ast.parse(path.read_text(encoding="utf-8"))))
     assert not found, (
         f"lines {found}: write catalog.of(name).load_table(..) in place of catalog.load_table(..)"
