@@ -7,6 +7,7 @@ tables, so the loop may end anywhere, and several may run at the same time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
@@ -55,7 +56,6 @@ class Totals:
     compactions: int = 0
     failures: int = 0
     failing: list[str] = field(default_factory=list)
-    is_interrupted: bool = False
 
 
 @dataclass
@@ -82,7 +82,8 @@ class KeepLoop:
 
     def run(self) -> Totals:
         """Run the loop."""
-        try:
+        # A second signal ends it at once. What was done until then is reported as usual.
+        with suppress(KeyboardInterrupt):
             while not self.stop.requested and (self.until is None or now_s() < self.until):
                 try:
                     self._step()
@@ -93,8 +94,6 @@ class KeepLoop:
                     wait_s = min(2.0**self._problems, LONGEST_POLL_S)
                     self.report.problem(error, wait_s)
                     self._wait(wait_s)
-        except KeyboardInterrupt:
-            self.totals.is_interrupted = True
         failing = [name for name, memory in self._memories.items() if memory.failures]
         self.totals.failing = [*failing, *(["catalog"] if self._problems else [])]
         return self.totals

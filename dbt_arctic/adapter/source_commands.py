@@ -13,6 +13,7 @@ from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project, select_models
+from dbt_arctic.catalog.once import Once
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
@@ -29,17 +30,15 @@ def preview_sources(
     Starts no Spark.
     """
     found: list[ReadPreview | TablePreview] = []
+    catalog = Once(operator.catalog)
     for node, name, declared in _pulled(target, select):
         kind = kind_of(declared)
         if kind == "files":
-            files, consumed = (
-                file_source(declared, str(target.project_root)),
-                consumed_by(operator.catalog, name),
-            )
-            found.append(preview_read(operator.catalog, files, node.name, name, consumed))
+            files, consumed = file_source(declared, str(target.project_root)), consumed_by(catalog, name)
+            found.append(preview_read(catalog, files, node.name, name, consumed))
         elif kind == "jdbc":
             database = database_of(declared, target.credentials.databases)
-            last = consumed_by(operator.catalog, name).get(upstream_of(declared["name"]).dotted)
+            last = consumed_by(catalog, name).get(upstream_of(declared["name"]).dotted)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
             found.append(preview_table(database, database_source(declared), node.name, last, writes))
     return found

@@ -45,10 +45,10 @@ class Broker(Protocol):
         """
         ...
 
-    def first_since(self, topic: str, at_ms: int) -> tuple[FirstMessage | None, ...]:
+    def first_since(self, topic: str, partitions: int, at_ms: int) -> tuple[FirstMessage | None, ...]:
         """By partition, the first message that is not older than a point in time; ``None`` for none.
 
-        :raises UnknownRelation: there is no such topic.
+        :param partitions: the number of partitions, as ``offsets`` has found it.
         :raises ServerUnreachable: the broker does not answer, or refuses.
         """
         ...

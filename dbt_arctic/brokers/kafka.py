@@ -58,14 +58,16 @@ class KafkaBroker:
             newest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.MAX_TIMESTAMP))
         return max((one.timestamp for one in newest.values() if one.timestamp >= 0), default=None)
 
-    def first_since(self, topic: str, at_ms: int) -> tuple[FirstMessage | None, ...]:
+    def first_since(self, topic: str, partitions: int, at_ms: int) -> tuple[FirstMessage | None, ...]:
         """By partition, the first message that is not older than a point in time; ``None`` for none."""
         with self._admin() as admin:
-            _, partitions = self._describe(admin, topic)
-            found = admin.list_partition_offsets(dict.fromkeys(partitions, at_ms))
+            from kafka import TopicPartition
+
+            wanted = [TopicPartition(topic, number) for number in range(partitions)]
+            found = admin.list_partition_offsets(dict.fromkeys(wanted, at_ms))
         return tuple(
             FirstMessage(int(one.offset), int(one.timestamp)) if one.offset >= 0 else None
-            for one in (found[partition] for partition in partitions)
+            for one in (found[partition] for partition in wanted)
         )
 
     def _describe(self, admin: Any, topic: str) -> tuple[str, list[Any]]:

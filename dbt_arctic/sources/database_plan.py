@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.databases.api import Column, KeyRange, TableTransaction, Window
@@ -11,6 +11,9 @@ from dbt_arctic.keyed.version import DATABASE, Consumed
 from dbt_arctic.sources.cursor import Progress, below, cursor_of, is_future, is_larger, overlap_of
 from dbt_arctic.sources.database_columns import ReadColumn, read_columns
 from dbt_arctic.sources.database_settings import DatabaseSource
+
+Fingerprint = Callable[[Sequence[Column], Window | None], str]
+"""``TableTransaction.fingerprint``, or what stands for it if nothing reads the result."""
 
 _ROWS_OF_PARTITION = 500_000
 _MOST_PARTITIONS = 16
@@ -61,12 +64,16 @@ def plan_read(
     writes: Writes,
     model: str,
     run: str,
+    *,
+    commits: bool = True,
 ) -> ReadPlan:
     """Plan what a model reads of a table.
 
     :param transaction: a state of the table. All that is looked up is of this state.
     :param last: what the model has consumed; ``None`` if it has consumed nothing.
     :param run: of each run another text.
+    :param commits: whether the progress is committed. The database computes its fingerprints from all rows,
+        so without a commit they are only looked up to compare them with those that the model has consumed.
     :raises ConfigError: the settings do not fit the table or the model.
     :raises MalformedFile: a row has no cursor, and the source does not say what to do with it.
     :raises VersionUnavailable: the table is another one, and the source does not have
@@ -76,7 +83,8 @@ def plan_read(
     _refuse_other_table(source, transaction, last, model)
     key = _compared_key(source, transaction, columns, writes, model)
     before = None if last is None else Progress.of(last)
-    keys = transaction.fingerprint([one.column for one in key], None) if key else ""
+    look_up = transaction.fingerprint if commits or before is not None else _no_fingerprint
+    keys = look_up([one.column for one in key], None) if key else ""
     if not source.cursor:
         if writes.appends:
             raise ConfigError(
@@ -85,17 +93,22 @@ def plan_read(
                 why="each run would add all rows of the table again",
                 fix="set unique_key in the model, or cursor in the source's meta.arctic",
             )
-        seen = transaction.fingerprint([one.column for one in columns], None)
+        seen = look_up([one.column for one in columns], None)
         same = before is not None and (before.cursor, before.seen, before.keys) == ("", seen, keys)
         return ReadPlan(
             columns, None, Progress("", None, seen, keys, run), not same, key if before is not None else ()
         )
-    return _by_cursor(source, transaction, before, columns, key, keys, writes, model, run)
+    return _by_cursor(source, transaction, look_up, before, columns, key, keys, writes, model, run)
+
+
+def _no_fingerprint(columns: Sequence[Column], window: Window | None) -> str:
+    return ""
 
 
 def _by_cursor(
     source: DatabaseSource,
     transaction: TableTransaction,
+    look_up: Fingerprint,
     before: Progress | None,
     columns: list[ReadColumn],
     key: tuple[ReadColumn, ...],
@@ -133,7 +146,7 @@ def _by_cursor(
     seen = ""
     if newest is not None and not writes.appends:
         again = Window(cursor, below(cursor, newest, overlap), True, newest)
-        seen = transaction.fingerprint([cursor, *(one.column for one in columns)], again)
+        seen = look_up([cursor, *(one.column for one in columns)], again)
     progress = Progress(cursor.name, newest, seen, keys, run)
     same = before is not None and not with_null and progress == replace(before, run=run)
     return ReadPlan(columns, window, progress, not same, key if before is not None else (), tuple(warnings))

@@ -42,7 +42,7 @@ def preview_table(
     transaction = database.begin()
     try:
         try:
-            plan = plan_read(source, transaction, last, writes, model, "")
+            plan = plan_read(source, transaction, last, writes, model, "", commits=False)
         except (ConfigError, MalformedFile, VersionUnavailable) as error:
             return TablePreview(model, source.name, last is None, 0, problem=error.what)
         if not plan.changed:

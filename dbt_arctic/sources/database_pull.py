@@ -70,7 +70,8 @@ class DatabasePlanner:
         try:
             if last is None:
                 self._refuse_other_source(expected, DATABASE + transaction.table.table_id, model)
-            plan = plan_read(self.source, transaction, last, self.writes, model, str(self.context.new_txn()))
+            run, commits = str(self.context.new_txn()), purpose == "consume"
+            plan = plan_read(self.source, transaction, last, self.writes, model, run, commits=commits)
             empty = no_rows(f"no rows of {self.source.name}", typed(plan.columns))
             if (
                 not plan.changed

@@ -119,7 +119,7 @@ def unread_messages(
     try:
         topic = broker.offsets(source.topic, source.isolation == "read_committed")
         ranges = plan_offsets(source, topic, last, model).ranges
-        first = broker.first_since(source.topic, read_ms) if ranges else ()
+        first = broker.first_since(source.topic, len(topic.ends), read_ms) if ranges else ()
     except ArcticError as error:
         return Unread(source.name, "message", problem=error.what)
     since = min((_waiting_since(one, first[one.partition], read_ms) for one in ranges), default=None)

@@ -158,7 +158,7 @@ def test_each_model_of_a_run_has_an_outcome() -> None:
 def test_an_interrupted_refresh_ends_the_loop(world: World) -> None:
     world.waiting = {"s": 900.0}
     world.outcomes = lambda: None
-    assert world.run(60) == Totals(is_interrupted=True)
+    assert world.run(60) == Totals()
 
 
 def test_a_catalog_that_cannot_be_read_is_tried_again(world: World) -> None:

@@ -162,9 +162,9 @@ class Model:
         default_factory=lambda: [((), {})]
     )
 
-    def run(self, server: Server, *, full: bool = False, ends: str = "") -> None:
+    def planner(self, server: Server) -> DatabasePlanner:
         context = Context(cast(Any, None), cast(Any, None), cast(Any, None), cast(Any, None))
-        planner = DatabasePlanner(
+        return DatabasePlanner(
             context,
             lambda: cast(Any, server),
             cast(Any, server),
@@ -172,6 +172,9 @@ class Model:
             self.writes,
             lambda: Name("lake", "s", "m"),
         )
+
+    def run(self, server: Server, *, full: bool = False, ends: str = "") -> None:
+        planner = self.planner(server)
         rows, consumed = ((), {}) if full else self.commits[-1]
         server.transactions, server.query = 0, None
         planned = planner.plan(consumed, "m", "consume")
@@ -351,12 +354,32 @@ def test_a_row_without_a_cursor_is_an_error_unless_the_source_says_what_to_do() 
     assert server.held == 0
 
 
+@pytest.mark.parametrize("cursor", ["at", ""])
+def test_rows_that_are_only_shown_need_no_fingerprint(cursor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, model, found = Server(shares=True), Model(), []
+    model.source = replace(model.source, cursor=cursor, overlap=OVERLAP if cursor else None)
+    server.write(1)
+    looked_up = SimulatedTransaction.fingerprint
+
+    def counted(transaction: SimulatedTransaction, *given: Any) -> str:
+        found.append(transaction)
+        return looked_up(transaction, *given)
+
+    monkeypatch.setattr(SimulatedTransaction, "fingerprint", counted)
+    shown = model.planner(server).plan({}, "m", "read")
+    assert (shown.pull.changed, found) == (True, [])
+    model.run(server)
+    assert len(found) == 1
+    again = model.planner(server).plan(model.commits[-1][1], "m", "read")
+    assert (again.pull.changed, len(found)) == (False, 2), "what has changed is known by the fingerprint"
+
+
 def _upper_end_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant that records the largest value after the rows were read."""
     plan_read = database_pull.plan_read
 
-    def of(source: Any, transaction: Any, *given: Any) -> Any:
-        plan = plan_read(source, transaction, *given)
+    def of(source: Any, transaction: Any, *given: Any, **how: Any) -> Any:
+        plan = plan_read(source, transaction, *given, **how)
         later = dict(transaction.server.rows)
         transaction.server.meanwhile()
         newest = SimulatedTransaction(transaction.server, dict(transaction.server.rows)).newest(AT)
@@ -399,8 +422,8 @@ def _low_end_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant that does not read rows with the smallest value of its window again."""
     plan_read = database_pull.plan_read
 
-    def of(*given: Any) -> Any:
-        plan = plan_read(*given)
+    def of(*given: Any, **how: Any) -> Any:
+        plan = plan_read(*given, **how)
         window = None if plan.window is None else replace(plan.window, includes_low=False)
         return replace(plan, window=window)
 

@@ -68,7 +68,8 @@ class Cluster:
         starts = self.starts or [0] * len(self.logs)
         return TopicOffsets("id", tuple(starts), tuple(map(len, self.logs)))
 
-    def first_since(self, topic: str, at_ms: int) -> tuple[FirstMessage | None, ...]:
+    def first_since(self, topic: str, partitions: int, at_ms: int) -> tuple[FirstMessage | None, ...]:
+        assert partitions == len(self.logs)
         found = []
         for at, log in enumerate(self.logs):
             start = self.starts[at] if self.starts else 0
@@ -111,6 +112,6 @@ def test_the_age_of_messages_is_exact_if_none_arrived_during_a_run(seed: int) ->
         after = sorted(choose.randrange(read_ms, 1000) for _ in range(choose.randrange(4)))
         logs.append([*before, *after])
         read.append(len(before))
-    unread = [ms for log, start in zip(logs, read, strict=True) for ms in log[start:] if ms is not None]
+    waiting = [ms for log, start in zip(logs, read, strict=True) for ms in log[start:] if ms is not None]
     found = unread(Cluster(logs), read, read_ms)
-    assert (found.count, found.since_ms) == (len(unread), min(unread, default=None))
+    assert (found.count, found.since_ms) == (len(waiting), min(waiting, default=None))
