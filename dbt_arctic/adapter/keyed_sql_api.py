@@ -1,4 +1,4 @@
-"""The methods behind the macros of ``macros/keyed``: reads of keyed tables, and DML on them."""
+"""The methods behind the macros for SQL: queries of views, reads of keyed tables, and DML on them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.adapter.view_columns import by_name, lists_its_columns
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
@@ -23,6 +24,14 @@ from dbt_arctic.store.state import current_version, load_keyed
 
 class KeyedSqlApi(KeyedApi):
     """The methods of the adapter for SQL on keyed tables."""
+
+    @available.parse(lambda *a, **k: "")
+    def view_query(self, sql: str) -> str:
+        """The query that a view stores: with its columns listed, unless its text lists them."""
+        if lists_its_columns(sql):
+            return sql
+        with as_dbt_errors():
+            return by_name(sql, [name for name, _ in self._schema(sql)])
 
     @available.parse(lambda *a, **k: "")
     def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:

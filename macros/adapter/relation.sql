@@ -88,6 +88,7 @@
   {%- if contract_config.enforced -%}
     {%- do get_assert_columns_equivalent(sql) -%}
   {%- endif -%}
+  {%- set sql = adapter.view_query(sql) -%}
   {{ header }}
   create or replace view {{ relation }}
   {%- if config.persist_column_docs() %} {{ arctic__view_columns(sql) }}{% endif %}

@@ -191,3 +191,25 @@ def test_a_first_write_to_a_clone_survives_an_end_at_every_statement(
         assert in_ci(shop, name, "id, at") == expected, name
         assert shop.rows(name, "id, at") == [(1, 1), (2, 1)], name
     assert not [name for name in entries(shop, f"{shop.schema}_ci") if "__arctic_" in name]
+
+
+def test_views_and_clones_follow_columns_that_change_places(production: Shop) -> None:
+    """Iceberg matches the columns of a view with those of its query by position."""
+
+    def write(columns: str) -> None:
+        production.model("rebuilt", f"{{{{ config(materialized='table') }}}} select {columns}")
+        production.model(
+            "keyed",
+            f"{{{{ config(materialized='incremental', unique_key='a', buckets=1) }}}} select {columns}",
+        )
+
+    write("'1' as a, '2' as b, '3' as `c-d`")
+    production.model("shown", "{{ config(materialized='view') }} select * from {{ ref('rebuilt') }}; -- all")
+    build(production)
+    ci(production, "clone", "--state", "state")
+    write("'3' as `c-d`, '2' as b, '1' as a")
+    production.dbt("run", "--full-refresh", "--select", "rebuilt", "keyed")
+    own = [f"{production.schema}.shown"]
+    clones = [f"{production.schema}_ci.{name}" for name in ("rebuilt", "keyed", "shown")]
+    for name in (*own, *clones):
+        assert production.sql(f"SELECT a, b, `c-d` FROM lake.{name}") == [("1", "2", "3")], name
