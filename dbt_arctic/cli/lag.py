@@ -101,9 +101,9 @@ def _row(model: str, late: LagCause | None, now_ms: int) -> list[str]:
 def shown_upstream(waiting: PendingUpstream) -> str:
     """What waits in an upstream, for display.
 
-    >>> shown_waiting(PendingUpstream("orders", "commit", 2, 0, 1500))
+    >>> shown_upstream(PendingUpstream("orders", "commit", 2, 0, 1500))
     '2 commits, 1,500 rows'
-    >>> shown_waiting(PendingUpstream("clicks", "message", 1))
+    >>> shown_upstream(PendingUpstream("clicks", "message", 1))
     '1 message'
     """
     text = counted(waiting.count, waiting.unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,17 @@ from tests.packaging.environments import (
 )
 
 VERSION = "1.12"
+SUITE = (
+    "TestSimpleMaterializations",
+    "TestSingularTests",
+    "TestEmpty",
+    "TestEphemeral",
+    "TestIncremental",
+    "TestGenericTests",
+    "TestSnapshotCheckCols",
+    "TestValidateConnection",
+)
+"""Classes of ``tests/dbt/suite/test_basic.py``: one for each kind of node and command."""
 REQUIREMENTS = ROOT / ".ci" / f"dbt-{VERSION}.txt"
 
 
@@ -46,3 +58,18 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Enviro
 
 def test_every_kind_of_command_runs_on_the_next_dbt(environment: Environment, tmp_path: Path) -> None:
     assert f"Running with dbt={VERSION}." in run_smoke(environment, tmp_path, VERSION, "all")
+
+
+def test_the_basic_classes_of_dbts_suite_pass_on_the_next_dbt(
+    environment: Environment, tmp_path: Path
+) -> None:
+    """With the tests of the checkout and the installed wheel: the folder has no other ``dbt_arctic``."""
+    for name in ("tests", "benchmarks", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    classes = [f"tests/dbt/suite/test_basic.py::{name}" for name in SUITE]
+    pytest_ = [environment.program("python"), "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+    shared = {name: value for name, value in os.environ.items() if name in ("HOME", "DBT_ARCTIC_CACHE_DIR")}
+    output = succeed([*pytest_, *classes], tmp_path, variables={**shared, "ARCTIC_TESTS": "long"})
+    passed = set(re.findall(r"::(Test\w+)::\S+ PASSED", output))
+    assert passed == set(SUITE), output
+    assert not re.search(r"\d+ (?:failed|skipped|deselected|xfailed)", output.splitlines()[-1])
