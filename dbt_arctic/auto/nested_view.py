@@ -60,7 +60,9 @@ def inside_of(
     worth, gain = (0, 1.0) if is_next or there is not None else (WORTH_ROWS, GAIN)
     made = find_shared_view(query, config.unique_key, keys, rows, worth, config.accept, stored, gain)
     if made is None and not is_next:
-        made = find_nested_view(query, keys, rows, worth, None if there is None else there.key)
+        made = find_nested_view(
+            query, keys, rows, worth, None if there is None else there.key, config.unique_key
+        )
     if made is None or made.around is None:
         return None
     if any(part.find(TimeFunction) for node in walk(made.around) for part in all_expressions(node)):

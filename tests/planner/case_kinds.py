@@ -19,6 +19,7 @@ from tests.planner import (
     rewritings,
     sums_of_queries,
     time_queries,
+    totals,
 )
 from tests.planner.chained_queries import draw_chained
 from tests.planner.oracle import Database, Verdict, judge
@@ -56,10 +57,10 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(14, draw, judge, random_queries.OPERATORS),
+    "plain": Kind(13, draw, judge, random_queries.OPERATORS),
     "rare": Kind(6, draw_rare, judge),
     "typed": Kind(4, partial(draw, typed=True), judge, typed=True),
-    "summed": Kind(10, sums_of_queries.draw_summed, sums_of_queries.judge_summed, sums_of_queries.OPERATORS),
+    "summed": Kind(9, sums_of_queries.draw_summed, sums_of_queries.judge_summed, sums_of_queries.OPERATORS),
     "computed keys": Kind(
         10, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
     ),
@@ -67,9 +68,10 @@ KINDS = {
     "timed": Kind(7, time_queries.draw_timed, time_queries.judge_timed, time_queries.OPERATORS),
     "limited": Kind(5, limit_queries.draw_limited, limit_queries.judge_limited, limit_queries.OPERATORS),
     "kept inside": Kind(4, draw_kept, inner_state.judge_with_state, inner_state.OPERATORS),
+    "totals": Kind(3, totals.draw_totals, totals.judge_totals, totals.OPERATORS),
     "chained": Kind(7, draw_chained, chained_views.judge_chain, chained_views.OPERATORS),
     "shaped": Kind(18, common_queries.draw_shaped, judge, common_queries.OPERATORS),
-    "rewritten": Kind(7, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
+    "rewritten": Kind(6, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
     "in other words": Kind(
         5, equivalent_wordings.draw_worded, equivalent_wordings.judge_worded, equivalent_wordings.OPERATORS
     ),

@@ -19,6 +19,7 @@ from tests.planner.states import (
     has_changed,
     has_nulls,
     has_other_averages,
+    has_several,
     judge_state,
     keep_changes,
     types_of_state,
@@ -29,7 +30,7 @@ OPERATORS = ("state further inside",)
 
 def find_inner_state(ready: Prepared) -> AuxiliaryView | None:
     """What could be kept of a case, were its tables large."""
-    made = find_nested_view(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
+    made = find_nested_view(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1, own=ready.case.key)
     return None if made is None else without_spare(made)
 
 
@@ -55,6 +56,8 @@ def _judge(database: Database, ready: Prepared, made: AuxiliaryView) -> Verdict:
     own = judge_state(database, ready, made)
     if has_nulls(database, made):
         return Verdict("full", "a key that is NULL", ready.changed)
+    if has_several(database, made):
+        return Verdict("wrong", f"the key {made.key} of the state has several rows", ready.changed)
     if own.outcome != "incremental":
         return replace(own, changed=ready.changed)
     keep_changes(database)

@@ -65,6 +65,12 @@ def has_nulls(database: Database, made: AuxiliaryView, state: str = STATE) -> bo
     return any(None in row for row in database.rows(f"SELECT {key} FROM `{state}`"))
 
 
+def has_several(database: Database, made: AuxiliaryView, state: str = STATE) -> bool:
+    """Whether a key has several rows, as none of a keyed table can have."""
+    key = ", ".join(f"`{name}`" for name in made.key)
+    return bool(database.rows(f"SELECT {key} FROM `{state}` GROUP BY {key} HAVING count(*) > 1 LIMIT 1"))
+
+
 def has_other_averages(made: AuxiliaryView, types: Mapping[str, str]) -> bool:
     """Whether it has an average of decimals, which is a double in DuckDB."""
     averages = (part for part in made.parts.values() if part.call == "avg")

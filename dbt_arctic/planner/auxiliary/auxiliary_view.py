@@ -53,7 +53,7 @@ _ROWS_OF_AN_AVERAGE = 9
 class RowsOfState:
     """The size of an auxiliary view, which metadata does not contain, compared to an upstream.
 
-    :param rows: a query with one row: the number of rows; NULL if the view could not store all of its rows.
+    :param rows: a query of one row, the number of rows; NULL if the view could not store all of its rows.
     :param share: the share of the upstream's rows up to which the view is worthwhile.
     """
 
@@ -116,13 +116,21 @@ def find_auxiliary_view(
         fine = has_small_groups(node, keys_of)
         made = state_of_sums(query, node, above) if limited or not fine else None
         if made is not None:
-            own = None if all(isinstance(part, Project) for part in above) else own_key(query, key, keys_of)
-            if own is not None:
-                node = _aggregate(made)
-                items = (*own.computed, *((name, column(name)) for name in node.output))
-                made = replace(made, state=Project(node, items), key=own.names)
+            if not all(isinstance(part, Project) for part in above):
+                made = by_own_key(made, query, key, keys_of)
             return replace(made, has_few_rows=not fine, is_named=query.is_named)
     return _unlimited(query, key, above) if limited else None
+
+
+def by_own_key(
+    made: AuxiliaryView, query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
+) -> AuxiliaryView:
+    """The view of what a query ends in, by the model's key if this is computed from the groups."""
+    own, node = own_key(query, key, keys_of), _aggregate(made)
+    if own is None:
+        return made
+    items = (*own.computed, *((name, column(name)) for name in node.output))
+    return replace(made, state=Project(node, items), key=own.names)
 
 
 def without_spare(made: AuxiliaryView) -> AuxiliaryView:
@@ -338,10 +346,9 @@ def state_of_sums(
             return None
         parts[name] = part
     state: Node = replace(node, aggregates=tuple(columns.aggregates))
-    key = tuple(name for name, _ in node.groups)
-    if not key:
-        shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
-        state, key = Project(state, shown), (ONE,)
+    if not (key := tuple(name for name, _ in node.groups)):
+        items = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
+        state, key = Project(state, items), (ONE,)
     read = {name for part in parts.values() for name in (part.total, part.count)}
     spare = frozenset(name for name in columns.inferred if name not in read)
     return AuxiliaryView(state, key, tuple(above), query.columns, parts, spare)

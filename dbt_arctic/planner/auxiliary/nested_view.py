@@ -20,7 +20,6 @@ from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
     Join,
-    Limit,
     Node,
     Project,
     Scan,
@@ -32,11 +31,18 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, linked, or_zero, present
-from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, sql_of, state_of_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import (
+    STATE,
+    AuxiliaryView,
+    by_own_key,
+    sql_of,
+    state_of_sums,
+)
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
 from dbt_arctic.planner.auxiliary.reduced_view import find_reduced_view
 from dbt_arctic.planner.auxiliary.regrouping import regrouped
 from dbt_arctic.planner.auxiliary.state_columns import ROWS
+from dbt_arctic.planner.auxiliary.totals_of_groups import ends_in, with_totals_of_groups
 from dbt_arctic.planner.delta.eager_aggregation import below_joins
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.functions import is_aggregate
@@ -74,6 +80,7 @@ def find_nested_view(
     rows: Mapping[str, int],
     worth: int,
     key: Sequence[str] | None = None,
+    own: Sequence[str] = (),
 ) -> AuxiliaryView | None:
     """Split a query at an aggregate inside it, which becomes an auxiliary view.
 
@@ -82,30 +89,37 @@ def find_nested_view(
     :param worth: the smallest row count for which an auxiliary view is worthwhile.
     :param key: the key of the existing auxiliary view, which may differ from the one that would be chosen
         now.
+    :param own: the model's key.
 
     :returns: ``None`` if no aggregate inside the query is worthwhile.
     """
-    found = _nested_views(query, keys_of, rows, worth)
+    found = _nested_views(query, keys_of, rows, worth, own)
     return next((one for one in found if key is None or one.key == tuple(key)), None)
 
 
 def _nested_views(
-    query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+    query: Query,
+    keys_of: Mapping[str, Sequence[str]],
+    rows: Mapping[str, int],
+    worth: int,
+    own: Sequence[str],
 ) -> Iterator[AuxiliaryView]:
     """The possible views, the best one first."""
     node = below_joins(query.node, keys_of)
     # A part that is read in two places may have groups that are NULL in one of them.
-    for tree in (without_null_groups(node, keys_of), node):
-        ends_in = _ends_in(tree)
+    for tree in dict.fromkeys((without_null_groups(node, keys_of), node, with_totals_of_groups(node))):
+        last, subqueries = ends_in(tree)
         places = [
             one
             for one in _places(tree)
-            if one.rows is not ends_in and _is_worth(one.rows, keys_of, rows, worth)
+            # Without subqueries above, ``find_auxiliary_view`` splits the query at what it ends in.
+            if (one.rows is not last or subqueries) and _is_worth(one.rows, keys_of, rows, worth)
         ]
         for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
-            made = _around(replace(query, node=tree), place, rows)
+            whole = replace(query, node=tree)
+            made = _around(whole, place, rows)
             if made is not None:
-                yield made
+                yield by_own_key(made, whole, own, keys_of) if own and place.rows is last else made
     reduced = find_reduced_view(query, keys_of, rows, worth)
     if reduced is not None:
         yield reduced
@@ -127,13 +141,6 @@ def _around(query: Query, place: _StoredPart, rows: Mapping[str, int]) -> Auxili
     around = _Swap(place, place.text).node(query.node)
     is_read = _largest(place.rows, rows)[1] in {scan.source for scan in scans(around)}
     return None if is_read else replace(made, around=around)
-
-
-def _ends_in(node: Node) -> Node:
-    """The operator that a query ends in, which ``find_auxiliary_view`` handles."""
-    while isinstance(node, Project | Filter | Limit):
-        node = node.child
-    return node
 
 
 def _largest(node: Aggregate, rows: Mapping[str, int]) -> tuple[int, str]:

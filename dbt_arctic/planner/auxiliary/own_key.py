@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Aggregate, Filter, Limit, Project
+from dbt_arctic.planner.algebra.operators import Aggregate, Filter, Limit, Project, SubqueryRef
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -48,8 +48,10 @@ def own_key(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str
             values = [substitute(value, items) for value in values]
         node = node.child
     assert isinstance(node, Aggregate)
+    # A group in parentheses is a group.
+    values = [_bare(value) for value in values]
     groups, used = {name for name, _ in node.groups}, columns_of(*values)
-    if not all(columns_of(value) and value.find(TimeFunction) is None for value in values):
+    if not all(columns_of(value) and value.find(TimeFunction, SubqueryRef) is None for value in values):
         return None
     facts = Facts({source: UpstreamFacts(True, tuple(one)) for source, one in keys_of.items()})
     is_whole = used <= groups and any(one <= used for one in unique_keys(node, facts))
@@ -58,6 +60,12 @@ def own_key(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str
     named = [(plain(value) or f"_key_{place}", value) for place, value in enumerate(values, 1)]
     computed = tuple((name, value) for name, value in named if plain(value) is None)
     return OwnKey(tuple(dict.fromkeys(name for name, _ in named)), computed)
+
+
+def _bare(value: exp.Expression) -> exp.Expression:
+    found = value.unnest()
+    assert isinstance(found, exp.Expression)
+    return found
 
 
 __all__ = ["OwnKey", "own_key"]
