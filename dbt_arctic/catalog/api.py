@@ -187,6 +187,10 @@ class CatalogReader(Protocol):
         """
         ...
 
+    def names_with(self, name: InCatalog) -> Sequence[str]:
+        """The names of all catalogs of the profile, that of ``name`` first."""
+        ...
+
     @property
     def needs_spark(self) -> bool:
         """Whether a request runs statements on Spark."""

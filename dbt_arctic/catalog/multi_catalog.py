@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dbt_arctic.catalog.api import CatalogReader, InCatalog
@@ -17,6 +17,8 @@ class OneCatalog:
 
     _others: Mapping[str, CatalogReader] | None = None
     """All readers by the lower-case name of their catalog, this one included."""
+    _catalog_names: Sequence[str] = ()
+    """The names of their catalogs, if there are several."""
 
     def of(self, name: InCatalog) -> CatalogReader:
         """The reader of the catalog that a name is in.
@@ -35,9 +37,14 @@ class OneCatalog:
             )
         return found
 
+    def names_with(self, name: InCatalog) -> Sequence[str]:
+        """The names of all catalogs of the profile, that of ``name`` first."""
+        return [name.catalog, *(one for one in self._catalog_names if one.lower() != name.catalog.lower())]
+
     def join(self, others: Mapping[str, CatalogReader]) -> None:
-        """Give the reader the others of its profile."""
-        self._others = others
+        """Give the reader the others of its profile, by the names of their catalogs."""
+        self._others = {name.lower(): reader for name, reader in others.items()}
+        self._catalog_names = list(others)
 
 
 def together(readers: Mapping[str, CatalogReader]) -> CatalogReader:
@@ -46,9 +53,8 @@ def together(readers: Mapping[str, CatalogReader]) -> CatalogReader:
     :param readers: the readers by Spark's name of the catalog, that of the models first. Each is a
         ``OneCatalog``. Names are compared without case, as dbt compares them.
     """
-    by_name = {name.lower(): reader for name, reader in readers.items()}
-    if len(by_name) > 1:
+    if len(readers) > 1:
         for reader in readers.values():
             assert isinstance(reader, OneCatalog)
-            reader.join(by_name)
+            reader.join(readers)
     return next(iter(readers.values()))

@@ -42,6 +42,9 @@ class Once:
         # By the reader and not by the name, which may be written with other capitals.
         return self._others.setdefault(id(catalog), Once(catalog))
 
+    def names_with(self, name: InCatalog) -> Sequence[str]:
+        return self._catalog.names_with(name)
+
     @property
     def needs_spark(self) -> bool:
         return self._catalog.needs_spark

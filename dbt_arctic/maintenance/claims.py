@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF
@@ -43,8 +44,25 @@ class Claims:
 
 
 def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
-    """Collect the claims of all schemas. The previous generation counts too, because it may be restored."""
+    """Collect the claims of all schemas of all catalogs of the profile. The previous generation counts too,
+    because it may be restored.
+
+    :param catalog_name: the catalog of the tables on which the claims are. What the consumers in a further
+        one still need is unknown if that one cannot be read.
+    """
     found = Claims()
+    own = Name(catalog_name, "", "")
+    for name in catalog.names_with(own):
+        try:
+            _add_claims(found, catalog, name)
+        except CatalogUnavailable as error:
+            if name == own.catalog:
+                raise
+            found.unknown[f"the catalog {name}"] = error.why or error.what
+    return found
+
+
+def _add_claims(found: Claims, catalog: CatalogReader, catalog_name: str) -> None:
     for schema in catalog.of(Name(catalog_name, "", "")).list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
         for claim in _in_schema(inventory):
@@ -53,7 +71,6 @@ def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
             found.unknown[inventory.name(name).dotted] = error.why or error.what
         for name, strange in inventory.strange.items():
             found.unknown[inventory.name(name).dotted] = strange.what
-    return found
 
 
 def _in_schema(inventory: Inventory) -> Iterator[Claim]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.log import consumed_versions, log_range
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -31,14 +32,26 @@ class Consumer:
 
 
 def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
-    """The consumers in all schemas of the catalog, by name, including those that read it by another name."""
+    """The consumers in all schemas of all catalogs of the profile, by name, including those that read it by
+    another name. A further catalog that cannot be read is one of them.
+    """
     found = {
         consumer.name: consumer
-        for schema in catalog.of(of.name).list_schemas()
-        for consumer in _in_schema(catalog, of, schema)
+        for name in catalog.names_with(of.name)
+        for consumer in _in_catalog(catalog, of, name)
         if consumer.name != of.name.dotted
     }
     return [found[name] for name in sorted(found)]
+
+
+def _in_catalog(catalog: CatalogReader, of: KeyedTable, name: str) -> Iterator[Consumer]:
+    try:
+        for schema in catalog.of(Name(name, "", "")).list_schemas():
+            yield from _in_schema(catalog, of, name, schema)
+    except CatalogUnavailable as error:
+        if name == of.name.catalog:
+            raise
+        yield Consumer(f"the catalog {name}", why=f"it cannot be read: {error.why or error.what}")
 
 
 def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bool:
@@ -54,8 +67,8 @@ def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bo
     return log_range(load_change(catalog, table).history(), before.change_snapshot) is not None
 
 
-def _in_schema(catalog: CatalogReader, of: KeyedTable, schema: str) -> Iterator[Consumer]:
-    inventory = take_inventory(catalog, of.name.catalog, schema)
+def _in_schema(catalog: CatalogReader, of: KeyedTable, catalog_name: str, schema: str) -> Iterator[Consumer]:
+    inventory = take_inventory(catalog, catalog_name, schema)
     shown = {
         side.identifier: table for table in inventory.keyed.values() for side in (table.base, table.change)
     }

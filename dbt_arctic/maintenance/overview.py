@@ -96,6 +96,24 @@ def overview_of(
     return sorted(found, key=lambda seen: seen.name)
 
 
+def look_at_tables(
+    catalog: CatalogReader,
+    tables: frozenset[Name],
+    now_ms: int,
+    settings_of: SettingsOf,
+    *,
+    by_bucket: bool = False,
+    with_lags: bool = True,
+) -> list[Seen]:
+    """The given tables, which may be in several catalogs, by name. Missing ones are left out."""
+    found: list[Seen] = []
+    for catalog_name in sorted({name.catalog for name in tables}):
+        only = frozenset(name for name in tables if name.catalog == catalog_name)
+        schemas = sorted({name.schema for name in only})
+        found += look(catalog, catalog_name, schemas, now_ms, settings_of, only, by_bucket, with_lags)
+    return found
+
+
 def _look_at(
     catalog: CatalogReader,
     name: Name,
