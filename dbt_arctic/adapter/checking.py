@@ -17,7 +17,7 @@ from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, fa
 from dbt_arctic.adapter.check_report import CheckReport, Failure, ModelRound, Nondeterministic
 from dbt_arctic.adapter.churning import ChurnedTable, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
-from dbt_arctic.adapter.databases import is_of, is_schema_of
+from dbt_arctic.adapter.databases import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
@@ -69,7 +69,10 @@ def check_project(
         found.not_compared.update(dbt.stay)
         _refuse_nothing_to_compare(target, checks, written, dbt.stay)
         _refuse_writes_outside(target, Name(catalog, schema, ""), written)
-    with _dropped_at_the_end(operator, Name(catalog, schema, ""), checks.keep):
+    catalogs = {catalog, *(node["database"] for node in written)}.intersection(
+        target.credentials.catalog_names
+    )
+    with _dropped_at_the_end(operator, Name(catalog, schema, ""), catalogs, checks.keep):
         with in_other_schemas(OtherSchemas(schema)):
             needed = {node["unique_id"] for node in dbt.list(["source"], ["unique_id"], selection)}
             manifest = dbt.parse()
@@ -205,7 +208,8 @@ def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping
         if node["config.materialized"] == "ephemeral":
             continue
         place = Name(node["database"], node["schema"], node["alias"])
-        if not (is_of(place.catalog, copy.catalog) and is_schema_of(place.schema, copy.schema)):
+        known = is_known(place.catalog, target.credentials.catalog_names)
+        if not (known and is_schema_of(place.schema, copy.schema)):
             raise ConfigError(
                 f"{node['unique_id']} would be written to {place.dotted}",
                 where=str(target.project_root),
@@ -246,15 +250,19 @@ def _compare(
 
 
 @contextmanager
-def _dropped_at_the_end(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
+def _dropped_at_the_end(
+    operator: Operator, name: Name, catalogs: Iterable[str], keep: bool
+) -> Iterator[None]:
+    """Create the schema of a copy, and drop it and those derived from it, in all catalogs, at the end."""
     _create(operator, name)
     try:
         yield
     finally:
-        if not keep:
-            for existing in operator.reader.list_schemas():
+        for catalog in () if keep else catalogs:
+            place = Name(catalog, "", "")
+            for existing in operator.catalog.of(place).list_schemas():
                 if is_schema_of(existing, name.schema):
-                    _drop(operator, Name(name.catalog, existing, ""))
+                    _drop(operator, Name(catalog, existing, ""))
 
 
 def _create(operator: Operator, schema: Name) -> None:

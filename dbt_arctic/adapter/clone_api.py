@@ -17,6 +17,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.appended import carried_keys
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config
 
@@ -31,6 +32,8 @@ class CloneApi(KeyedApi):
             return ""
         with as_dbt_errors():
             others = pins.other_reads()
+            if others is not None:
+                self._refuse_across(source.name_parts, model)
             if others is not None and others.text_of(source.name_parts) is not None:
                 raise ConfigError(
                     f"{source.name_parts} cannot be cloned",
@@ -39,6 +42,18 @@ class CloneApi(KeyedApi):
                     fix=f"build it: dbt run --select {model['name']}",
                 )
             return clone.property_for(self.catalog, source.name_parts, model["name"])
+
+    def _refuse_across(self, source: Name, model: Mapping[str, Any]) -> None:
+        """Refuse a clone in another catalog than the profile's own, if its source is not in that one."""
+        own, target = self.config.credentials.database, str(model["database"])
+        if target.lower() in (own.lower(), source.catalog.lower()):
+            return
+        raise ConfigError(
+            f"{source} cannot be cloned into the catalog {target}",
+            where=model["name"],
+            why="a clone is a view, and other projects may have other names for the catalog of its source",
+            fix=f"build it: dbt run --select {model['name']}",
+        )
 
     @available.parse(lambda *a, **k: None)
     def cloned_rows(self, this: ArcticRelation, model: Mapping[str, Any]) -> clone.ClonedRows:

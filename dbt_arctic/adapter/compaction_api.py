@@ -20,7 +20,7 @@ from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.run import FAILED, OperationResult, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.overview import overview_of
+from dbt_arctic.maintenance.overview import overview_of_tables
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.store.duration import parse_duration
 from dbt_arctic.store.state import find_keyed
@@ -75,13 +75,14 @@ class CompactionApi(ModelApi):
 
         In ``dbt-arctic keep``, which compacts by itself, nothing.
 
-        :param models: name, schema and settings ``compaction`` and ``buckets`` of each model.
+        :param models: catalog, schema, name and settings ``compaction`` and ``buckets`` of each model.
         :param budget: by default the maximum that a model declares, or five minutes.
         """
         if KEEPING.is_on:
             return []
         with as_dbt_errors():
-            settings = _settings(self.config.credentials.database, models)
+            names = self.config.credentials.catalog_names
+            settings = _settings(names, models)
             if shed or not settings:
                 return ["compaction: skipped, shed is set"] if shed else []
             settings |= {
@@ -92,19 +93,17 @@ class CompactionApi(ModelApi):
             declared = max((one.budget_s or 0 for one in settings.values()), default=0)
             budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)
             context = self.context(self._run_id("compact_due"))
-            found = overview_of(
+            found = overview_of_tables(
                 self.catalog,
-                self.config.credentials.database,
-                sorted({name.schema for name in settings}),
+                frozenset(settings),
                 context.now_ms(),
                 lambda name, is_keyed: settings[name],
-                frozenset(settings),
                 with_lags=False,
             )
             for seen in found:
                 if seen.status is None:
                     _logger.warning(f"compaction: {seen.name} is skipped. {seen.problem}: dbt-arctic verify")
-            own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
+            own = Name(names[0], self.config.credentials.schema, "any")
             experience = experience_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])
             done = run_operations(context, most_valuable_first(due), budget_s)
@@ -113,12 +112,17 @@ class CompactionApi(ModelApi):
         return [f"compaction: {_described(one)}" for one in done]
 
 
-def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, CompactionSettings]:
+def _settings(names: Sequence[str], models: Sequence[Mapping[str, Any]]) -> dict[Name, CompactionSettings]:
+    """The settings of the models that are in a catalog of the profile. The others are never built.
+
+    :param names: the names of its catalogs.
+    """
     return {
-        Name(catalog, str(model["schema"]), str(model["identifier"])): parse_settings(
+        Name(str(model["database"]), str(model["schema"]), str(model["identifier"])): parse_settings(
             str(model["identifier"]), model.get("compaction"), model.get("buckets")
         )
         for model in models
+        if model["database"] in names
     }
 
 

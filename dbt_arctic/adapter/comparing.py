@@ -79,7 +79,7 @@ def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Co
 def _compared(
     operator: Operator, query: Query, credentials: ArcticCredentials, node: Any, config: Mapping[str, Any]
 ) -> Compared:
-    name = Name(credentials.database, node.schema, node.alias)
+    name = Name(node.database or credentials.database, node.schema, node.alias)
     columns = [(column.name, column.type) for column in load_keyed(operator.catalog, name).visible.columns]
     # No other program writes to its upstreams, so their newest versions are those of the run.
     sql = without_end(unpinned(node.compiled_code))

@@ -1,5 +1,5 @@
-"""Checks of dbt's ``database``, which is a catalog. The profile knows one or several; dbt writes to its own,
-and Spark may know more."""
+"""Checks of dbt's ``database``, which is a catalog. The profile knows one or several, to which dbt writes.
+Spark may know more."""
 
 from __future__ import annotations
 
@@ -24,24 +24,45 @@ def is_known(database: str | None, names: Collection[str]) -> bool:
     return not database or database.lower() in {name.lower() for name in names}
 
 
+def catalog_of(database: str | None, names: Sequence[str]) -> str:
+    """The catalog of a node of the last dbt command, which may have used another target: if the profile of
+    this one has no such catalog, its own.
+
+    :param names: the names of the profile's catalogs, its own first.
+    """
+    return next((name for name in names if database and name.lower() == database.lower()), names[0])
+
+
 def is_schema_of(schema: str, own: str) -> bool:
     """Whether dbt derives this name from the schema of a target by default: the schema itself, or with a
     custom one appended."""
     return schema == own or schema.startswith(f"{own}_")
 
 
-def refuse_model(model: Mapping[str, Any], ours: str) -> None:
-    """Refuse a node that is to be written to another catalog.
+def refuse_model(model: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a node that is to be written to a catalog that is not in the profile.
 
-    :raises ConfigError: the node is to be written to another catalog.
+    :param names: the names of the profile's catalogs, its own first.
+    :raises ConfigError: the profile has no catalog of this name, or spells it differently.
     """
-    if not is_of(model.get("database"), ours):
+    database = model.get("database")
+    if not database or database in names:
+        return
+    where = str(model.get("original_file_path") or model["name"])
+    spelled = next((name for name in names if name.lower() == database.lower()), None)
+    if spelled is not None:
         raise ConfigError(
-            f"{model['name']} has the catalog {model['database']}",
-            where=str(model.get("original_file_path") or model["name"]),
-            why=f"the profile's own catalog is {ours}, and models are written to no other one",
-            fix="remove the config database, or use a target with that catalog",
+            f"{model['name']} has the catalog {database}, and the profile has {spelled}",
+            where=where,
+            why="Spark distinguishes upper and lower case in the name of a catalog",
+            fix=f"write database: {spelled}",
         )
+    raise ConfigError(
+        f"{model['name']} has the catalog {database}",
+        where=where,
+        why=f"the profile has no catalog of this name: {', '.join(names)}",
+        fix="add it in profiles.yml under catalogs, or remove the config database",
+    )
 
 
 def refuse_reserved_name(model: Mapping[str, Any]) -> None:

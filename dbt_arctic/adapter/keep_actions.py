@@ -20,7 +20,7 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.run import OperationResult, run_operations
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.maintenance.overview import overview_of
+from dbt_arctic.maintenance.overview import overview_of_tables
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.refresh.freshness import last_modified_ms
 from dbt_arctic.scheduling.model_lag import NOT_BUILT, LagCause, ModelLag, late_models, problems_of
@@ -127,19 +127,13 @@ class Keeper:
         catalog = Once(operator.catalog)
         tables = self._project.tables
         tables |= {state.name for name in tables for state in find_states(catalog, name)}
-        found = overview_of(
-            catalog,
-            self._project.target.credentials.database,
-            sorted({name.schema for name in tables}),
-            operator.context.now_ms(),
-            operator.compaction_of,
-            tables,
-            with_lags=False,
+        found = overview_of_tables(
+            catalog, tables, operator.context.now_ms(), operator.compaction_of, with_lags=False
         )
         due = [one for seen in found for one in seen.due]
         if not due:
             return []
-        experience = experience_of(catalog, operator.name("any"), self._warn)
+        experience = experience_of(catalog, operator.own_schema, self._warn)
         return most_valuable_first(experience.applied(due))
 
     def compact(
@@ -151,10 +145,10 @@ class Keeper:
         """Run compactions within a budget; without one, the first of them."""
         operator = self._operator
         chosen = operations if budget_s is not None else operations[:1]
-        experience = experience_of(operator.catalog, operator.name("any"), self._warn)
+        experience = experience_of(operator.catalog, operator.own_schema, self._warn)
         operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
         done = run_operations(operator.context, chosen, budget_s, report=report)
-        own, kept_s = operator.name("any"), operator.operations_kept_s
+        own, kept_s = operator.own_schema, operator.operations_kept_s
         record_and_keep(operator.context, own, done, experience, kept_s, self._warn)
 
 

@@ -80,19 +80,14 @@ class KeyedSqlApi(KeyedApi):
         credentials = self.config.credentials
         with as_dbt_errors():
             parsed = parse_modification(sql)
-            defaults = (credentials.database, credentials.schema)
-            if len(parsed.target) > 3 or (len(parsed.target) == 3 and parsed.target[0] != defaults[0]):
+            parts, names = parsed.target, credentials.catalog_names
+            if len(parts) > 3 or (len(parts) == 3 and parts[0] not in names):
                 raise ConfigError(
-                    f"{'.'.join(parsed.target)} is not in the catalog {defaults[0]}",
+                    f"{'.'.join(parts)} is not in a catalog of the profile",
+                    why=f"it has: {', '.join(names)}",
                     fix="write schema.table, or a ref()",
                 )
-            parts = (
-                (*defaults, parsed.target[-1])
-                if len(parsed.target) == 1
-                else (
-                    defaults[0],
-                    *parsed.target[-2:],
-                )
-            )
+            defaults = (credentials.database, credentials.schema)
+            name = Name(*defaults[: 3 - len(parts)], *parts)
             context = self.context(f"{get_invocation_id()}:keyed_sql")
-            return asdict(modify(context, Name(*parts), parsed))
+            return asdict(modify(context, name, parsed))

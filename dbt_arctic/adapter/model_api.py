@@ -23,7 +23,7 @@ from dbt_arctic.adapter.constraints import (
     read_contract,
     warn_of_ignored,
 )
-from dbt_arctic.adapter.databases import is_known, is_of, refuse_model, refuse_reserved_name
+from dbt_arctic.adapter.databases import is_known, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
@@ -47,6 +47,7 @@ from dbt_arctic.refresh.unused_settings import (
     settings_without_effect,
 )
 from dbt_arctic.scheduling.settings import parse_keep
+from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.view_support import require_views
 
 DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
@@ -136,20 +137,25 @@ class ModelApi(KeyedApi):
             parse_settings(model["name"], model["config"].get("compaction"))
             parse_keep(model["name"], model["config"])
             refuse_grants(model)
-            refuse_model(model, self.config.credentials.database)
+            refuse_model(model, self.config.credentials.catalog_names)
             refuse_reserved_name(model)
             others = pins.other_reads()
             if others is not None and model.get("language") == "sql":
                 code, fix = model.get("compiled_code") or "", "write it with source() or ref()"
-                others.refuse_names(code, self.config.credentials.schema, model["name"], fix)
+                schema = self.config.credentials.schema
+                others.refuse_names(code, schema, model["name"], fix)
+                if model["config"].get("materialized") == "view":
+                    others.refuse_foreign_names(_name_of(model), pins.unpinned(code), schema, model["name"])
+            if others is not None:
+                require_same_name(self.catalog, _name_of(model), model["name"])
         if '"' in (model.get("compiled_code") or "") and model.get("language") == "sql":
             self._warn_of_double_quotes(model)
         if model.get("package_name") == self.config.project_name:
             self._warn_of_settings(model)
 
     def create_schema(self, relation: BaseRelation) -> None:
-        """Create a schema. Nothing is written to another catalog, because its models are refused."""
-        if is_of(relation.database, self.config.credentials.database):
+        """Create a schema, unless its catalog is not in the profile: the models there are refused."""
+        if is_known(relation.database, self.config.credentials.catalog_names):
             super().create_schema(relation)
 
     def _warn_of_settings(self, model: Mapping[str, Any]) -> None:
@@ -352,6 +358,10 @@ class ModelApi(KeyedApi):
 
 _HEADERS: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The headers that a session has run."""
+
+
+def _name_of(model: Mapping[str, Any]) -> Name:
+    return Name(model["database"], model["schema"], model["alias"])
 
 
 def _is_keyed_model(model: Mapping[str, Any]) -> bool:

@@ -174,7 +174,7 @@ def shown_name(node: Any) -> str:
 
 def name_of(target: Target, node: Any) -> Name:
     """The table of a model."""
-    return Name(target.credentials.database, node.schema, node.alias)
+    return Name(node.database or target.credentials.database, node.schema, node.alias)
 
 
 def _shown_names(target: Target, manifest: Any) -> dict[str, str]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dbt_arctic.adapter.databases import is_schema_of
+from dbt_arctic.adapter.databases import catalog_of, is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.show import table_value
@@ -26,6 +26,7 @@ from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
+from dbt_arctic.engine.settings import each_catalog
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
@@ -65,20 +66,29 @@ class Operator:
         """The reader of the target's catalog."""
         return self.catalog.of(self.name("any"))
 
+    @property
+    def own_schema(self) -> Name:
+        """Any name in the schema of the target, in which the operations table is."""
+        return Name(self._target.credentials.database, self._target.credentials.schema, "any")
+
     def name(self, text: str) -> Name:
         """Parse a table name: ``orders``, ``schema.orders`` or ``catalog.schema.orders``."""
-        credentials = self._target.credentials
+        credentials, names = self._target.credentials, self._target.credentials.catalog_names
         parts = text.split(".")
         if len(parts) > 3 or not all(parts):
             raise ConfigError(f"{text!r} is not a valid table name", fix="write orders, or schema.orders")
-        if len(parts) == 3 and parts[0] != credentials.database:
-            raise ConfigError(
-                f"{text!r} is not in the catalog {credentials.database}",
-                where=f"profiles.yml, target {self._target.name}",
-                fix="choose another target: --target NAME",
+        if len(parts) == 3 and parts[0] not in names:
+            there = (
+                f"the catalog {names[0]}" if len(names) == 1 else f"one of the catalogs {', '.join(names)}"
             )
+            raise ConfigError(
+                f"{text!r} is not in {there}",
+                where=f"profiles.yml, target {self._target.name}",
+                fix="choose another target: --target NAME; or add the catalog in profiles.yml under catalogs",
+            )
+        catalog = parts[0] if len(parts) == 3 else self._target.catalog
         schema = parts[-2] if len(parts) > 1 else credentials.schema
-        return Name(credentials.database, schema, parts[-1])
+        return Name(catalog, schema, parts[-1])
 
     def schemas(self, chosen: Sequence[str] = (), everything: bool = False) -> list[str]:
         """The schemas of a command: those of the target, or the given ones.
@@ -93,7 +103,7 @@ class Operator:
         if missing:
             raise UnknownRelation(
                 f"there is no schema {missing[0]}",
-                where=self._target.credentials.database,
+                where=self._target.catalog,
                 why=f"there are: {', '.join(existing) or 'none'}",
                 fix="correct the name after --schema",
             )
@@ -102,17 +112,29 @@ class Operator:
         if everything:
             return existing
         own = self._target.credentials.schema
-        named = {own, *(model.schema for model in self.models)}
+        named = {own, *(model.schema for model in self.models if model.catalog == self._target.catalog)}
         return [schema for schema in existing if schema in named and is_schema_of(schema, own)]
 
     def other_schemas(self, chosen: Sequence[str]) -> list[str]:
         """Other schemas in which the project has tables, as chosen by its ``generate_schema_name``."""
-        named = {model.schema for model in self.models}
         own = self._target.credentials.schema
-        by_default = {model.schema for model, config in self.models.items() if not config.get("schema")}
+        here = [model for model in self.models if model.catalog == self._target.catalog]
+        named = {model.schema for model in here}
+        by_default = {model.schema for model in here if not self.models[model].get("schema")}
         if by_default and not any(is_schema_of(schema, own) for schema in by_default):
             return []  # the last dbt command used another target
         return [schema for schema in self.reader.list_schemas() if schema in named and schema not in chosen]
+
+    def other_catalogs(self) -> list[str]:
+        """Other catalogs of the profile in which the project has tables, unless one was chosen."""
+        if self._target.other_catalog is not None:
+            return []
+        named = {model.catalog for model in self.models}
+        return [
+            name
+            for name in self._target.credentials.catalog_names
+            if name in named and name != self._target.catalog
+        ]
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -166,10 +188,8 @@ class Operator:
     @cached_property
     def models(self) -> Mapping[Name, Mapping[str, Any]]:
         """The config of the project's models and seeds by name, from the manifest of the last dbt command."""
-        catalog = self._target.credentials.database
         return {
-            Name(catalog, str(node.get("schema")), str(node.get("alias"))): node.get("config") or {}
-            for node in self._manifest.get("nodes", {}).values()
+            self._name_of(node): node.get("config") or {} for node in self._manifest.get("nodes", {}).values()
         }
 
     def readers_of(self, name: Name) -> list[str]:
@@ -188,7 +208,8 @@ class Operator:
 
     def _name_of(self, node: Mapping[str, Any]) -> Name:
         identifier = node.get("identifier") or node.get("alias") or node.get("name")
-        return Name(self._target.credentials.database, str(node.get("schema")), str(identifier))
+        catalog = catalog_of(node.get("database"), self._target.credentials.catalog_names)
+        return Name(catalog, str(node.get("schema")), str(identifier))
 
     @property
     def target_folder(self) -> Path:
@@ -273,7 +294,9 @@ def catalog_file(target: Target) -> CatalogFile | None:
     """The file of the embedded catalog; ``None`` if there is none."""
     if target.credentials.method == "connect":
         return None  # the server defines the catalog
-    path = warehouse.catalog_file(target.credentials.spark_settings(str(target.project_root)))
+    defined = each_catalog(target.credentials.spark_settings(str(target.project_root)))
+    settings = next((one for one in defined if one.catalog == target.catalog), None)
+    path = None if settings is None else warehouse.catalog_file(settings)
     if path is None or not path.exists():
         return None
     return CatalogFile(str(path), path.stat().st_mode)

@@ -70,6 +70,34 @@ class OtherReads:
         for name in self.texts_in(sql, schema):
             raise _refused(name, where, fix)
 
+    def refuse_foreign_names(self, view: Name, sql: str, schema: str, where: str) -> None:
+        """Refuse to store a view in another catalog than the profile's own if its text names relations
+        outside of that catalog. Other clients may have other names for these catalogs.
+
+        :param schema: that of names without one.
+        :raises ConfigError: names such a relation, or the part of the text that cannot be read.
+        """
+        if view.catalog.lower() == self._own.lower():
+            return
+        fix = f"make it a table; or remove the config database: a view in {self._own} may name each catalog"
+        why = "other projects may have other names for these catalogs, and would read other tables"
+        try:
+            for one in _named(sql, Name(self._own, schema, "")):
+                if one.catalog.lower() != view.catalog.lower():
+                    raise ConfigError(
+                        f"the view {view} would name {one}, which is in another catalog",
+                        where=where,
+                        why=why,
+                        fix=fix,
+                    )
+        except CannotPlan as error:
+            raise ConfigError(
+                f"it is unknown which catalogs the text of the view {view} names",
+                where=where,
+                why=f"{why}; and this cannot be read: {error.reason.what}",
+                fix=fix,
+            ) from error
+
     def _view(self, name: Name) -> ViewState | None:
         try:
             reader = self._catalog.of(name)

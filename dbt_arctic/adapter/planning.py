@@ -16,6 +16,7 @@ from typing import Any
 from dbt_arctic.adapter.advice import advice_for
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
+from dbt_arctic.adapter.model_lags import name_of
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
@@ -81,7 +82,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
             automatic[node.unique_id] = node
     plans = []
     for unique_id, node in automatic.items():
-        name = Name(target.credentials.database, node.schema, node.alias)
+        name = name_of(target, node)
         settings = node.config.to_dict()
         config = parse_config(node.name, settings, few_rows=target.credentials.small_data)
         model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}

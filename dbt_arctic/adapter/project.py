@@ -11,7 +11,7 @@ from dbt_common.context import set_invocation_context
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.errors import ProfileError
+from dbt_arctic.errors import ConfigError, ProfileError
 
 if TYPE_CHECKING:
     from dbt.config.profile import Profile
@@ -27,6 +27,31 @@ class Target(NamedTuple):
     """The folder of dbt's manifest and results."""
     profiles_dir: Path | None = None
     """The folder of the profile."""
+    other_catalog: str | None = None
+    """Another catalog of the profile, which a command is to look at instead of its own one."""
+
+    @property
+    def catalog(self) -> str:
+        """The catalog of names without one."""
+        return self.other_catalog or self.credentials.database
+
+    def in_catalog(self, name: str | None) -> Target:
+        """The same target for a command that looks at another catalog of the profile.
+
+        :param name: ``None`` for the profile's own one.
+        :raises ConfigError: the profile has no catalog of this name.
+        """
+        if name is None:
+            return self
+        names = self.credentials.catalog_names
+        if name not in names:
+            raise ConfigError(
+                f"the profile has no catalog {name}",
+                where=f"profiles.yml, target {self.name}",
+                why=f"its catalogs are: {', '.join(names)}",
+                fix="correct the name after --catalog, or add it under catalogs",
+            )
+        return self._replace(other_catalog=name)
 
 
 def find_project(project_dir: Path | None = None) -> Path:

@@ -9,6 +9,7 @@ from dbt_arctic.adapter.database_sources import database_of, database_source, wr
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.model_lags import name_of
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.project import Target
@@ -62,7 +63,7 @@ def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, 
     """The selected models with the sources outside of the catalog that each depends on."""
     manifest = parse_project(target)
     for node in select_models(target, manifest, select):
-        name = Name(target.credentials.database, node.schema, node.alias)
+        name = name_of(target, node)
         for upstream in node.depends_on.nodes:
             source = manifest.sources.get(upstream)
             declared = None if source is None else declared_source(source)

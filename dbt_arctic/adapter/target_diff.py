@@ -14,6 +14,7 @@ from typing import Any
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff
+from dbt_arctic.adapter.model_lags import name_of
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
@@ -59,7 +60,7 @@ def _require_comparable(target: Target, base: Target) -> None:
             fix="name production's target: --base prod; choose your own target with --target",
         )
     here, there = (_place(one.credentials, str(one.project_root)) for one in (target, base))
-    different = [name for name, value in here.items() if value != there[name]]
+    different = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     if different:
         raise ConfigError(
             f"the targets {target.name} and {base.name} do not share a catalog",
@@ -67,6 +68,9 @@ def _require_comparable(target: Target, base: Target) -> None:
             why=f"one session reads both, but {different[0]} differs",
             fix="compare targets that differ in their schema only; see docs/how-to/review-a-change.md",
         )
+
+
+_OF_CATALOGS = ("type", "uri", "catalog-impl")
 
 
 def _place(credentials: ArcticCredentials, root: str) -> dict[str, Any]:
@@ -77,7 +81,14 @@ def _place(credentials: ArcticCredentials, root: str) -> dict[str, Any]:
         "catalog": credentials.database,
         "host": credentials.endpoint if credentials.method == "connect" else None,
         "warehouse": credentials.resolved_warehouse(root),
-        **{f"catalog: {name}": properties.get(name) for name in ("type", "uri", "catalog-impl")},
+        **{f"catalog: {name}": properties.get(name) for name in _OF_CATALOGS},
+        **{
+            f"catalogs: {one.name}": (
+                one.warehouse,
+                *(None if one.properties is None else one.properties.get(name) for name in _OF_CATALOGS),
+            )
+            for one in credentials.other_catalogs(root)
+        },
     }
 
 
@@ -95,15 +106,14 @@ def _pairs(target: Target, base: Target, selection: Sequence[str]) -> tuple[list
             where=" ".join(selection) or str(target.project_root),
             fix="correct the selection; to try it: dbt ls with the same options",
         )
-    catalog = target.credentials.database
     others = _parse(base).nodes
     pairs = []
     for unique_id in selected:
         node, other = manifest.nodes[unique_id], others.get(unique_id)
         if node.config.materialized == "ephemeral":
             continue
-        there = None if other is None else Name(catalog, other.schema, other.alias)
-        pairs.append(_Pair(node.name, Name(catalog, node.schema, node.alias), there))
+        there = None if other is None else name_of(base, other)
+        pairs.append(_Pair(node.name, name_of(target, node), there))
     return pairs, project_keys(manifest)
 
 

@@ -25,7 +25,7 @@ from dbt_arctic.planner.frontend.source_text import with_relations
 from dbt_arctic.planner.properties.facts import UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
-from dbt_arctic.store.other_catalogs import is_readable, require_own_names
+from dbt_arctic.store.other_catalogs import is_of_others, is_readable, require_own_names
 
 VERSION_OF_RULES = "12"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
@@ -148,8 +148,10 @@ def read(
                 upstreams[key] = found
         return named(tree, lambda written: full_name(written, home).dotted.lower())
 
+    # Spark completes names by its own catalog, which is not that of the target then.
+    home = replace(target, catalog="", schema="") if is_of_others(catalog, target) else target
     try:
-        tree = follow(parse(sql), target)
+        tree = follow(parse(sql), home)
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
     names = Reading(upstreams, views).names
@@ -257,6 +259,13 @@ def full_name(written: str, home: Name, line: Line | None = None) -> Name:
         what = f"{written} has more than three parts"
         raise CannotPlan("unknown-relation", what, "name it as catalog, schema and table", line)
     catalog, schema, identifier = [home.catalog, home.schema][: 3 - len(parts)] + parts
+    if not catalog:
+        raise CannotPlan(
+            "unknown-relation",
+            f"{written} has no catalog in its name, and the model is not in the profile's own catalog",
+            "write it with source() or ref(), or with the name of its catalog",
+            line,
+        )
     if not schema:
         raise CannotPlan(
             "unknown-relation",

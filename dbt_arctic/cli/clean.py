@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import (
+    catalog_options,
     chosen_schemas,
     confirmation_options,
     duration_ms,
     json_option,
-    project_options,
     require_confirmation,
     schema_options,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @confirmation_options
 @json_option
-@project_options
+@catalog_options
 def clean(
     target: Target,
     schemas: tuple[str, ...],
@@ -66,11 +66,9 @@ def clean(
     retention = Retention(older_than, keep_previous, dropped)
     with operating(target, "clean") as operator:
         chosen = chosen_schemas(operator, schemas, everything)
-        found = _find(operator, target.credentials.database, chosen, retention)
+        found = _find(operator, target.catalog, chosen, retention)
         if files:
-            orphans, shared = find_orphans(
-                operator.context, target.credentials.database, chosen, files_older_than
-            )
+            orphans, shared = find_orphans(operator.context, target.catalog, chosen, files_older_than)
             found.orphans.extend(orphans)
             found.shared.extend(shared)
         if as_json:
@@ -86,9 +84,7 @@ def clean(
                 bar.echo(f"{'removed' if done else 'kept   '}  {removal.what}", err=as_json)
                 bar.advance()
 
-            count = remove_leftovers(
-                operator.context, target.credentials.database, found.removals, retention, report
-            )
+            count = remove_leftovers(operator.context, target.catalog, found.removals, retention, report)
             for one in found.orphans:
                 bar.now(one.table.dotted, counted(len(one.files), "file"))
                 remove_orphans(operator.context, one, files_older_than)

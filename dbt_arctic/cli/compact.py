@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dbt_arctic.cli.options import (
+    catalog_options,
     duration_ms,
     json_option,
     optional_duration_ms,
-    project_options,
     table_options,
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     help="How long merged changes stay in the change table for active readers [10m].",
 )
 @json_option
-@project_options
+@catalog_options
 @click.pass_context
 def compact(
     context: click.Context,
@@ -75,7 +75,7 @@ def compact(
         if any(seen.status is None for seen in found):
             # A full refresh may have finished while the tables were read one after the other.
             found = tables_to_show(operator, tables, schemas, everything)
-        experience = experience_of(operator.catalog, operator.name("any"), _warn)
+        experience = experience_of(operator.catalog, operator.own_schema, _warn)
         operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
         broken = [seen for seen in found if seen.status is None and (tables or seen.name in operator.models)]
         for seen in broken:
@@ -101,7 +101,7 @@ def compact(
                 report,
             )
             bar.now("recording the operations")
-            own, kept_s = operator.name("any"), operator.operations_kept_s
+            own, kept_s = operator.own_schema, operator.operations_kept_s
             record_and_keep(operator.context, own, done, experience, kept_s, _warn)
     if as_json:
         print_json([_as_dict(one) for one in done])

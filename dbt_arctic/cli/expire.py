@@ -8,16 +8,16 @@ import click
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.cli.options import (
+    catalog_options,
     chosen_schemas,
     confirmation_options,
     duration_ms,
     json_option,
     no_tables_text,
-    project_options,
     require_confirmation,
     table_options,
 )
-from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.output import counted, print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.names import Name
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 )
 @confirmation_options
 @json_option
-@project_options
+@catalog_options
 def expire(
     target: Target,
     tables: tuple[str, ...],
@@ -141,16 +141,17 @@ def _show(plans: list[ExpirePlan], nothing: str) -> None:
     if not plans:
         click.echo(nothing)
         return
+    names = shown_names(plan.name for plan in plans)
     print_table(
         {"table": "name", "snapshots": "number", "expire": "number", "keep": "number", "kept by": "text"},
-        (_row(plan) for plan in plans),
+        (_row(plan, names[plan.name]) for plan in plans),
     )
 
 
-def _row(plan: ExpirePlan) -> list[str]:
+def _row(plan: ExpirePlan, name: str) -> list[str]:
     left = sum(side.left for side in plan.sides)
     return [
-        f"{plan.name.schema}.{plan.name.identifier}",
+        name,
         str(left + plan.going),
         str(plan.going),
         str(left),

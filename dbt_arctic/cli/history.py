@@ -101,7 +101,7 @@ def _by(entry: timeline.Entry) -> Cell:
 def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
     """Print the compaction operations recorded in the operations table."""
     of = "" if table is None else operator.name(table).dotted
-    found = read_operations(operator.catalog, operator.name("any"), of)
+    found = read_operations(operator.catalog, operator.own_schema, of)
     shown = found[: limit or None]
     if as_json:
         print_json([record_as_dict(one) for one in shown])
@@ -120,18 +120,18 @@ def _operations(operator: Operator, table: str | None, limit: int, as_json: bool
             "read cost": "number",
             "files": "number",
         },
-        (_operation_row(one) for one in shown),
+        (_operation_row(one, operator.own_schema.catalog) for one in shown),
     )
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more: --limit 0", err=True)
 
 
-def _operation_row(one: Record) -> list[str]:
+def _operation_row(one: Record, own: str) -> list[str]:
     failed = one.outcome == FAILED
     return [
         shown_time(one.at_ms),
         one.kind,
-        one.table_name.partition(".")[2],
+        one.table_name.removeprefix(f"{own}."),
         one.scope,
         one.detail.splitlines()[0] if failed else f"{one.outcome}: {one.detail}",
         f"{one.seconds:.1f} s",

@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.project import Target
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -39,6 +40,17 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_target
 
 
+def catalog_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``project_options``, and which catalog of the profile to look at."""
+
+    @click.option("--catalog", metavar="NAME", help="Use this catalog of the profile [that of the target].")
+    @functools.wraps(command)
+    def in_catalog(target: Target, *args: Any, catalog: str | None, **kwargs: Any) -> Any:
+        return command(target.in_catalog(catalog), *args, **kwargs)
+
+    return project_options(in_catalog)
+
+
 def schema_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that choose schemas."""
     chosen = click.option("--schema", "schemas", multiple=True, help="Use this schema. Repeatable.")
@@ -56,6 +68,13 @@ def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool
         click.echo(
             f"left out: {', '.join(others)}; the project has tables there too. "
             f"To include them: --schema {others[0]}, or --all",
+            err=True,
+        )
+    if not chosen and (others := operator.other_catalogs()):
+        click.echo(
+            f"left out: {', '.join(others)}; the project has tables in "
+            f"{'this catalog' if len(others) == 1 else 'these catalogs'}, too. "
+            f"To look there: --catalog {others[0]}",
             err=True,
         )
     return found

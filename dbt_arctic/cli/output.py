@@ -16,6 +16,7 @@ import click
 
 from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
 
@@ -139,3 +140,10 @@ def _known(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     return value.hex().upper() if isinstance(value, bytes) else value
+
+
+def shown_names(names: Iterable[Name]) -> dict[Name, str]:
+    """Tables as a command prints them: with the schema, and with the catalog if there are several."""
+    found = list(names)
+    several = len({name.catalog for name in found}) > 1
+    return {name: name.dotted if several else f"{name.schema}.{name.identifier}" for name in found}

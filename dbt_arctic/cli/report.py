@@ -11,10 +11,10 @@ import click
 
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
+    catalog_options,
     chosen_schemas,
     duration_ms,
     json_option,
-    project_options,
     schema_options,
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @schema_options
 @json_option
-@project_options
+@catalog_options
 def report(
     target: Target,
     output: Path | None,
@@ -66,9 +66,9 @@ def report(
     with operating(target, "report") as operator:
         found = collect_report(
             replace(operator.context, catalog=Once(operator.catalog)),
-            target.credentials.database,
+            target.catalog,
             chosen_schemas(operator, schemas, everything),
-            operator.name("any"),
+            operator.own_schema,
             operator.context.now_ms() - since,
             operator.compaction_of,
             lambda name: name in operator.models or name.identifier == OPERATIONS,

@@ -8,11 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.catalog.once import Once
-from dbt_arctic.cli.options import chosen_schemas, json_option, no_tables_text, project_options, table_options
-from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes, shown_time
+from dbt_arctic.cli.options import (
+    catalog_options,
+    chosen_schemas,
+    json_option,
+    no_tables_text,
+    table_options,
+)
+from dbt_arctic.cli.output import (
+    operation_as_dict,
+    print_json,
+    print_table,
+    shown_bytes,
+    shown_names,
+    shown_time,
+)
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
-from dbt_arctic.maintenance.overview import TableOverview, overview_of
+from dbt_arctic.maintenance.overview import TableOverview, overview_of, overview_of_tables
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -25,7 +38,7 @@ if TYPE_CHECKING:
     "--due", "only_due", is_flag=True, help="Show only tables with due work. Exits with 1 if there are any."
 )
 @json_option
-@project_options
+@catalog_options
 @click.pass_context
 def status(
     context: click.Context,
@@ -71,18 +84,13 @@ def tables_to_show(
     :raises UnknownRelation: a named table does not exist.
     """
     names = [operator.name(text) for text in tables]
-    chosen = sorted({name.schema for name in names}) or chosen_schemas(operator, schemas, everything)
-    catalog = operator.name("any").catalog
-    only = frozenset(names) if names else None
-    found = overview_of(
-        Once(operator.catalog),
-        catalog,
-        chosen,
-        operator.context.now_ms(),
-        operator.compaction_of,
-        only,
-        by_bucket=by_bucket,
-    )
+    catalog, now_ms, settings_of = Once(operator.catalog), operator.context.now_ms(), operator.compaction_of
+    if names:
+        found = overview_of_tables(catalog, frozenset(names), now_ms, settings_of, by_bucket=by_bucket)
+    else:
+        chosen = chosen_schemas(operator, schemas, everything)
+        own = operator.name("any").catalog
+        found = overview_of(catalog, own, chosen, now_ms, settings_of, by_bucket=by_bucket)
     missing = [name for name in names if name not in {seen.name for seen in found}]
     if missing:
         raise UnknownRelation(
@@ -95,7 +103,9 @@ def tables_to_show(
 
 
 def _print_tables(found: list[TableOverview], now_ms: int) -> None:
-    several = len({seen.name.schema for seen in found}) > 1
+    names = shown_names(seen.name for seen in found)
+    if len({(name.catalog, name.schema) for name in names}) == 1:
+        names = {name: name.identifier for name in names}
     # Most projects verify no model.
     verified = any(seen.verified is not None for seen in found)
     rejected = any(seen.rejected for seen in found)
@@ -114,7 +124,7 @@ def _print_tables(found: list[TableOverview], now_ms: int) -> None:
         },
         (
             [
-                *_row(seen, several, now_ms),
+                *_row(seen, names[seen.name], now_ms),
                 *([seen.shown_verification] if verified else []),
                 *([_rejected(seen)] if rejected else []),
             ]
@@ -123,8 +133,7 @@ def _print_tables(found: list[TableOverview], now_ms: int) -> None:
     )
 
 
-def _row(seen: TableOverview, with_schema: bool, now_ms: int) -> list[str]:
-    name = f"{seen.name.schema}.{seen.name.identifier}" if with_schema else seen.name.identifier
+def _row(seen: TableOverview, name: str, now_ms: int) -> list[str]:
     one = seen.status
     if one is None:
         return [name, *[""] * 6, f"{seen.problem}: dbt-arctic verify"]

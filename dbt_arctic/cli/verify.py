@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from dbt_arctic.cli.options import chosen_schemas, json_option, project_options, table_options
+from dbt_arctic.cli.options import catalog_options, chosen_schemas, json_option, table_options
 from dbt_arctic.cli.output import counted, print_json
 from dbt_arctic.cli.progress import counting, progress
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @table_options
 @click.option("--data", is_flag=True, help="Also read the rows and check that keys are unique. Starts Spark.")
 @json_option
-@project_options
+@catalog_options
 @click.pass_context
 def verify(
     context: click.Context,
@@ -48,20 +48,22 @@ def verify(
     with operating(target, "verify") as operator:
         file = catalog_file(target)
         if file is not None and not tables:
-            found += check_catalog_file(target.credentials.database, *file)
-        by_schema: dict[str, frozenset[str] | None]
+            found += check_catalog_file(target.catalog, *file)
+        # By catalog and schema.
+        chosen: dict[tuple[str, str], frozenset[str] | None]
         if tables:
             names = [operator.name(text) for text in tables]
-            by_schema = {
-                schema: frozenset(name.identifier for name in names if name.schema == schema)
-                for schema in {name.schema for name in names}
+            chosen = {
+                place: frozenset(name.identifier for name in names if (name.catalog, name.schema) == place)
+                for place in {(name.catalog, name.schema) for name in names}
             }
         else:
-            by_schema = dict.fromkeys(chosen_schemas(operator, schemas, everything))
-        with progress("verify", len(by_schema), as_json) as bar:
-            for schema, only in sorted(by_schema.items()):
+            listed = chosen_schemas(operator, schemas, everything)
+            chosen = dict.fromkeys((target.catalog, schema) for schema in listed)
+        with progress("verify", len(chosen), as_json) as bar:
+            for (catalog, schema), only in sorted(chosen.items()):
                 bar.now(f"verify {schema}")
-                inventory = take_inventory(operator.catalog, target.credentials.database, schema)
+                inventory = take_inventory(operator.catalog, catalog, schema)
                 for identifier in sorted(only or ()):
                     require_known(inventory, identifier)
                 found += verify_schema(

@@ -99,7 +99,7 @@ def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_St
 
     def listed(name: str) -> list[Check]:
         schemas = _rows(connection, f"SHOW SCHEMAS IN `{name}`")
-        return [Check(f"catalog {name}", True, f"{len(schemas)} schemas, read only")]
+        return [Check(f"catalog {name}", True, f"{len(schemas)} schemas, nothing was written")]
 
     return [(f"catalog {name}", partial(listed, name)) for name in names]
 

@@ -52,22 +52,29 @@ def _make_tables(file: Path) -> None:
 
 
 def prepare_warehouses(settings: SparkSettings) -> None:
-    """Create what the embedded catalog needs, and check that other embedded catalogs exist.
+    """Create what the embedded catalog needs, and check that other embedded catalogs exist. An empty folder
+    becomes a new catalog.
 
-    :raises CatalogUnavailable: the folder cannot be created, or another catalog does not exist. It belongs
-        to another project, and an empty one in its place would hide a wrong path.
+    :raises CatalogUnavailable: the folder cannot be created, or another catalog does not exist. It may
+        belong to another project, and an empty one in its place would hide a wrong path.
     """
     own, *others = each_catalog(settings)
     prepare_warehouse(own)
     for other in others:
         file = catalog_file(other)
-        if file is not None and not file.exists():
-            raise CatalogUnavailable(
-                f"There is no catalog {other.catalog} in its warehouse.",
-                where=str(file),
-                why="The file does not exist. A profile with several catalogs creates only its own.",
-                fix=f"Correct profiles.yml, catalogs: {other.catalog}; or run the project that builds it.",
-            )
+        if file is None or file.exists():
+            continue
+        folder = local_warehouse(other)
+        if folder is not None and folder.is_dir() and not any(folder.iterdir()):
+            prepare_warehouse(other)
+            continue
+        raise CatalogUnavailable(
+            f"There is no catalog {other.catalog} in its warehouse.",
+            where=str(file),
+            why="The file does not exist, and only an empty folder becomes a new catalog.",
+            fix=f"Correct profiles.yml, catalogs: {other.catalog}; or run the project that builds it. "
+            f"For a new catalog: mkdir -p {folder}",
+        )
 
 
 def prepare_warehouse(settings: SparkSettings) -> None:

@@ -96,7 +96,7 @@ def overview_of(
     return sorted(found, key=lambda seen: seen.name)
 
 
-def look_at_tables(
+def overview_of_tables(
     catalog: CatalogReader,
     tables: frozenset[Name],
     now_ms: int,
@@ -104,13 +104,13 @@ def look_at_tables(
     *,
     by_bucket: bool = False,
     with_lags: bool = True,
-) -> list[Seen]:
+) -> list[TableOverview]:
     """The given tables, which may be in several catalogs, by name. Missing ones are left out."""
-    found: list[Seen] = []
+    found: list[TableOverview] = []
     for catalog_name in sorted({name.catalog for name in tables}):
         only = frozenset(name for name in tables if name.catalog == catalog_name)
         schemas = sorted({name.schema for name in only})
-        found += look(catalog, catalog_name, schemas, now_ms, settings_of, only, by_bucket, with_lags)
+        found += overview_of(catalog, catalog_name, schemas, now_ms, settings_of, only, by_bucket, with_lags)
     return found
 
 

@@ -22,6 +22,7 @@ from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build, under_way
+from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.state import keyed_from_view, load_change
 from dbt_arctic.store.view_switch import ViewObservation, observe_view, show
@@ -47,10 +48,12 @@ def restore_table(context: Context, name: Name, number: int | None = None) -> Ke
     """Rewrite the view of a generation from the properties of its side tables.
 
     :param number: the generation; by default the one that the view refers to, or the newest complete one.
-    :raises ConfigError: another relation has the name and would be lost.
+    :raises ConfigError: another relation has the name and would be lost, or other clients could not read the
+        view.
     :raises VersionUnavailable: the generation no longer exists.
     :raises ConcurrentRun: a build is active, or another run was faster. Nothing was replaced.
     """
+    require_same_name(context.catalog, name, name.dotted)
     shown, comment = _shown(context.catalog, name)
     try:
         return _restore(context, name, number, shown, comment)

@@ -6,6 +6,7 @@ session, that name may be unknown, or be that of a different catalog.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import keyed_from_view
 
 
 def is_readable(catalog: CatalogReader, name: Name, own: Name) -> bool:
@@ -47,6 +49,33 @@ def is_renamed(table: KeyedTable, view: ViewState) -> bool:
         if view.sql.count(without_catalog) != view.sql.count(side.sql):
             return True
     return False
+
+
+def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
+    """Refuse to write to a keyed table of another catalog whose view has another name for that catalog.
+
+    A write may replace the view, whose text would then have this profile's name. The clients that use the
+    other one would read from a catalog that they do not know, or from a different one.
+
+    :raises ConfigError: names the catalog as the view does.
+    """
+    if not is_of_others(catalog, name):
+        return
+    view = catalog.of(name).load_view(name.schema, name.identifier)
+    table = None if view is None else keyed_from_view(name, view)
+    if view is None or table is None or not is_renamed(table, view):
+        return
+    side = re.escape(table.base.sql.removeprefix(quote(table.base.catalog)))
+    found = re.search(rf"`([^`]+)`{side}", view.sql)
+    theirs = "another name" if found is None else f"the name {found.group(1)}"
+    raise ConfigError(
+        f"the view of the keyed table {name} has {theirs} for its catalog",
+        where=where,
+        why="a write may replace the view, and the client that created it does not know the name "
+        f"{name.catalog}",
+        fix="give the catalog in profiles.yml the name that this client has for it, or write to a table of "
+        "another name",
+    )
 
 
 def merged_text(table: KeyedTable) -> str:

@@ -1,10 +1,12 @@
-"""Refuses what needs a view on a catalog without views, before anything is written."""
+"""Refuses views that a catalog cannot store, or that other clients could not read, before anything is
+written."""
 
 from __future__ import annotations
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.other_catalogs import require_same_name
 
 _NEEDS = {
     "a keyed table": "A keyed table is a base table, a change table, and a view that merges them.",
@@ -14,12 +16,14 @@ _NEEDS = {
 
 
 def require_views(context: Context, name: Name, where: str, what: str = "a keyed table") -> None:
-    """Check that the catalog can store a view.
+    """Check that the catalog can store a view, and that other clients can read it.
 
     :param what: ``a keyed table``, ``a clone`` or ``a view``.
-    :raises ConfigError: the catalog has no views.
+    :raises ConfigError: the catalog has no views, or another client has stored the view with another name
+        for the catalog.
     """
     if context.catalog.of(name).has_views():
+        require_same_name(context.catalog, name, where)
         return
     raise ConfigError(
         f"{name} cannot be {what}, because the catalog `{name.catalog}` has no views",

@@ -10,8 +10,8 @@
     {%- set models = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type in ('model', 'seed', 'snapshot') -%}
       {%- do models.append({
-        'schema': node.schema, 'identifier': node.alias, 'compaction': node.config.get('compaction'),
-        'buckets': node.config.get('buckets')
+        'database': node.database, 'schema': node.schema, 'identifier': node.alias,
+        'compaction': node.config.get('compaction'), 'buckets': node.config.get('buckets')
       }) -%}
     {%- endfor -%}
     {%- for line in adapter.compact_due(models, budget, shed) -%}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.planner.summed import SeveralGroupsError
 
 from dbt_arctic.planner.auxiliary import null_groups, own_key, totals_of_groups
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql, state_sql
@@ -15,6 +14,7 @@ from dbt_arctic.planner.delta.plan import understand
 from tests.extent import extent
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
+from tests.planner.sums_of_queries import SeveralGroupsError
 from tests.planner.tally import tally
 from tests.planner.totals import OPERATORS, judge_totals
 

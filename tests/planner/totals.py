@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tests.planner.inside import inside, judge_with_state
-
+from tests.planner.inner_state import find_inner_state, judge_with_state
 from tests.planner.oracle import Database, Verdict, prepare
 from tests.planner.random_queries import Case
 
@@ -63,7 +62,7 @@ def judge_totals(database: Database, case: Case) -> Verdict:
     """A small state is read as a whole where a total has moved."""
     verdict = judge_with_state(database, case)
     ready = prepare(database, case)
-    if isinstance(ready, Verdict) or inside(ready) is None:
+    if isinstance(ready, Verdict) or find_inner_state(ready) is None:
         return verdict
     if verdict.outcome == "full" and verdict.why == "guard":
         verdict = replace(verdict, outcome="incremental", why="")

@@ -239,16 +239,26 @@ def test_a_name_that_would_read_from_here_is_not_stored(shop: Shop, archive: Arc
         "shown", "{{ config(materialized='view') }} select id, amount from {{ source('arc', 'orders') }}"
     )
     shop.model("named", f"select id from {place}")
-    config = "config(materialized='table', database='archive', schema='missing')"
+    config = "config(materialized='table', database='cold', schema='missing')"
     shop.model("elsewhere", f"{{{{ {config} }}}} select 1 as id")
-    assert "elsewhere has the catalog archive" in shop.fail("run", "--select", "elsewhere")
+    assert "elsewhere has the catalog cold" in shop.fail("run", "--select", "elsewhere")
     assert [sql for sql in shop.script.ran if "missing" in sql] == []
     if archive.catalog == "archive":
         assert rows == [1, 2, 3]
         shop.dbt("run", "--select", "shown", "named")
         return
     assert rows == [1, 9]
-    refused = shop.refusals("run", "--select", "shown", "named")
+    # What is written there would have a name in its view that the other project does not know.
+    config = "config(materialized='incremental', unique_key='id', database='archive', alias='orders')"
+    shop.model("ours", f"{{{{ {config} }}}} select 1 as id, 2 as amount, 3 as city")
+    shop.model(
+        "across", "{{ config(materialized='view', database='archive') }} select id from {{ ref('orders') }}"
+    )
+    before = archive.log("orders")
+    refused = shop.refusals("run", "--full-refresh", "--select", "shown", "named", "ours", "across")
+    assert ".orders has the name lake for its catalog" in refused["ours"]
+    assert "which is in another catalog" in refused["across"]
+    assert archive.log("orders") == before
     assert "AR-301 the view of the keyed table" in refused["shown"]
     assert "make it a table" in refused["shown"]
     assert "write it with source()" in refused["named"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto import inputs
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
@@ -17,7 +19,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.other_catalogs import reading_others
+from dbt_arctic.store.other_catalogs import reading_others, require_same_name
+from dbt_arctic.store.view_support import require_views
 
 COLUMNS = (CatalogColumn("id", "bigint"),)
 
@@ -27,6 +30,9 @@ class Catalog(OneCatalog):
     """Views by name in the schema ``shop``, and one plain table ``plain``."""
 
     views: dict[str, ViewState] = field(default_factory=dict)
+
+    def has_views(self) -> bool:
+        return True
 
     def view(self, name: str, sql: str, namespace: str = "shop", catalog: str = "") -> None:
         self.views[name] = ViewState("shop", name, {}, COLUMNS, sql, namespace=namespace, catalog=catalog)
@@ -155,6 +161,39 @@ def test_a_name_in_a_model_is_refused_and_a_source_is_not(reads: OtherReads, arc
         reads.refuse_names(f"{snapshots} archive.shop.orders", "shop", "m", "write source()")
 
 
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("SELECT id FROM lake.shop.plain", r"would name lake\.shop\.plain"),
+        ("SELECT id FROM cold.shop.plain", r"would name cold\.shop\.plain"),
+        ("SELECT id FROM plain", r"would name lake\.shop\.plain"),
+        ("SELECT id FROM archive.shop.plain JOIN dev.plain USING (id)", r"would name lake\.dev\.plain"),
+        ("SELECT FROM WHERE (", "unknown which catalogs"),
+    ],
+)
+def test_a_view_in_another_catalog_names_only_that_one(reads: OtherReads, sql: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        reads.refuse_foreign_names(there("shown"), sql, "shop", "shown")
+    reads.refuse_foreign_names(here("shown"), sql, "shop", "shown")
+    own = "WITH o AS (SELECT * FROM archive.shop.orders) SELECT id FROM o JOIN ARCHIVE.more.plain USING (id)"
+    reads.refuse_foreign_names(there("shown"), own, "shop", "shown")
+
+
+def test_a_keyed_table_that_others_call_otherwise_is_not_written(
+    catalog: CatalogReader, lake: Catalog, archive: Catalog
+) -> None:
+    archive.keyed("orders", "theirs")
+    archive.keyed("own", "archive")
+    archive.view("shown", "SELECT id FROM theirs.shop.plain")
+    lake.keyed("orders", "old_name")
+    require_same_name(catalog, here("orders"), "m")  # the next build corrects it
+    for name in ("own", "shown", "plain", "missing"):
+        require_same_name(catalog, there(name), "m")
+    context = Context(catalog, lambda *_: None, lambda _: [], lambda _: [])
+    with pytest.raises(ConfigError, match=r"archive\.shop\.orders has the name theirs for its catalog"):
+        require_views(context, there("orders"), "m")
+
+
 def test_a_text_becomes_the_name_again_and_the_name_the_text(reads: OtherReads, archive: Catalog) -> None:
     archive.keyed("orders", "lake")
     pins.begin_others(reads)
@@ -210,3 +249,28 @@ def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> Non
     unknown = inputs.read(lake, here("m"), "SELECT id FROM archive.shop.plain", {}).reason  # type: ignore[arg-type]
     assert unknown is not None
     assert unknown.code == "unknown-relation"
+
+
+def test_a_name_without_a_catalog_is_spark_s_to_complete(catalog: CatalogReader) -> None:
+    """Spark completes it by the profile's own catalog, also for a model that is in another one."""
+    for sql in ("SELECT id FROM plain", "SELECT id FROM shop.plain"):
+        assert inputs.read(catalog, here("m"), sql, {}).reason is None
+        unknown = inputs.read(catalog, there("m"), sql, {}).reason
+        assert unknown is not None
+        assert unknown.code == "unknown-relation"
+    named = inputs.read(catalog, there("m"), "SELECT id FROM lake.shop.plain", {})
+    assert [one.name for one in named.upstreams.values()] == [here("plain")]
+
+
+def test_a_clone_in_another_catalog_is_over_that_catalog() -> None:
+    adapter = SimpleNamespace(config=SimpleNamespace(credentials=SimpleNamespace(database="lake")))
+
+    def clone(source: str, target: str) -> None:
+        source_name = Name(source, "prod", "orders")
+        CloneApi._refuse_across(adapter, source_name, {"name": "orders", "database": target})  # type: ignore[arg-type]
+
+    for source, target in (("lake", "lake"), ("archive", "lake"), ("archive", "archive")):
+        clone(source, target)
+    for source in ("lake", "cold"):
+        with pytest.raises(ConfigError, match=rf"{source}\.prod\.orders cannot be cloned into the catalog"):
+            clone(source, "archive")

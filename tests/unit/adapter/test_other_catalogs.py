@@ -127,3 +127,15 @@ def test_only_the_own_catalog_is_created(tmp_path: Path) -> None:
     assert catalog_file(settings) is not None
     assert (tmp_path / "lake" / "catalog.db").exists()
     assert not (tmp_path / "archive").exists()
+
+
+def test_an_empty_folder_becomes_a_new_catalog(tmp_path: Path) -> None:
+    archive = {"type": "sqlite", "warehouse": str(tmp_path / "archive")}
+    settings = profile(warehouse=str(tmp_path / "lake"), catalogs={"archive": archive}).spark_settings()
+    (tmp_path / "archive").mkdir()
+    prepare_warehouses(settings)
+    assert EmbeddedCatalog("archive", tmp_path / "archive").list_schemas() == []
+    (tmp_path / "archive" / "catalog.db").unlink()
+    (tmp_path / "archive" / "other.txt").touch()
+    with pytest.raises(CatalogUnavailable, match="only an empty folder becomes a new catalog"):
+        prepare_warehouses(settings)

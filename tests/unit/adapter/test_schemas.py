@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.databases import is_schema_of
+from dbt_arctic.adapter.databases import catalog_of, is_schema_of, refuse_model
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 
 
@@ -34,13 +37,72 @@ def test_a_check_copies_sources_of_its_own_catalog_only() -> None:
     assert place.schema_of("archive", "shop", "orders") == "shop"
 
 
-def operator(*existing: str, own: str = "shop", **models: str | None) -> Any:
+def operator(*existing: str, own: str = "shop", chosen: str | None = None, **models: str | None) -> Any:
     """:param models: schema to the ``schema`` config of a model that the manifest has there."""
+    credentials = SimpleNamespace(schema=own, database="lake", catalog_names=["lake", "archive", "cold"])
+    archived = {Name("archive", "shop_archived", "m"): {"schema": "archived"}}
     return SimpleNamespace(
         reader=SimpleNamespace(list_schemas=lambda: list(existing)),
-        models={Name("lake", schema, "m"): {"schema": config} for schema, config in models.items()},
-        _target=SimpleNamespace(credentials=SimpleNamespace(schema=own, database="lake")),
+        models={Name("lake", schema, "m"): {"schema": config} for schema, config in models.items()}
+        | archived,
+        _target=Target(Path(), "dev", credentials, Path(), other_catalog=chosen),  # type: ignore[arg-type]
     )
+
+
+def test_a_schema_in_another_catalog_is_not_one_of_this_catalog() -> None:
+    existing = ["shop", "shop_archived", "shop_staging"]
+    found = operator(*existing, shop=None, shop_staging="staging")
+    assert Operator.schemas(found) == ["shop", "shop_staging"]
+    assert Operator.other_schemas(found, ["shop"]) == ["shop_staging"]
+    assert Operator.other_catalogs(found) == ["archive"]
+    there = operator(*existing, chosen="archive", shop=None, shop_staging="staging")
+    assert Operator.schemas(there) == ["shop", "shop_archived"]
+    assert Operator.other_catalogs(there) == [], "one was chosen"
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "name"),
+    [
+        ("orders", None, "lake.shop.orders"),
+        ("more.orders", "archive", "archive.more.orders"),
+        ("lake.more.orders", "archive", "lake.more.orders"),
+        ("archive.shop.orders", None, "archive.shop.orders"),
+    ],
+)
+def test_a_name_may_have_each_catalog_of_the_profile(text: str, chosen: str | None, name: str) -> None:
+    found = operator(chosen=chosen)
+    assert Operator.name(found, text).dotted == name
+    assert Operator.own_schema.fget(found).dotted == "lake.shop.any"  # type: ignore[attr-defined]
+    with pytest.raises(
+        ConfigError, match=r"'warm\.shop\.orders' is not in one of the catalogs lake, archive"
+    ):
+        Operator.name(found, "warm.shop.orders")
+
+
+def test_a_node_of_another_target_is_in_the_own_catalog() -> None:
+    names = ["lake", "archive"]
+    assert [catalog_of(one, names) for one in ("archive", "Archive", "lake", "prod", None)] == [
+        *("archive", "archive", "lake", "lake", "lake"),
+    ]
+
+
+def test_a_catalog_that_is_not_in_the_profile_is_refused() -> None:
+    target = operator()._target
+    assert target.catalog == target.in_catalog(None).catalog == "lake"
+    assert target.in_catalog("archive").catalog == "archive"
+    with pytest.raises(ConfigError, match="no catalog warm"):
+        target.in_catalog("warm")
+
+
+@pytest.mark.parametrize(
+    ("database", "problem"),
+    [("warm", "has the catalog warm"), ("Archive", "the profile has archive"), ("LAKE", "profile has lake")],
+)
+def test_a_model_is_written_to_a_catalog_of_the_profile_only(database: str, problem: str) -> None:
+    refuse_model({"name": "m", "database": "archive"}, ["lake", "archive"])
+    refuse_model({"name": "m", "database": "lake"}, ["lake"])
+    with pytest.raises(ConfigError, match=problem):
+        refuse_model({"name": "m", "database": database}, ["lake", "archive"])
 
 
 def test_its_own_are_those_that_dbt_makes_and_the_manifest_has() -> None:

@@ -47,6 +47,7 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
         unique_id=MODEL["unique_id"],
         name="orders",
         compiled_code=MODEL["compiled_code"],
+        database="lake",
         schema="shop",
         alias="orders",
         config=SimpleNamespace(to_dict=lambda: MODEL["config"], full_refresh=None),

@@ -19,7 +19,9 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     monkeypatch.setattr(model_api, "warn_or_error", lambda event: warned.append(event.msg.splitlines()[0]))
 
     adapter: Any = ArcticAdapter.__new__(ArcticAdapter)
-    adapter.config = SimpleNamespace(project_name="shop", credentials=SimpleNamespace(database="lake"))
+    adapter.config = SimpleNamespace(
+        project_name="shop", credentials=SimpleNamespace(database="lake", catalog_names=["lake"])
+    )
     adapter._warned = set()
 
     def checked(package: str, config: Mapping[str, Any]) -> list[str]:

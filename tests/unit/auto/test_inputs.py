@@ -124,7 +124,7 @@ def test_what_may_read_anything(relation: str, unseen: bool) -> None:
     tree = parse(f"WITH c AS (SELECT 1) SELECT 1 FROM c, {relation}")
     assert any(map(is_unseen, tree.find_all(exp.Table))) is unseen
     if unseen:
-        found = read(None, T, f"SELECT 1 FROM {relation}", {})  # type: ignore[arg-type] # not used
+        found = read(cast(Any, OneCatalog()), T, f"SELECT 1 FROM {relation}", {})
         assert found.reason is not None
         assert found.reason.code == "unknown-relation"
 

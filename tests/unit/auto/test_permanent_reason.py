@@ -12,6 +12,7 @@ from dbt_arctic.auto import inputs, plan_model, plan_table
 from dbt_arctic.auto.execute_table import require_incremental
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.upstreams import Upstream
+from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed
@@ -43,7 +44,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, sql: str, code: str) -> RefreshPlan
     monkeypatch.setattr(plan_table, "stored_rows", lambda *given: 10)
     table = SimpleNamespace(column_names=["id", "x"], hidden=(), key=("id",), name=MODEL, columns=())
     request = plan_table.Request(MODEL, CONFIG, sql, plan_model.Terms(now=NOW))
-    header = plan_table._header(cast(Any, None), request, {}, "", is_build=False)
+    header = plan_table._header(cast(Any, OneCatalog()), request, {}, "", is_build=False)
     last = header.consumed[FINGERPRINT]
     expected = (
         {}
@@ -51,7 +52,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, sql: str, code: str) -> RefreshPlan
         else {FINGERPRINT: Consumed("other" if code == "changed-sql" else last.table_id, "")}
     )
     history = plan_table.History(expected, written_to=code == "written-to")
-    return plan_table.plan_auto(cast(Any, None), request, cast(Any, table), history)
+    return plan_table.plan_auto(cast(Any, OneCatalog()), request, cast(Any, table), history)
 
 
 CODES = ["changed-sql", "first-plan", "history-gone", "many-changes", "written-to"]

@@ -126,7 +126,7 @@ def test_tables_of_several_catalogs_are_looked_at_in_their_own(
     far, near, other = (
         Name(*text.split(".")) for text in ("Archive.shop.far", "lake.shop.near", "lake.a.near")
     )
-    found = overview.look_at_tables(catalog, frozenset({near, far, other}), 0, lambda *_: None)  # type: ignore[arg-type,return-value]
+    found = overview.overview_of_tables(catalog, frozenset({near, far, other}), 0, lambda *_: None)  # type: ignore[arg-type,return-value]
     assert [seen.name for seen in found] == [far, other, near]
     assert looked == [
         ("Archive", ("shop",), frozenset({far})),
