@@ -17,6 +17,7 @@ from dbt_arctic.maintenance.log_checks import check_commits, check_erased, check
 from dbt_arctic.maintenance.row_checks import check_rows, check_statement
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
+from dbt_arctic.store.other_catalogs import catalog_in_text, is_of_others
 from dbt_arctic.store.state import columns_at, head, version_of
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
@@ -72,7 +73,9 @@ def verify_table(
 ) -> Iterator[Finding]:
     """The findings of one keyed table. If base or change table is missing, the other checks are skipped."""
     view = inventory.views[table.name.identifier]
-    yield from check_body(table, view)
+    # In another catalog, each client may have its own name for it.
+    theirs = catalog_in_text(table, view) if is_of_others(catalog, table.name) else None
+    yield from check_body(table, view, theirs)
     yield from check_sides(table, inventory.tables, inventory.damaged_tables)
     yield from check_previous(table, inventory.tables)
     if not is_whole(table, inventory.tables):

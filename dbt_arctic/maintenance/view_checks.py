@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn, TableState, ViewState
 from dbt_arctic.keyed.names import Name, quote
@@ -14,10 +15,15 @@ from dbt_arctic.maintenance.finding import Finding, rebuild_command, restore_com
 _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
 
-def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
+def check_body(table: KeyedTable, view: ViewState, catalog: str | None = None) -> Iterator[Finding]:
     """Check the view's query. CREATE OR REPLACE VIEW keeps properties, so a replaced view still looks
-    keyed."""
-    if _plain(view.sql) != _plain(merge_on_read(table.visible)):
+    keyed.
+
+    :param catalog: the name that the client which created the view has for its catalog; ``None`` for that of
+        the table.
+    """
+    written = table if catalog is None else replace(table, name=replace(table.name, catalog=catalog))
+    if _plain(view.sql) != _plain(merge_on_read(written.visible)):
         yield Finding(
             "view-replaced",
             table.name.dotted,

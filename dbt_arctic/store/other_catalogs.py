@@ -51,6 +51,14 @@ def is_renamed(table: KeyedTable, view: ViewState) -> bool:
     return False
 
 
+def catalog_in_text(table: KeyedTable, view: ViewState) -> str | None:
+    """The name that the text of a keyed table's view has for its catalog; ``None`` if it does not name the
+    base table."""
+    side = re.escape(table.base.sql.removeprefix(quote(table.base.catalog)))
+    found = re.search(rf"`([^`]+)`{side}", view.sql)
+    return None if found is None else found.group(1)
+
+
 def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
     """Refuse to write to a keyed table of another catalog whose view has another name for that catalog.
 
@@ -65,11 +73,10 @@ def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
     table = None if view is None else keyed_from_view(name, view)
     if view is None or table is None or not is_renamed(table, view):
         return
-    side = re.escape(table.base.sql.removeprefix(quote(table.base.catalog)))
-    found = re.search(rf"`([^`]+)`{side}", view.sql)
-    theirs = "another name" if found is None else f"the name {found.group(1)}"
+    theirs = catalog_in_text(table, view)
+    named = "another name" if theirs is None else f"the name {theirs}"
     raise ConfigError(
-        f"the view of the keyed table {name} has {theirs} for its catalog",
+        f"the view of the keyed table {name} has {named} for its catalog",
         where=where,
         why="a write may replace the view, and the client that created it does not know the name "
         f"{name.catalog}",

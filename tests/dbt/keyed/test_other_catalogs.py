@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.cli.main import main
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import load_keyed
@@ -259,6 +261,9 @@ def test_a_name_that_would_read_from_here_is_not_stored(shop: Shop, archive: Arc
     assert ".orders has the name lake for its catalog" in refused["ours"]
     assert "which is in another catalog" in refused["across"]
     assert archive.log("orders") == before
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    verified = CliRunner().invoke(main, ["verify", "--catalog", "archive", "--all", *folders])
+    assert "1 keyed table: no findings" in verified.output, "a name of others is not damage"
     assert "AR-301 the view of the keyed table" in refused["shown"]
     assert "make it a table" in refused["shown"]
     assert "write it with source()" in refused["named"]

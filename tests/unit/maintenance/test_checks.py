@@ -17,6 +17,7 @@ from dbt_arctic.maintenance.row_checks import check_rows
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides
 from dbt_arctic.maintenance.verify import require_known
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
+from dbt_arctic.store.other_catalogs import catalog_in_text
 from tests.unit.maintenance.conftest import Orders
 
 MARKERS = DataFile("/markers", 2, 10, None, None)
@@ -46,6 +47,14 @@ def test_a_body_may_differ_in_white_space_only(orders: Orders) -> None:
     view = orders.view
     assert not list(check_body(orders.table, replace(view, sql=f" {view.sql}\n")))
     assert kinds(check_body(orders.table, replace(view, sql="SELECT 1"))) == ["view-replaced"]
+    # Another client may have another name for the catalog.
+    theirs = replace(view, sql=view.sql.replace("`lake`", "`theirs`"))
+    assert catalog_in_text(orders.table, theirs) == "theirs"
+    assert catalog_in_text(orders.table, replace(view, sql="SELECT 1")) is None
+    assert not list(check_body(orders.table, theirs, "theirs"))
+    assert kinds(check_body(orders.table, theirs)) == ["view-replaced"]
+    shorter = replace(theirs, sql=theirs.sql.replace("WHERE", "WHERE false AND"))
+    assert kinds(check_body(orders.table, shorter, "theirs")) == ["view-replaced"]
 
 
 @pytest.mark.parametrize(
