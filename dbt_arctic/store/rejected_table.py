@@ -13,6 +13,7 @@ dropped), ``rejected_at`` TIMESTAMP.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
@@ -80,6 +81,13 @@ def version_of(name: Name, state: TableState) -> Version | None:
     return None if head is None else Version(name, Consumed(plain_id(state), str(head)))
 
 
+def _as_named_here(catalog: CatalogReader, name: Name, dotted: str) -> Name:
+    """A recorded name. If its catalog is unknown, it is how another client names the one of ``name``."""
+    other = Name(*dotted.split(".", 2))
+    is_known = other.catalog in catalog.names_with(name)
+    return other if is_known else replace(other, catalog=name.catalog)
+
+
 def last_rejected(catalog: CatalogReader, name: Name, expected: Mapping[str, Consumed]) -> Version | None:
     """The rejected rows that belong to a model's last commit; ``None`` for none.
 
@@ -93,7 +101,7 @@ def last_rejected(catalog: CatalogReader, name: Name, expected: Mapping[str, Con
     for dotted in sorted(entries, key=lambda dotted: (dotted != name.dotted, dotted)):
         if not (dotted == name.dotted or dotted.endswith(SUFFIX)) or is_outside(entries[dotted]):
             continue
-        consumed, other = entries[dotted], Name(*dotted.split(".", 2))
+        consumed, other = entries[dotted], _as_named_here(catalog, name, dotted)
         state = catalog.of(other).load_table(other.schema, other.identifier)
         if state is None or model_of(state) is None or plain_id(state) != consumed.table_id:
             continue

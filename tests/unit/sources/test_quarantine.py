@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.catalog.multi_catalog import OneCatalog
+from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
@@ -244,3 +244,13 @@ def test_a_table_of_that_name_with_other_rows_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr("tests.unit.sources.test_quarantine.PROPERTY_OF", "other")
     with pytest.raises(ConfigError, match="is not a table of rejected rows"):
         model.run(lake, [("/data/b", 1)])
+
+
+def test_rejected_rows_of_a_catalog_that_others_call_otherwise_are_found() -> None:
+    there = Lake({("prod", "clicks__rejected"): [(None, frozenset({("a.json", 1)}))]})
+    catalog = together({"lake": cast(Any, Lake()), "archive": cast(Any, there)})
+    name = rejected_name(Name("archive", "prod", "clicks"))
+    consumed = Consumed("/prod/clicks__rejected", "1")
+    assert last_rejected(catalog, name, {"theirs.prod.clicks__rejected": consumed}) == Version(name, consumed)
+    # A table of the same name in this project's catalog is another one.
+    assert last_rejected(catalog, name, {"lake.prod.clicks__rejected": consumed}) is None
