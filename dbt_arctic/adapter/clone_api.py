@@ -20,6 +20,7 @@ from dbt_arctic.keyed.appended import carried_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.materializations import configured_strategy
 
 
 class CloneApi(KeyedApi):
@@ -59,6 +60,7 @@ class CloneApi(KeyedApi):
     def cloned_rows(self, this: ArcticRelation, model: Mapping[str, Any]) -> clone.ClonedRows:
         """The rows with which a clone becomes a separate table, at one version."""
         with as_dbt_errors():
+            clone.refuse_history_clone(model["name"], configured_strategy(model["config"]))
             rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
             expected = self._pulls().expected(model["unique_id"])
             strange = [

@@ -84,7 +84,8 @@ def writes_of(model: Mapping[str, Any]) -> Writes:
         return Writes(key)
     strategy = choose_strategy(model["name"], config)
     replaces = bool(key) and strategy not in ("append", "insert_overwrite")
-    return Writes(key, not replaces, writes_keyed(model["name"], config))
+    has_row_of_key = strategy != "history" and writes_keyed(model["name"], config)
+    return Writes(key, not replaces, has_row_of_key)
 
 
 def _connection(declared: Mapping[str, Any]) -> str:

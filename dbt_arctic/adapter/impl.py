@@ -28,6 +28,7 @@ from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPulls
 from dbt_arctic.adapter.freshness import FreshnessApi
+from dbt_arctic.adapter.history_api import HistoryApi
 from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.materialized_api import MaterializedApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
@@ -75,6 +76,12 @@ class ArcticConfig(AdapterConfig):
     before_images: bool | None = None
     sql_extensions: str | list[str] | None = None
     full_refresh_above: float | None = None
+    check_cols: str | list[str] | None = None
+    ignore_cols: str | list[str] | None = None
+    updated_at: str | None = None
+    hard_deletes: str | None = None
+    dbt_valid_to_current: str | None = None
+    snapshot_meta_column_names: dict[str, str] | None = None
     compaction: dict[str, Any] | None = None
     target_lag: str | int | None = None
     schedule: dict[str, Any] | None = None
@@ -87,6 +94,7 @@ class ArcticAdapter(
     FreshnessApi,
     ExternalPulls,
     MicrobatchApi,
+    HistoryApi,
     PlainApi,
     AutoApi,
     CompactionApi,

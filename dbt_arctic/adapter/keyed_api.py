@@ -38,7 +38,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, replacement
-from dbt_arctic.refresh.config import choose_strategy, parse_config
+from dbt_arctic.refresh.config import KeyedConfig, choose_strategy, parse_config
 from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
@@ -184,16 +184,7 @@ class KeyedApi(SQLAdapter):
         unique_id = model["unique_id"]
         context = self.context(self._run_id(unique_id))
         with as_dbt_errors():
-            few_rows, sql = self.config.credentials.small_data, without_end(sql)
-            config = parse_config(model["name"], model["config"], few_rows=few_rows)
-            contract = read_contract(model, config.unique_key)
-            if contract is not None:
-                warn_of_ignored(contract, self.type())
-                config = replace(config, checks=contract.checks, required=contract.required)
-                sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
-            if needed := pulls.needed_columns(unique_id, deletes_by_condition=bool(config.delete_when)):
-                columns = [column.name for column in self._schema(sql)]
-                require_selected(model["name"], needed, columns)
+            config, sql = self.prepared_batch(model, sql)
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(
@@ -211,6 +202,25 @@ class KeyedApi(SQLAdapter):
                 consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
                 interval = batch_interval(model)
                 outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
+        return _response(outcome)
+
+    def prepared_batch(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
+        """The config of a keyed model with its contract, and its SQL, which has the required columns."""
+        few_rows, sql = self.config.credentials.small_data, without_end(sql)
+        config = parse_config(model["name"], model["config"], few_rows=few_rows)
+        contract = read_contract(model, config.unique_key)
+        if contract is not None:
+            warn_of_ignored(contract, self.type())
+            config = replace(config, checks=contract.checks, required=contract.required)
+            sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
+        by_condition = bool(config.delete_when)
+        if needed := self._pulls().needed_columns(model["unique_id"], deletes_by_condition=by_condition):
+            require_selected(model["name"], needed, [column.name for column in self._schema(sql)])
+        return config, sql
+
+    @staticmethod
+    def response_of(outcome: Outcome) -> ArcticResponse:
+        """What dbt's log shows of a refresh."""
         return _response(outcome)
 
     @available.parse(lambda *a, **k: None)

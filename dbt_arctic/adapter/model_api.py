@@ -38,6 +38,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
+from dbt_arctic.refresh.history_config import check_history
 from dbt_arctic.refresh.materializations import is_incremental
 from dbt_arctic.refresh.schema_policy import check_full_refresh
 from dbt_arctic.refresh.unused_settings import (
@@ -134,6 +135,7 @@ class ModelApi(KeyedApi):
             if is_incremental(model["config"]):
                 strategy = choose_strategy(model["name"], model["config"])
                 check_full_refresh(model["name"], model["config"], strategy, model["language"])
+                check_history(model["name"], model["config"], strategy)
             parse_settings(model["name"], model["config"].get("compaction"))
             parse_keep(model["name"], model["config"])
             refuse_grants(model)

@@ -121,15 +121,23 @@ SELECT {", ".join("c." + quote(column) for column in table.column_names)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
-def remembered_deletes(table: KeyedTable, version: Version, known: ColumnsAt | None = None) -> str:
+def remembered_deletes(
+    table: KeyedTable,
+    version: Version,
+    known: ColumnsAt | None = None,
+    keys: str | None = None,
+    by: Sequence[str] = (),
+) -> str:
     """For a table with ``sequence_by``: the tombstones that still override older rows, with ``_action``.
 
     No merged row has one of these keys. Merged rows and tombstones together are the full state of a version.
+
+    :param keys: as in ``merge_on_read``, and :param by:.
     """
     columns = ", ".join("c." + quote(column) for column in (*table.column_names, ACTION))
     return f"""\
 SELECT {columns}
-{_winning_changes(table, version, known)}
+{_winning_changes(table, version, known, keys, by or table.key)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} = 'D'"""
 
 
@@ -158,11 +166,20 @@ LEFT ANTI JOIN (
     only = "" if keys is None else f" AS c{_only('c', keys, by)}"
     return f"""\
 FROM (
-  SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},
+  SELECT {select_columns(table, change_at, known or {})}{_hidden_sequence(table)}, {quote(ACTION)},
     row_number() OVER (PARTITION BY {key} ORDER BY {newest_first(table)}) AS {_RANK}
   FROM {table.change.at(change_at)}{only}
   WHERE {quote(ACTION)} <> '-U'
 ) AS c{overriding}"""
+
+
+def _hidden_sequence(table: KeyedTable) -> str:
+    """The sequence after other selected columns, if it is not one of the columns of the table.
+
+    This is the case in a read of the visible columns only.
+    """
+    is_hidden = table.sequence_by is not None and table.sequence_by not in table.column_names
+    return f", {quote(str(table.sequence_by))}" if is_hidden else ""
 
 
 def read_optimized(table: KeyedTable) -> str:
@@ -202,7 +219,8 @@ WHERE {quote(TXN)} = {txn} AND {quote(ACTION)} <> '-U'"""
     transactions = ", ".join(str(txn) for txn in log.transactions)
     scans = "\n  UNION ALL\n".join(
         f"""\
-    SELECT {select_columns(table, readable, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {_SEQUENCE}
+    SELECT {select_columns(table, readable, known or {})}{_hidden_sequence(table)}, {quote(ACTION)},
+      {quote(OFFSET)}, {_SEQUENCE}
     FROM {table.change.at(readable)}
     WHERE {quote(TXN)} IN ({transactions}) AND {quote(ACTION)} <> '-U'"""
         for readable in log.readable_at

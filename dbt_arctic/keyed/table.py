@@ -121,6 +121,13 @@ class KeyedTable:
         return replace(self, columns=shown, hidden=()) if self.hidden else self
 
     @property
+    def comparable(self) -> KeyedTable:
+        """The table without hidden columns other than the sequence, which orders the changes of a row."""
+        hidden = tuple(name for name in self.hidden if name == self.sequence_by)
+        shown = tuple(one for one in self.columns if one.name in hidden or one.name not in self.hidden)
+        return replace(self, columns=shown, hidden=hidden)
+
+    @property
     def made_as(self) -> Name:
         """The name under which the side tables were created."""
         return self.name.sibling(self.root or self.name.identifier)

@@ -144,7 +144,7 @@ class Batch:
             source = f"  SELECT *, {rows} AS {_ROWS}\n  FROM (\n{source}\n  )"
         return f"""\
 SELECT {selected},
-  {self._action()} AS {quote(ACTION)},
+  {self.action_sql} AS {quote(ACTION)},
   {self._check(as_stored)} AS {quote(OFFSET)},
   CAST({txn} AS BIGINT) AS {quote(TXN)}
 FROM (
@@ -155,7 +155,9 @@ FROM (
     def _changes(self) -> str:
         return f"CASE WHEN {quote(ACTION)} <> '-U' THEN 1 END" if self.images else "*"
 
-    def _action(self) -> str:
+    @property
+    def action_sql(self) -> str:
+        """SQL of ``_action``, which fails for a value that is not one of the known ones."""
         conditions = []
         known = "'U', 'D', '-U'" if self.images else "'U', 'D'"
         if self.has_action:
@@ -218,7 +220,7 @@ FROM (
             "filter these rows out in the model, or give them a key with coalesce()",
         )
         duplicate = "" if as_stored else f"WHEN {_ROWS} > 1 THEN {self._duplicate()}"
-        action = self._action()
+        action = self.action_sql
         only_if = "" if action == "'U'" else f"{action} = 'U'"
         broken = "".join(
             f"\n    {branch}" for branch in when_broken(self.checks, self.key, self.model, only_if)

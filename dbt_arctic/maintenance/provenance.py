@@ -111,7 +111,7 @@ def explain_row(context: Context, name: Name, texts: Sequence[str], others: Sequ
     :raises ConfigError: the key is not one of the table.
     :raises UnknownRelation: the table is not a keyed table.
     """
-    table = load_keyed(context.catalog, name).visible
+    table = load_keyed(context.catalog, name).comparable
     key = parse_key(table, texts)
     previous, gaps = _previous(context.catalog, table)
     generations = check_key(context.query, [table, *previous], key)
@@ -138,7 +138,7 @@ def _previous(catalog: CatalogReader, table: KeyedTable) -> tuple[list[KeyedTabl
         return [], []
     number = table.previous.number
     try:
-        found = generation_of(catalog, table, number).visible
+        found = generation_of(catalog, table, number).comparable
     except (VersionUnavailable, DamagedKeyedTable):
         return [], [Gap(number, None, "it no longer exists")]
     if set(found.key) != set(table.key):

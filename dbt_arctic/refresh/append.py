@@ -14,6 +14,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SchemaChanged, UnknownRelation
 from dbt_arctic.keyed.appended import LONGEST_KEY, PROPERTY_KEY, appended_keys
 from dbt_arctic.keyed.assignment import stored_value, unstorable
+from dbt_arctic.keyed.history import refuse_history
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.rollback import required_checks
@@ -301,6 +302,7 @@ def _refuse_automatic(table: KeyedTable, change: TableState) -> None:
 
     :raises ConfigError: the table belongs to an automatic model.
     """
+    refuse_history(table, _where(table.name), "to which no rows are appended")
     if table.hidden or FINGERPRINT in consumed_versions(change.history()):
         raise ConfigError(
             f"{table.name} is the table of an automatic model",

@@ -154,6 +154,21 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
     return ClonedRows(source, sql, consumed_versions(state.history()), keys=keys)
 
 
+def refuse_history_clone(model: str, strategy: str) -> None:
+    """Refuse to continue a history from a clone: a clone shows intervals, and not all events that its source
+    remembers.
+
+    :raises ConfigError: asks for a full refresh.
+    """
+    if strategy == "history":
+        raise ConfigError(
+            "a clone cannot continue a history",
+            where=model,
+            why="it shows the intervals of its source, and a late event needs the events behind them",
+            fix=f"build it from all events: dbt run --full-refresh --select {model}",
+        )
+
+
 def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str) -> None:
     """Refuse a clone whose model pulls other upstreams than the last commit of its source did.
 

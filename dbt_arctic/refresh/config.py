@@ -38,6 +38,7 @@ OWN_SETTINGS = (
     "auto",
     "full_refresh_above",
     "before_images",
+    "ignore_cols",
     "compaction",
     "sql_extensions",
     "target_lag",
@@ -45,7 +46,7 @@ OWN_SETTINGS = (
 )
 """The settings of this adapter, in addition to those of dbt."""
 
-KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite", "auto")
+KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite", "auto", "history")
 """With a ``unique_key``, these strategies create a keyed table."""
 
 _DIRECTION = re.compile(
@@ -134,7 +135,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     has_key = bool(config.get("unique_key"))
     if strategy == "default":
         strategy = "upsert" if has_key else "append"
-    if strategy in ("upsert", "merge", "delete+insert", "auto") and not has_key:
+    if strategy in ("upsert", "merge", "delete+insert", "auto", "history") and not has_key:
         raise ConfigError(
             f"the strategy {strategy!r} needs a unique_key",
             where=model,

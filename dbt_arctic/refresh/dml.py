@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
 from dbt_arctic.keyed.assignment import stored_value, unstorable
+from dbt_arctic.keyed.history import refuse_history
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.modify import (
     DELETED,
@@ -147,7 +148,9 @@ def _load(context: Context, name: Name) -> KeyedTable:
             why="it has no change table, so Spark can modify it directly",
             fix="run the statement in Spark, for instance as a hook of a model",
         )
-    return table or load_keyed(context.catalog, name)
+    found = table or load_keyed(context.catalog, name)
+    refuse_history(found, name.dotted, "whose rows are not modified")
+    return found
 
 
 def _write(context: Context, table: KeyedTable, modification: Modification) -> WriteResult:

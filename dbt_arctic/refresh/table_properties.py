@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.keyed.history import PROPERTY_SETTINGS
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.store.context import Context
 
@@ -45,7 +46,7 @@ class PropertyChanges:
 
 def declared_properties(names: Iterable[str]) -> dict[str, str]:
     """The property that records the names that a model sets; empty if it sets none."""
-    listed = sorted(names)
+    listed = sorted(name for name in names if name != PROPERTY_SETTINGS)
     return {PROPERTY_GIVEN: json.dumps(listed)} if listed else {}
 
 

@@ -12,7 +12,16 @@ from dbt_arctic.keyed.layout import check_partition_field
 from dbt_arctic.refresh.config import ONLY_KEYED, OWN_SETTINGS
 from dbt_arctic.refresh.materializations import check_materialization, is_incremental
 
-STRATEGIES = ("upsert", "auto", "append", "microbatch", "merge", "delete+insert", "insert_overwrite")
+STRATEGIES = (
+    "upsert",
+    "auto",
+    "history",
+    "append",
+    "microbatch",
+    "merge",
+    "delete+insert",
+    "insert_overwrite",
+)
 """The incremental strategies of this adapter."""
 
 _PROPERTIES = "set Iceberg's table properties with tblproperties"

@@ -184,10 +184,17 @@ def _prepare(
     evolved = evolve(context, config, table, produced)
     has_new = evolved.columns != table.columns
     table = relax(context, config, evolved)
-    if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
-        table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
-        context.run("set_retention", create.set_retention(table), table)
+    table = with_retention(context, config, table)
     return laid_out(table, change), make_batch(config, sql, schema, existing=table), has_new
+
+
+def with_retention(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+    """The table with the configured retention of deletes, which is stored if it has changed."""
+    if not table.sequence_by or table.tombstone_retention_s == config.tombstone_retention_s:
+        return table
+    table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
+    context.run("set_retention", create.set_retention(table), table)
+    return table
 
 
 def _show(value: object) -> str:

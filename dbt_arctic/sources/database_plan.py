@@ -25,7 +25,7 @@ class Writes:
 
     :param key: the columns by which a row replaces an earlier one; empty for none.
     :param appends: whether rows are added to those of earlier runs, also if they are the same.
-    :param is_keyed: whether the model's table is a keyed one.
+    :param is_keyed: whether the model's table is a keyed one with one row per key.
     """
 
     key: tuple[str, ...] = ()
@@ -283,7 +283,7 @@ def _compared_key(
             where=model,
             why="a key that is no longer in the database is deleted by its key",
             fix="set materialized='incremental' and unique_key in the model, or remove deletes from the "
-            "source",
+            "source; a history can pull from such a model",
         )
     by_name = {one.column.name.lower(): one for one in columns}
     missing = [name for name in writes.key if name.lower() not in by_name]

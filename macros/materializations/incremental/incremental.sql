@@ -3,7 +3,7 @@
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
   {%- set plain = none if keyed else adapter.plain_config(model, strategy) -%}
-  {%- if strategy not in ('upsert', 'auto') -%}
+  {%- if strategy not in ('upsert', 'auto', 'history') -%}
     {#- an unknown strategy is already an error on the first run -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
   {%- endif -%}
@@ -100,6 +100,8 @@
   {%- do write(compiled_code) -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
     {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, arctic__is_partial(), selected_resources) -%}
+  {%- elif adapter.incremental_strategy(model) == 'history' -%}
+    {%- set response = adapter.refresh_history(target_relation, model, compiled_code, rebuild) -%}
   {%- else -%}
     {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
   {%- endif -%}

@@ -39,6 +39,8 @@ from dbt_arctic.keyed import (
 )
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
 from dbt_arctic.keyed.checks import Check, checked_select
+from dbt_arctic.keyed.history import History, MetaColumns, affected, events
+from dbt_arctic.keyed.history_sql import intervals
 from dbt_arctic.keyed.layout import Layout, partition_expression, partition_field
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.modify import Clause, Modification, modify_rows
@@ -102,6 +104,22 @@ class World:
         checks = (Check(self.words[9], self.words[8], "x > 1"),)
         return write.Batch(
             self.words[7], "SELECT 1", self.table.key, names, names, (), "a = b", checks, names[1]
+        )
+
+    @property
+    def history(self) -> History:
+        _, _, _, key, sequence, time, tracked, model, ignored, *names = self.words
+        columns = {key: "string", sequence: "date", time: "date", tracked: "double", ignored: "string"}
+        return History(
+            model,
+            (key,),
+            sequence,
+            time,
+            columns,
+            (tracked,),
+            (ignored,),
+            "md5('a')",
+            MetaColumns(*names[:2]),
         )
 
     @property
@@ -195,6 +213,9 @@ def statements(world: World) -> dict[str, str]:
     staged = overwrite.StagedBatch(5, 6)
     other = table.name.sibling(word[10])
     return {
+        "events": events(world.history, batch),
+        "intervals": intervals(world.history, "SELECT 1", "SELECT 2"),
+        "affected": affected(world.history, "staged", ["a = b"]),
         "insert": write.insert_into_change(table, batch, 7, properties, word[10]),
         "fill_base": write.fill_base(table, batch, properties),
         "fill_tombstones": write.fill_tombstones(table, batch, 7, properties),
