@@ -17,6 +17,7 @@ from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.once import Once
+from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.run import OperationResult, run_operations
 from dbt_arctic.errors import ArcticError
@@ -66,6 +67,7 @@ class Keeper:
         self._project = project
         self._operator = operator
         self._warn = warn
+        self._experience: Experience | None = None
 
     def observe(self, ran_at: Mapping[str, float]) -> Observation:
         """Read the lags of all models, from metadata, listings and offsets.
@@ -133,8 +135,8 @@ class Keeper:
         due = [one for seen in found for one in seen.due]
         if not due:
             return []
-        experience = experience_of(catalog, operator.own_schema, self._warn)
-        return most_valuable_first(experience.applied(due))
+        self._experience = experience_of(catalog, operator.own_schema, self._warn)
+        return most_valuable_first(self._experience.applied(due))
 
     def compact(
         self,
@@ -145,7 +147,9 @@ class Keeper:
         """Run compactions within a budget; without one, the first of them."""
         operator = self._operator
         chosen = operations if budget_s is not None else operations[:1]
-        experience = experience_of(operator.catalog, operator.own_schema, self._warn)
+        # The estimates of the operations are those of the last look.
+        assert self._experience is not None
+        experience = self._experience
         operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
         done = run_operations(operator.context, chosen, budget_s, report=report)
         own, kept_s = operator.own_schema, operator.operations_kept_s

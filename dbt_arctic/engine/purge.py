@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NAME = r"`((?:[^`]|``)+)`"
 _DROP = re.compile(rf"\s*DROP TABLE IF EXISTS {_NAME}\.{_NAME}\.{_NAME} PURGE\s*")
 _JDBC = "org.apache.iceberg.jdbc.JdbcCatalog"
+_MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
 
 
 def purge(session: Any, statement: Statement) -> bool:
@@ -40,10 +41,23 @@ def purge(session: Any, statement: Statement) -> bool:
     if catalog.getClass().getName() != _JDBC:
         return False
     table = _identifier(session, schema, name)
-    if not catalog.tableExists(table) or not _lists_its_files(catalog.loadTable(table)):
+    loaded = _loaded(catalog, table)
+    if loaded is None or not _lists_its_files(loaded):
         return False
     catalog.dropTable(table, True)
     return True
+
+
+def _loaded(catalog: Any, table: Any) -> Any:
+    """A table; ``None`` if it does not exist. Asking whether it exists would load it as well."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return catalog.loadTable(table)
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() != _MISSING:
+            raise
+    return None
 
 
 def _identifier(session: Any, schema: str, name: str) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from dbt_arctic.catalog.api import CatalogReader, InCatalog, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogReader, InCatalog, RelationEntry, TableState, ViewState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable, is_keyed, side_root
@@ -57,29 +57,22 @@ class Inventory:
         return next((table for table in self.keyed.values() if table.made_as.identifier == root), None)
 
 
-def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> Inventory:
+def take_inventory(
+    catalog: CatalogReader, catalog_name: str, schema: str, only: Collection[str] | None = None
+) -> Inventory:
     """Read a schema. Relations that disappear in the meantime are left out; damaged ones are kept
-    separately."""
-    tables: dict[str, TableState] = {}
-    views: dict[str, ViewState] = {}
-    damaged_tables: dict[str, CatalogUnavailable] = {}
-    damaged_views: dict[str, CatalogUnavailable] = {}
+    separately.
+
+    :param only: the names of the relations to read, to which the current side tables of the keyed ones among
+        them are added; ``None`` for all.
+    """
     reader = catalog.of(Name(catalog_name, schema, ""))
-    for entry in reader.list_names(schema):
-        try:
-            if entry.kind == "table":
-                table = reader.load_table(schema, entry.name)
-                if table is not None:
-                    tables[entry.name] = table
-            else:
-                view = reader.load_view(schema, entry.name)
-                if view is not None:
-                    views[entry.name] = view
-        except CatalogUnavailable as error:
-            (damaged_tables if entry.kind == "table" else damaged_views)[entry.name] = error
+    entries = reader.list_names(schema)
+    loaded = _Loaded(reader, schema)
+    loaded.load(entry for entry in entries if only is None or entry.name in only)
     keyed: dict[str, KeyedTable] = {}
     strange: dict[str, ArcticError] = {}
-    for name, view in views.items():
+    for name, view in loaded.views.items():
         try:
             found = keyed_from_view(Name(catalog_name, schema, name), view)
         except ArcticError as error:
@@ -87,7 +80,47 @@ def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> In
             continue
         if found is not None:
             keyed[name] = found
-    return Inventory(catalog_name, schema, tables, views, damaged_tables, damaged_views, keyed, strange)
+    if only is not None:
+        sides = {side.identifier for table in keyed.values() for side in (table.base, table.change)}
+        loaded.load(entry for entry in entries if entry.name in sides and entry.name not in only)
+    return Inventory(
+        catalog_name,
+        schema,
+        loaded.tables,
+        loaded.views,
+        loaded.damaged_tables,
+        loaded.damaged_views,
+        keyed,
+        strange,
+    )
+
+
+@dataclass
+class _Loaded:
+    """The relations of a schema that were read."""
+
+    reader: CatalogReader
+    schema: str
+    tables: dict[str, TableState] = field(default_factory=dict)
+    views: dict[str, ViewState] = field(default_factory=dict)
+    damaged_tables: dict[str, CatalogUnavailable] = field(default_factory=dict)
+    damaged_views: dict[str, CatalogUnavailable] = field(default_factory=dict)
+
+    def load(self, entries: Iterable[RelationEntry]) -> None:
+        """Read relations."""
+        for entry in entries:
+            try:
+                if entry.kind == "table":
+                    table = self.reader.load_table(self.schema, entry.name)
+                    if table is not None:
+                        self.tables[entry.name] = table
+                else:
+                    view = self.reader.load_view(self.schema, entry.name)
+                    if view is not None:
+                        self.views[entry.name] = view
+            except CatalogUnavailable as error:
+                damaged = self.damaged_tables if entry.kind == "table" else self.damaged_views
+                damaged[entry.name] = error
 
 
 def is_ordinary(view: ViewState) -> bool:

@@ -72,7 +72,8 @@ def overview_of(
     upstreams = Upstreams(catalog)
     found: list[TableOverview] = []
     for schema in schemas:
-        inventory = take_inventory(catalog, catalog_name, schema)
+        wanted = None if only is None else {name.identifier for name in only if name.schema == schema}
+        inventory = take_inventory(catalog, catalog_name, schema, wanted)
         for name, table, base, change in _tables(inventory):
             if only is not None and name not in only:
                 continue

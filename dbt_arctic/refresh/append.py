@@ -65,18 +65,35 @@ class Appended:
     rows: int | None
 
 
+@dataclass(frozen=True)
+class _AppendTarget:
+    """The table to append to.
+
+    :param table: ``None`` for a plain table.
+    :param state: of the plain table, or of the change table. Its commits have the keys of earlier batches.
+    """
+
+    table: KeyedTable | None
+    state: TableState
+
+
 def is_appended(catalog: CatalogReader, name: Name, options: AppendOptions) -> bool:
     """Whether a batch with the key is in the table. Reads only metadata, and checks the options.
 
     :raises ConfigError: the key is empty or too long, or an option needs a keyed table.
     :raises UnknownRelation: the table does not exist, or it is a view or a clone.
     """
+    return _has_key(options.key, _find(catalog, name, options).state)
+
+
+def _find(catalog: CatalogReader, name: Name, options: AppendOptions) -> _AppendTarget:
     _check_key(name, options.key)
     table = find_keyed(catalog, name)
-    state = _plain(catalog, name, options) if table is None else load_change(catalog, table)
-    if table is not None:
-        _refuse_automatic(table, state)
-    return _has_key(options.key, state)
+    if table is None:
+        return _AppendTarget(None, _plain(catalog, name, options))
+    change = load_change(catalog, table)
+    _refuse_automatic(table, change)
+    return _AppendTarget(table, change)
 
 
 def append_rows(context: Context, name: Name, sql: str, options: AppendOptions) -> Appended:
@@ -88,15 +105,17 @@ def append_rows(context: Context, name: Name, sql: str, options: AppendOptions) 
     :raises ConcurrentRun: a full refresh is active, or other writers kept committing. Nothing was written;
         the batch can be appended again.
     """
-    if is_appended(context.catalog, name, options):
+    found = _find(context.catalog, name, options)
+    if _has_key(options.key, found.state):
         return Appended(name.dotted, written=False, rows=0)
-    table = find_keyed(context.catalog, name)
-    if table is None:
-        return _append_plain(context, name, sql, options)
-    return _append_keyed(context, table, sql, options)
+    if found.table is None:
+        return _append_plain(context, name, found.state, sql, options)
+    return _append_keyed(context, found.table, found.state, sql, options)
 
 
-def _append_keyed(context: Context, table: KeyedTable, sql: str, options: AppendOptions) -> Appended:
+def _append_keyed(
+    context: Context, table: KeyedTable, change: TableState, sql: str, options: AppendOptions
+) -> Appended:
     where = _where(table.name)
     sql, schema = _named(table, sql, context.query_schema(sql), options)
     _require_columns(where, table.visible.columns, [one for one in schema if one.name.lower() != ACTION])
@@ -113,7 +132,7 @@ def _append_keyed(context: Context, table: KeyedTable, sql: str, options: Append
     if options.key is None:
         outcome = upsert(context, table.name, config, sql)
         return Appended(table.name.dotted, written=True, rows=outcome.rows)
-    table = laid_out(table, load_change(context.catalog, table))
+    table = laid_out(table, change)
     batch = make_batch(config, sql, schema, existing=table)
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_KEY: options.key}
 
@@ -133,11 +152,14 @@ def _append_keyed(context: Context, table: KeyedTable, sql: str, options: Append
     return Appended(table.name.dotted, written=True, rows=written.rows)
 
 
-def _append_plain(context: Context, name: Name, sql: str, options: AppendOptions) -> Appended:
+def _append_plain(
+    context: Context, name: Name, state: TableState, sql: str, options: AppendOptions
+) -> Appended:
     where, key = _where(name), options.key
     schema = context.query_schema(sql)
-    for _ in range(ATTEMPTS):
-        state = _plain(context.catalog, name, options)
+    for attempt in range(ATTEMPTS):
+        # A commit since the first look lets the publication fail, and the next attempt sees it.
+        state = _plain(context.catalog, name, options) if attempt else state
         if _has_key(key, state):
             return Appended(name.dotted, written=False, rows=0)
         columns = to_columns(state.columns)

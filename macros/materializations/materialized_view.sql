@@ -24,5 +24,5 @@
   {%- elif action in ('replace', 'alter') -%}
     {%- do log('Applying ' ~ action | upper ~ ' to: ' ~ this) -%}
   {%- endif -%}
-  {{ return(materialization_incremental_arctic()) }}
+  {{ return(arctic__run_incremental()) }}
 {%- endmaterialization %}

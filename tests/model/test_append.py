@@ -7,9 +7,11 @@ landed, and from the version that a rollback names.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +24,7 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
 from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows
 from dbt_arctic.refresh.clone import cloned_rows
+from dbt_arctic.store.context import Context
 from tests.extent import extent
 from tests.model import plain  # noqa: F401  # the statements of users
 from tests.model.oracle import TableLog
@@ -329,6 +332,61 @@ def test_of_two_writers_to_a_plain_table_one_writes_the_batch(
     append_rows(process.context, events, ROWS, AppendOptions("k"))
     (count,) = memory_world.query(f"SELECT count(*) FROM {events.sql}")[0]
     assert count == (2 if not process._events > at else 4)
+
+
+class Reached(Exception):
+    """The first statement is about to run."""
+
+
+class Counting:
+    """A catalog that counts how often each relation is read."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+        self.loads: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def of(self, name: Any) -> Counting:
+        return self
+
+    def load_table(self, schema: str, name: str) -> Any:
+        self.loads[name] += 1
+        return self._catalog.load_table(schema, name)
+
+    def load_view(self, schema: str, name: str) -> Any:
+        self.loads[name] += 1
+        return self._catalog.load_view(schema, name)
+
+
+def loads_before_the_write(process: Process, name: Name, sql: str, options: AppendOptions) -> Counter[str]:
+    """How often each relation is read before the first statement of an append."""
+
+    def run(step: str, sql: str, table: Any = None) -> int | None:
+        raise Reached
+
+    context = process.context
+    catalog = Counting(context.catalog.of(name))
+    counted = Context(cast(Any, catalog), run, context.query_schema, context.query)
+    with pytest.raises(Reached):
+        append_rows(counted, name, sql, options)
+    return catalog.loads
+
+
+def test_a_plain_table_is_read_once_before_the_first_statement(
+    memory_world: MemoryWorld, events: Name
+) -> None:
+    process = memory_world.process("writer")
+    loads = loads_before_the_write(process, events, ROWS, AppendOptions("k"))
+    assert loads == {"events": 2}, "no view has its name, so it is a table"
+
+
+def test_a_keyed_table_is_read_once_before_its_write_begins(story: Appending) -> None:
+    process, name = story.world.process("writer"), story.orders.name
+    sql = story.model([Change(5, 50)])
+    loads = loads_before_the_write(process, name, sql, AppendOptions("k"))
+    assert loads == {"orders": 2, "orders__change_1": 2}, "the write looks at them again"
 
 
 # What is refused

@@ -35,10 +35,10 @@ def state_of(sql: str, key: str = "city", worth: int = 50) -> AuxiliaryView | No
 
 
 def test_random_groups_beside_totals_are_those_of_the_full_query() -> None:
-    judged = tally(range(CASES), "totals")
-    assert not judged.wrong, "\n\n".join(judged.wrong[:3])
-    assert judged.incremental >= 0.9 * CASES
-    assert not judged.rare(OPERATORS, 0.4 * CASES)
+    verdict_of = tally(range(CASES), "totals")
+    assert not verdict_of.wrong, "\n\n".join(verdict_of.wrong[:3])
+    assert verdict_of.incremental >= 0.9 * CASES
+    assert not verdict_of.rare(OPERATORS, 0.4 * CASES)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ BY_HAND = {
 }
 
 
-def judged(sql: str) -> list[Verdict]:
+def verdict_of(sql: str) -> list[Verdict]:
     database, columns = Database(), tuple(f"o{place}" for place in (1, 2, 3) if f" AS o{place}" in sql)
     return [judge_totals(database, Case(seed, sql, columns, ("o1",), frozenset())) for seed in range(CHANGES)]
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_random_cases_rarely_have(name: str) -> None:
-    outcomes = {one.outcome for one in judged(BY_HAND[name])}
+    outcomes = {one.outcome for one in verdict_of(BY_HAND[name])}
     assert "wrong" not in outcomes
     assert "incremental" in outcomes
 
@@ -185,6 +185,6 @@ def test_what_is_wrong_on_purpose_is_caught(name: str, monkeypatch: pytest.Monke
 
 def is_noticed(case: str) -> bool:
     try:
-        return any(one.outcome == "wrong" for one in judged(BY_HAND[case]))
+        return any(one.outcome == "wrong" for one in verdict_of(BY_HAND[case]))
     except SeveralGroupsError:
         return True

@@ -1,5 +1,11 @@
 {% materialization incremental, adapter='arctic', supported_languages=['sql', 'python'] -%}
   {%- do adapter.check_config(model) -%}
+  {%- do recover_swap(this) -%}
+  {{ return(arctic__run_incremental()) }}
+{%- endmaterialization %}
+
+{# The run of an incremental model whose config is checked, and whose swap is recovered if one was interrupted. #}
+{% macro arctic__run_incremental() -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
   {%- set plain = none if keyed else adapter.plain_config(model, strategy) -%}
@@ -9,7 +15,6 @@
   {%- endif -%}
   {%- set target_relation = this.incorporate(type='materialized_view' if model.config.materialized == 'materialized_view' else 'table') -%}
   {%- set grant_config = config.get('grants') -%}
-  {%- do recover_swap(this) -%}
   {#- only a materialized view, or a model that was one, has a mark to change -#}
   {%- set existing = load_cached_relation(this) -%}
   {%- set marks = model.config.materialized == 'materialized_view' or (existing is not none and existing.is_materialized_view) -%}
@@ -84,7 +89,7 @@
   {{ run_hooks(post_hooks, inside_transaction=False) }}
 
   {{ return({'relations': [target_relation]}) }}
-{%- endmaterialization %}
+{%- endmacro %}
 
 {# Whether a run reads only a part of its upstreams. #}
 {% macro arctic__is_partial() -%}

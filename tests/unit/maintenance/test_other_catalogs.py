@@ -118,11 +118,13 @@ def test_tables_of_several_catalogs_are_looked_at_in_their_own(
 ) -> None:
     looked: list[tuple[str, tuple[str, ...], frozenset[Name]]] = []
 
-    def look(of: Any, catalog_name: str, schemas: Sequence[str], now: int, settings: Any, *more: Any) -> Any:
+    def overview_of(
+        of: Any, catalog_name: str, schemas: Sequence[str], now: int, settings: Any, *more: Any
+    ) -> Any:
         looked.append((catalog_name, tuple(schemas), more[0]))
-        return [overview.Seen(name, problem="") for name in sorted(more[0])]
+        return [overview.TableOverview(name, problem="") for name in sorted(more[0])]
 
-    monkeypatch.setattr(overview, "look", look)
+    monkeypatch.setattr(overview, "overview_of", overview_of)
     far, near, other = (
         Name(*text.split(".")) for text in ("Archive.shop.far", "lake.shop.near", "lake.a.near")
     )

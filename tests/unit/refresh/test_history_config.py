@@ -17,7 +17,7 @@ from dbt_arctic.refresh.history_config import (
     resolve,
     settings_property,
 )
-from dbt_arctic.refresh.table_properties import given
+from dbt_arctic.refresh.table_properties import declared_properties
 
 CONFIG = {"incremental_strategy": "history", "unique_key": "id", "sequence_by": "seq"}
 COLUMNS = {"id": "bigint", "seq": "bigint", "Status": "string", "note": "string", "_source_file": "string"}
@@ -111,5 +111,7 @@ def test_stored_settings_are_kept_and_compared() -> None:
     assert described_columns(settings_property(resolved())) == resolved().described
     with pytest.raises(ConfigError, match="hard_deletes changed from new_record to invalidate"):
         require_same_settings(resolved(), stored)
-    assert "other" in given(["other", PROPERTY_SETTINGS])["arctic.given-properties"]
-    assert given([PROPERTY_SETTINGS]) == {}, "a run must not remove it as a property that the model dropped"
+    assert "other" in declared_properties(["other", PROPERTY_SETTINGS])["arctic.given-properties"]
+    assert declared_properties([PROPERTY_SETTINGS]) == {}, (
+        "a run must not remove it as a property that the model dropped"
+    )
