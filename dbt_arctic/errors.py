@@ -133,8 +133,10 @@ class DiskError(StatementError):
 
 
 class SparkEnded(StatementError):
-    """Raised when Spark ends during a run. Settings and views of the session are lost, so the run cannot
-    continue."""
+    """Raised when Spark ends during a run.
+
+    Settings and views of the session are lost, so the run cannot continue.
+    """
 
     code = "AR-207"
     title = "Spark ended while a statement ran"

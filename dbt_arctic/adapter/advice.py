@@ -86,8 +86,10 @@ def _lines(text: str) -> Sequence[str]:
 
 
 def _file_text(model: Mapping[str, Any], root: str | Path | None) -> str:
-    """The content of the model's file, because dbt drops its leading empty lines; otherwise the text that
-    dbt has."""
+    """The content of the model's file; otherwise the text that dbt has.
+
+    dbt drops the empty lines at the beginning of a file.
+    """
     raw = str(model["raw_code"])
     path = Path(root or "") / str(model["original_file_path"])
     if root is not None and path.is_file():

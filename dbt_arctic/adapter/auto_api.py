@@ -52,8 +52,10 @@ class AutoApi(ModelApi):
     def connection_named(
         self, name: str, query_header_context: Any = None, should_release_connection: bool = True
     ) -> Iterator[None]:
-        """The context in which dbt compiles and runs each node. Prints the advice for a node that is only
-        compiled."""
+        """The context in which dbt compiles and runs each node.
+
+        Prints the advice for a node that is only compiled.
+        """
         with super().connection_named(name, query_header_context, should_release_connection):
             yield
             node = query_header_context
@@ -147,8 +149,10 @@ class AutoApi(ModelApi):
     def _of_graph(
         self, graph: Mapping[str, Any], selected: Sequence[str]
     ) -> tuple[frozenset[str], Mapping[str, Sequence[Name]]]:
-        """The nodes that automatic models read, and the readers of each relation. Computed once per
-        invocation."""
+        """The nodes that automatic models read, and the readers of each relation.
+
+        Computed once per invocation.
+        """
         nodes = graph.get("nodes", {})
         if self._graph is None or self._graph[0] is not nodes:
             readers = automatic_readers(nodes, graph.get("sources", {}), frozenset(selected))

@@ -96,8 +96,10 @@ def selection_of(select: Sequence[str], switch: Sequence[str], automatic: Sequen
 
 
 def failures(results: Sequence[Any]) -> Mapping[str, str]:
-    """The nodes that dbt could not build, by name, with a short reason. dbt has already printed the
-    details."""
+    """The nodes that dbt could not build, by name, with a short reason.
+
+    dbt has already printed the details.
+    """
     return {
         one.node.name: shorten(str(one.message or one.status.value), 200, placeholder=" ...")
         for one in results

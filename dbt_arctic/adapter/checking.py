@@ -1,5 +1,6 @@
-"""``dbt-arctic check``: runs a project on a copy of its sources, which is changed at random, and checks the
-results.
+"""``dbt-arctic check``: runs a project on a copy of its sources, and checks the results.
+
+The copy is changed at random.
 
 After each round, dbt runs as usual, and each automatic model is compared row by row with the result of its
 whole query. All copies are in separate schemas that are dropped at the end.
@@ -202,8 +203,10 @@ def _refuse_nothing_to_compare(
 
 
 def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse to write outside of the copy. A project may name schemas freely, but a check must not write
-    to its tables."""
+    """Refuse to write outside of the copy.
+
+    A project may name schemas freely, but a check must not write to its tables.
+    """
     for node in written:
         if node["config.materialized"] == "ephemeral":
             continue

@@ -138,8 +138,9 @@ def change(
 def referring_to(
     operator: Operator, parent: str, declared: Mapping[str, Declared], tables: Mapping[str, Sequence[Name]]
 ) -> list[ReferencedValues] | None:
-    """The references to a source or seed that tests declare; ``None`` if a referring table does not exist
-    yet.
+    """The references to a source or seed that tests declare.
+
+    ``None`` if a referring table does not exist yet.
 
     :param tables: by id, the tables that have all rows of a source or seed.
     """
@@ -158,8 +159,9 @@ def referring_to(
 
 
 def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
-    """The ids of the relations that models pull, even through macros of the project. Their rows may not have
-    a key.
+    """The ids of the relations that models pull, even through macros of the project.
+
+    Their rows may not have a key.
 
     :param nodes: dbt's nodes by id; ``macros`` likewise.
     """

@@ -56,8 +56,10 @@ class CompactionApi(ModelApi):
 
     @available.parse(lambda *a, **k: None)
     def trim_when_due(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
-        """Trim after a write. A failure is only logged, because the rows are written and the trim remains
-        due."""
+        """Trim after a write.
+
+        A failure is only logged, because the rows are written and the trim remains due.
+        """
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
             context, states = self.context(), find_states(self.catalog, relation.name_parts)
@@ -70,8 +72,9 @@ class CompactionApi(ModelApi):
     def compact_due(
         self, models: Sequence[Mapping[str, Any]], budget: str | int | None = None, shed: bool = False
     ) -> list[str]:
-        """Run the operations that are due for the project's tables, the most valuable first. Returns a line
-        for each.
+        """Run the operations that are due for the project's tables, the most valuable first.
+
+        Returns a line for each.
 
         In ``dbt-arctic keep``, which compacts by itself, nothing.
 

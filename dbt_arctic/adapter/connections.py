@@ -118,8 +118,10 @@ class ArcticConnectionManager(SQLConnectionManager):
         connection.handle.cancel()
 
     def cancel_open(self) -> list[str]:
-        """Cancel the statements of the other threads of this invocation, and prevent them from opening
-        connections."""
+        """Cancel the statements of the other threads of this invocation.
+
+        They cannot open connections from then on.
+        """
         self._cancelled.update(set(threading.enumerate()) - {threading.current_thread()})
         return super().cancel_open()
 
@@ -133,8 +135,9 @@ class ArcticConnectionManager(SQLConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """Run a statement. A hook of ``on-run-start`` or ``on-run-end`` may have several statements, or only
-        a comment.
+        """Run a statement.
+
+        A hook of ``on-run-start`` or ``on-run-end`` may have several statements, or only a comment.
 
         Other SQL must be a single statement: a second one in a model would run in addition to creating its
         table.

@@ -45,8 +45,10 @@ class ConsistentReads(KeyedApi):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Pin versions before the first model. dbt calls this once, unless it runs with
-        ``--no-populate-cache``."""
+        """Pin versions before the first model.
+
+        dbt calls this once, unless it runs with ``--no-populate-cache``.
+        """
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, clear, required_schemas)
         credentials = self.config.credentials

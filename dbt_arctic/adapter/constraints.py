@@ -114,8 +114,10 @@ def contracted_select(
 
 
 def ordered_select(contract: Contract, sql: str, produced: Sequence[str]) -> str:
-    """The SQL of a keyed model with the columns in the order of the contract, without those that are
-    not stored."""
+    """The SQL of a keyed model with the columns in the order of the contract.
+
+    Columns that are not stored are left out.
+    """
     action = [column for column in produced if column.lower() in _NOT_STORED]
     columns = [column for column in contract.columns if column.lower() not in _NOT_STORED]
     return checked_select(sql, [*columns, *action], (), (), "", "")

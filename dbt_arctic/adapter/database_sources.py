@@ -1,5 +1,7 @@
-"""dbt sources that are tables of databases: from a source's declaration and the profile to settings and a
-database."""
+"""dbt sources that are tables of databases.
+
+Turns a source's declaration and the profile into settings and a database.
+"""
 
 from __future__ import annotations
 

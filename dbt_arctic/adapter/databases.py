@@ -1,5 +1,7 @@
-"""Checks of dbt's ``database``, which is a catalog. The profile knows one or several, to which dbt writes.
-Spark may know more."""
+"""Checks of dbt's ``database``, which is a catalog.
+
+The profile knows one or several, to which dbt writes. Spark may know more.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def is_known(database: str | None, names: Collection[str]) -> bool:
 
 
 def catalog_of(database: str | None, names: Sequence[str]) -> str:
-    """The catalog of a node of the last dbt command, which may have used another target: if the profile of
-    this one has no such catalog, its own.
+    """The catalog of a node of the last dbt command.
+
+    That command may have used another target. If the profile of this one has no such catalog, it is its own.
 
     :param names: the names of the profile's catalogs, its own first.
     """
@@ -34,8 +37,10 @@ def catalog_of(database: str | None, names: Sequence[str]) -> str:
 
 
 def is_schema_of(schema: str, own: str) -> bool:
-    """Whether dbt derives this name from the schema of a target by default: the schema itself, or with a
-    custom one appended."""
+    """Whether dbt derives this name from the schema of a target by default.
+
+    It is the schema itself, or the schema with a custom one appended.
+    """
     return schema == own or schema.startswith(f"{own}_")
 
 

@@ -1,5 +1,6 @@
-"""Reads from a project's tests what the columns of its sources and seeds must satisfy, so that a check
-preserves it.
+"""Reads from a project's tests what the columns of its sources and seeds must satisfy.
+
+A check preserves it.
 
 A test of a model also applies to the source or seed that the model reads, if it reads only one, because
 staging models keep most names. If a name has a different meaning there, a check makes fewer kinds of changes,

@@ -1,5 +1,7 @@
-"""Compares the documentation of a model with the comments in the catalog. Pure functions that write
-nothing."""
+"""Compares the documentation of a model with the comments in the catalog.
+
+Pure functions that write nothing.
+"""
 
 from __future__ import annotations
 

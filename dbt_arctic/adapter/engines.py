@@ -33,7 +33,9 @@ class ChosenEngine(NamedTuple):
 def choose_engine(
     credentials: ArcticCredentials, project_root: str | None, connectors: tuple[str, ...] = ()
 ) -> ChosenEngine:
-    """The server of the profile; otherwise the project's own, if it is running; otherwise a Spark in this
+    """The Spark that a profile uses.
+
+    It is the server of the profile; otherwise the project's own, if it is running; otherwise a Spark in this
     process.
 
     :param connectors: the formats that the project reads and that are not a part of Spark.
@@ -54,8 +56,10 @@ def choose_engine(
 
 
 def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:
-    """A reader of the profile's own catalog, which leads to those of its other catalogs. It uses SQL if the
-    server defines a catalog, or its file is not local."""
+    """A reader of the profile's own catalog, which leads to those of its other catalogs.
+
+    It uses SQL if the server defines a catalog, or its file is not local.
+    """
     if credentials.method == "connect":
         properties = credentials.iceberg_properties
         own = _by_server(OtherCatalog(credentials.database, credentials.warehouse or "", properties), run)

@@ -1,5 +1,7 @@
-"""The adapter class that dbt loads: names, types, listing, columns. ``keyed_api`` has the methods for
-keyed tables."""
+"""The adapter class that dbt loads: names, types, listing, columns.
+
+``keyed_api`` has the methods for keyed tables.
+"""
 
 from __future__ import annotations
 
@@ -257,8 +259,10 @@ class ArcticAdapter(
 
     @available.parse_none
     def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
-        """Like dbt's implementation, but on a copy of the project, a source that is looked up by name is
-        its copy."""
+        """Like dbt's implementation, but a check of a project reads its copies.
+
+        A source that is looked up by name is its copy.
+        """
         place = other_schema.current()
         if place is not None:
             schema = place.schema_of(database, schema or "", identifier or "")
@@ -384,8 +388,11 @@ def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
 
 
 def relation_type(entry: RelationEntry) -> RelationType:
-    """The type of a relation in dbt. Keyed tables and clones of tables are tables, regardless of their
-    storage; a materialized view has dbt's own type."""
+    """The type of a relation in dbt.
+
+    Keyed tables and clones of tables are tables, regardless of their storage; a materialized view has dbt's
+    own type.
+    """
     if is_materialized_view(entry.properties):
         return RelationType.MaterializedView
     if entry.kind == "table" or is_keyed(entry.properties) or is_clone(entry.properties):

@@ -1,5 +1,6 @@
-"""A target as the ``dbt-arctic`` commands use it: reads the catalog directly, and starts Spark on the first
-statement.
+"""A target as the ``dbt-arctic`` commands use it.
+
+Reads the catalog directly, and starts Spark on the first statement.
 
 No project is parsed, so macros of a project (``keyed_statement``) are not used.
 """
@@ -193,8 +194,10 @@ class Operator:
         }
 
     def readers_of(self, name: Name) -> list[str]:
-        """The models and snapshots that read a model or source directly, by dotted name, from the
-        manifest of the last dbt command. Ephemeral models are left out."""
+        """The models and snapshots that read a model or source directly, by dotted name.
+
+        They are those of the manifest of the last dbt command. Ephemeral models are left out.
+        """
         nodes, sources = self._manifest.get("nodes", {}), self._manifest.get("sources", {})
         ids = {key for key, node in {**nodes, **sources}.items() if self._name_of(node) == name}
         readers = (

@@ -71,8 +71,9 @@ class OtherReads:
             raise _refused(name, where, fix)
 
     def refuse_foreign_names(self, view: Name, sql: str, schema: str, where: str) -> None:
-        """Refuse to store a view in another catalog than the profile's own if its text names relations
-        outside of that catalog. Other clients may have other names for these catalogs.
+        """Refuse to store a view in another catalog if its text names relations outside of it.
+
+        Other clients may have other names for these catalogs. Views in the profile's own catalog are accepted.
 
         :param schema: that of names without one.
         :raises ConfigError: names such a relation, or the part of the text that cannot be read.

@@ -20,8 +20,9 @@ _NEED_WAREHOUSE = ("sqlite", "postgres")
 def read_catalogs(
     given: Mapping[str, Any], own: str, method: str, spark_conf: Mapping[str, Any]
 ) -> tuple[OtherCatalog, ...]:
-    """Parse the section ``catalogs:``. A catalog without settings is defined by the server, or in
-    ``spark_conf``.
+    """Parse the section ``catalogs:``.
+
+    A catalog without settings is defined by the server, or in ``spark_conf``.
 
     :param own: the name of the profile's own catalog.
     :raises ProfileError: an invalid name or definition.

@@ -67,8 +67,9 @@ class PackagesApi(KeyedApi):
 
 
 def serve_packages(config: Any) -> None:
-    """Give the adapter's macros precedence over those of a package, unless the project has a ``dispatch`` for
-    it.
+    """Give the adapter's macros precedence over those of a package.
+
+    A ``dispatch`` of the project for the package is left as it is.
 
     The entry is what a project could write into dbt_project.yml, so that its own macros come first.
     """

@@ -129,8 +129,10 @@ def current() -> Pins | None:
 
 
 def texts_of(sql: str) -> dict[Name, str]:
-    """The relations that ``ref()`` and ``source()`` have written into SQL and that must not be read by
-    their names, with their current texts."""
+    """The relations in SQL that must not be read by their names, with their current texts.
+
+    They are those that ``ref()`` and ``source()`` have written into it.
+    """
     if _Current.other_reads is None:
         return {}
     texts = dict(_Current.texts)

@@ -61,8 +61,10 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def check_partitions(self, config: PlainConfig, target: ArcticRelation) -> str:
-        """Return a warning if ``partition_by`` differs from the table, or raise an error if rows would be
-        lost."""
+        """Check ``partition_by`` against the table.
+
+        Returns a warning if it differs, and raises an error if rows would be lost.
+        """
         with as_dbt_errors():
             name = target.name_parts
             state = self.catalog.of(name).load_table(name.schema, name.identifier)
@@ -184,8 +186,10 @@ class PlainApi(KeyedApi):
     def snapshot_columns(
         self, strategy: Mapping[str, Any], queried: Sequence[ArcticColumn]
     ) -> dict[str, str | list[str]]:
-        """The key and ``updated_at`` of a strategy, with columns of the query in backticks; empty if that
-        changes nothing."""
+        """The key and ``updated_at`` of a strategy, with columns of the query in backticks.
+
+        Empty if that changes nothing.
+        """
         names = [column.name for column in queried]
         key, updated_at = strategy["unique_key"], strategy["updated_at"]
         quoted: dict[str, str | list[str]] = {

@@ -73,8 +73,10 @@ class PythonModels(KeyedApi):
 
     @log_code_execution  # type: ignore[untyped-decorator] # dbt's own, without types
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> ArcticResponse:
-        """Run a model's code and register its DataFrame as a view. dbt calls this for
-        ``language='python'``."""
+        """Run a model's code and register its DataFrame as a view.
+
+        dbt calls this for ``language='python'``.
+        """
         path = parsed_model["original_file_path"]
         with as_dbt_errors():
             check_config(parsed_model["name"], parsed_model["config"])

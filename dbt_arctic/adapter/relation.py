@@ -90,8 +90,10 @@ class ArcticRelation(BaseRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
-        """Like dbt's implementation. Only ``ref()`` and ``source()`` set the number of rows to read
-        (``limit``)."""
+        """Like dbt's implementation.
+
+        Only ``ref()`` and ``source()`` set the number of rows to read (``limit``).
+        """
         check_when_parsed(relation_config)
         made = super().create_from(quoting, relation_config, **kwargs)
         place = other_schema.current()

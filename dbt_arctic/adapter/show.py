@@ -1,5 +1,6 @@
-"""Formats values for ``dbt show``, ``run_query`` and ``dbt-arctic sql``: exactly, and as JSON for nested
-types.
+"""Formats values for ``dbt show``, ``run_query`` and ``dbt-arctic sql``.
+
+They are exact. Nested types become JSON.
 
 dbt's tables and JSON do not support maps with other keys than strings, ``NaN``, intervals, bytes, or years
 after 9999.

@@ -23,8 +23,9 @@ _OF_OTHER_STRATEGIES = (
 
 
 def make_automatic(nodes: Mapping[str, Any], chosen: Collection[str]) -> dict[str, str]:
-    """Change the config of some models of a parsed project. Returns the names of unchanged ones, and the
-    reason.
+    """Change the config of some models of a parsed project.
+
+    Returns the names of unchanged ones, and the reason.
 
     :param nodes: dbt's nodes by id.
     :param chosen: ids of models.
@@ -51,8 +52,10 @@ def make_automatic(nodes: Mapping[str, Any], chosen: Collection[str]) -> dict[st
 
 
 def _unique_columns(nodes: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """By id of a model, the columns that its tests or contract declare unique; single columns are
-    preferred."""
+    """The columns that tests or a contract declare unique, by id of a model.
+
+    Single columns are preferred.
+    """
     found: dict[str, str | list[str]] = {}
     for node in nodes.values():
         if node.resource_type == "model":

@@ -33,8 +33,10 @@ def name_spark_in_packages(config: Any) -> None:
 
 
 class _RootConfig(RuntimeConfig):
-    """The configuration of the root project, from which contexts and configurations of packages are
-    created."""
+    """The configuration of the root project.
+
+    Contexts and configurations of packages are created from it.
+    """
 
     def to_target_dict(self) -> dict[str, Any]:
         target: dict[str, Any] = super().to_target_dict()

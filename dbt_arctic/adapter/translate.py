@@ -1,5 +1,7 @@
-"""Converts ``ArcticError``s to dbt errors, so that dbt reports them as errors of a model and not as a
-crash."""
+"""Converts ``ArcticError``s to dbt errors.
+
+dbt then reports them as errors of a model and not as a crash.
+"""
 
 from __future__ import annotations
 

@@ -277,8 +277,9 @@ def _few_rows(
     table: KeyedTable,
     took: Sequence[RefreshTiming],
 ) -> Reason | None:
-    """The reason if the tables are so small that one statement reads all rows, rather than several statements
-    the changed ones.
+    """The reason for a full refresh if the tables are small.
+
+    One statement that reads all rows is then faster than several that read the changed ones.
 
     A join without an equality may take long even over few rows, which the earlier full refreshes show.
     """

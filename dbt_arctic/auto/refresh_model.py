@@ -131,8 +131,9 @@ def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome | _Failure:
 
 
 def _drop_unused(context: Context, name: Name, plan: RefreshPlan, first: int) -> None:
-    """Drop the states from the ``first`` on, where a model is of another query than before and has no use for
-    them.
+    """Drop the states of a model, from the ``first`` on, that it no longer uses.
+
+    They belong to another query than the present one.
 
     :param plan: of the model's own table.
     """

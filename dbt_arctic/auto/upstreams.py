@@ -357,8 +357,10 @@ def _plain(
 
 
 def _key_of(types: Mapping[str, str], declared: Sequence[str]) -> tuple[str, ...]:
-    """The stored names of declared columns; none if the table lacks one of them, or if its type cannot
-    be that of a key."""
+    """The stored names of declared columns.
+
+    Empty if the table lacks one of them, or if its type cannot be that of a key.
+    """
     stored = {name.lower(): name for name in types}
     key = tuple(stored.get(name.lower(), "") for name in declared)
     return key if all(name and is_bucketable(types[name]) for name in key) else ()

@@ -174,8 +174,10 @@ class TableReader(Protocol):
 
 
 class CatalogReader(Protocol):
-    """Reads metadata and never writes. Every method returns the current state of the catalog, without a
-    cache."""
+    """Reads metadata and never writes.
+
+    Every method returns the current state of the catalog, without a cache.
+    """
 
     def of(self, name: InCatalog) -> CatalogReader:
         """The reader of the catalog that a name is in; ``name`` may be anything with a ``catalog``.
@@ -208,8 +210,10 @@ class CatalogReader(Protocol):
         ...
 
     def list_names(self, schema: str) -> list[RelationEntry]:
-        """Like ``list_relations`` without properties. No view is opened, so a damaged one does not affect
-        the others."""
+        """Like ``list_relations`` without properties.
+
+        No view is opened, so a damaged one does not affect the others.
+        """
         ...
 
     def load_table(self, schema: str, name: str) -> TableState | None:

@@ -71,9 +71,10 @@ class SqlCatalog(OneCatalog):
         self._has_views: bool | None = None
 
     def has_views(self) -> bool:
-        """Iceberg asks the catalog to list the views of a schema only if it stores views. One that does not
-        know the schema fails. Some catalogs list nothing instead: then a view in that schema is attempted,
-        and dropped if the catalog accepts it.
+        """Iceberg asks the catalog to list the views of a schema only if it stores views.
+
+        One that does not know the schema fails. Some catalogs list nothing instead: then a view in that
+        schema is attempted, and dropped if the catalog accepts it.
         """
         if self._has_views is None:
             self._has_views = self._fails_without_schema() or self._knows_views()

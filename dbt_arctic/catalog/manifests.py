@@ -202,8 +202,10 @@ def _positions(struct: StructType, *field_ids: int) -> list[int]:
 
 
 def _bound(bounds: dict[int, bytes] | None, field_id: int) -> int | None:
-    """Decode Iceberg's single-value form of a whole number: little-endian, 4 bytes if it was written as
-    INT."""
+    """Decode Iceberg's single-value form of a whole number.
+
+    It is little-endian, with 4 bytes if it was written as INT.
+    """
     if not bounds or field_id not in bounds:
         return None
     return int.from_bytes(bounds[field_id], "little", signed=True)

@@ -96,8 +96,10 @@ class RemoteCatalog(OneCatalog):
         ]
 
     def _listed(self, schema: str) -> tuple[list[str], list[str]] | None:
-        """The names of tables, and of views if pyiceberg supports them; ``None`` if the schema does not
-        exist."""
+        """The names of tables, and of views if pyiceberg supports them.
+
+        ``None`` if the schema does not exist.
+        """
         from pyiceberg.exceptions import NoSuchNamespaceError
 
         with self._opened_catalog() as catalog:

@@ -1,5 +1,7 @@
-"""Finds the files and columns of a snapshot from the metadata of its table, and raises errors for missing
-ones."""
+"""Finds the files and columns of a snapshot from the metadata of its table.
+
+Missing ones are errors.
+"""
 
 from __future__ import annotations
 

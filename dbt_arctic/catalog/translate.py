@@ -39,15 +39,19 @@ def names_a_kind(properties: Mapping[str, str]) -> bool:
 
 
 def catalog_kind(properties: Mapping[str, str]) -> str:
-    """The kind: ``rest``, ``hive``, ``glue``, ``jdbc``, or the value of the property (``hadoop``, a
-    class)."""
+    """The kind of a catalog.
+
+    One of ``rest``, ``hive``, ``glue`` and ``jdbc``, or the value of the property (``hadoop``, a class).
+    """
     named = properties.get("catalog-impl") or properties.get("type") or "hive"  # Iceberg's default
     return _CLASSES.get(named, named)
 
 
 def pyiceberg_properties(properties: Mapping[str, str]) -> dict[str, Any] | None:
-    """pyiceberg's properties of the same catalog; ``None`` if it does not support it or a module is
-    missing."""
+    """pyiceberg's properties of the same catalog.
+
+    ``None`` if it does not support it or a module is missing.
+    """
     make = _KINDS.get(catalog_kind(properties))
     return make(properties) if make else None
 

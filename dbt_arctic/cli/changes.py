@@ -79,8 +79,10 @@ def changes(
 
 @dataclass(frozen=True)
 class Change:
-    """The rows of one key, by column: the old one (``-U``), if there is one and it was requested, and that of
-    ``U`` or ``D``."""
+    """The rows of one key, by column.
+
+    The old one (``-U``), if there is one and it was requested, and that of ``U`` or ``D``.
+    """
 
     old: dict[str, Any] | None
     new: dict[str, Any]

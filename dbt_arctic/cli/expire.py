@@ -103,8 +103,10 @@ def expire(
 def _chosen(
     operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
 ) -> list[Name]:
-    """The named tables; without names, the keyed tables and the plain tables that the project builds, with
-    those that belong to their sources of files.
+    """The named tables; without names, those of the project.
+
+    These are the keyed tables and the plain tables that the project builds, with those that belong to their
+    sources of files.
 
     Other plain tables are left out, because their owners may need the old versions.
 

@@ -1,5 +1,7 @@
-"""``dbt-arctic ingest``: writes the dbt files that load data from outside, shows what is new, and replays
-rejected rows."""
+"""``dbt-arctic ingest``: loads data from outside.
+
+Writes the dbt files that load it, shows what is new, and replays rejected rows.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ _SELECT = click.option(
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
-    """Show what the next run of each model would read from its sources of files and databases. Spark does not
-    start."""
+    """Show what the next run of each model would read from its sources of files and databases.
+
+    Spark does not start.
+    """
     found = _look(target, select)
     if as_json:
         print_json([asdict(one) for one in found])

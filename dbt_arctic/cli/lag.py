@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 def lag(
     context: click.Context, target: Target, select: tuple[str, ...], max_ms: int | None, as_json: bool
 ) -> None:
-    """Show how late each incremental model is, and which upstream makes it late (all, or those SELECT
-    matches).
+    """Show how late each incremental model is, and which upstream makes it late.
+
+    Shows all models, or those that SELECT matches.
 
     SELECT has dbt's syntax: a model, a path, tag:..., +model+.
     """

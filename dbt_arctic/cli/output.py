@@ -124,8 +124,10 @@ def shareable(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON. Values and map keys that JSON does not have (decimals, dates, NaN) become
-    strings."""
+    """Print a value as JSON.
+
+    Values and map keys that JSON does not have (decimals, dates, NaN) become strings.
+    """
     click.echo(json.dumps(_known(value), indent=2, default=str, ensure_ascii=False))
 
 

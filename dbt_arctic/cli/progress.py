@@ -119,8 +119,10 @@ def watched(context: Context, bar: Bar) -> Context:
 
 
 def counting(count: Callable[[int], None], function: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Wrap a function of a file path, such as the size lookup of ``verify``, to report the number of
-    calls."""
+    """Wrap a function of a file path to report the number of calls.
+
+    An example is the size lookup of ``verify``.
+    """
     calls = 0
 
     def counting_one(path: str) -> _T:

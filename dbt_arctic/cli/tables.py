@@ -42,8 +42,9 @@ class Line:
 
 
 def for_pipe(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[Cell]]) -> list[Line]:
-    """Lines of tab-separated full values. A line break within a value becomes a semicolon, or in a value of a
-    query the escape sequence of a string.
+    """Lines of tab-separated full values.
+
+    A line break within a value becomes a semicolon, or in a value of a query the escape sequence of a string.
 
     >>> lines = for_pipe([("id", "name"), ("why", "text")], [[Abbreviated("1.25", "1.2"), "a"]])
     >>> [line.text for line in lines]

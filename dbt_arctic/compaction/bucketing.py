@@ -24,8 +24,9 @@ several again at a far greater size.
 
 
 def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
-    """The number of buckets that a table should have: the current one if it is close, since a change
-    rewrites the table.
+    """The number of buckets that a table should have.
+
+    It is the current one if that is close, since a change rewrites the table.
     """
     assert status.table is not None, "a table without a key has no buckets of ours"
     layout = status.table.layout

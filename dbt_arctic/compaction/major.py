@@ -196,8 +196,9 @@ def _plan_trim(
 
 
 def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int, ...]:
-    """Transactions in the order of their commits. Those that are missing in the log are older than all
-    others.
+    """Transactions in the order of their commits.
+
+    Those that are missing in the log are older than all others.
     """
     newest_first = [*_commits(change), *(txn for _, txn in carried_log(change.history()) if txn)]
     places = {transaction: -place for place, transaction in enumerate(newest_first)}

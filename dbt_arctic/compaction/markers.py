@@ -64,8 +64,9 @@ def _made(history: Sequence[Snapshot]) -> tuple[Snapshot | None, Sequence[Snapsh
 
 
 def _took(commit: Snapshot) -> str | None:
-    """The number of rows that a commit removed: whole files, or single rows if markers were merged with
-    other files.
+    """The number of rows that a commit removed.
+
+    It removed whole files, or single rows if markers were merged with other files.
     """
     summary = commit.summary
     return summary.get("deleted-records") or summary.get("added-position-deletes")

@@ -1,5 +1,6 @@
-"""Measures the files of a table, and the cost of reading it compared with freshly written files. Pure
-functions.
+"""Measures the files of a table, and the cost of reading it compared with freshly written files.
+
+Pure functions.
 
 All input is metadata. The totals of a table are in the summary of its newest snapshot; the distribution over
 buckets requires its manifests. The cost of a read is an estimate, explained in
@@ -33,8 +34,9 @@ SMALL_SHARE = 0.75
 
 @dataclass(frozen=True)
 class SideMetrics:
-    """The measures of a base, change or plain table. ``rows`` are stored rows, of which ``deleted`` are
-    hidden.
+    """The measures of a base, change or plain table.
+
+    ``rows`` are stored rows, of which ``deleted`` are hidden.
 
     ``files`` are data files, ``delete_files`` are delete files and deletion vectors; ``size_bytes`` is the
     size of all.
@@ -59,8 +61,9 @@ class SideMetrics:
 
 @dataclass(frozen=True)
 class BucketMetrics:
-    """The measures of one bucket of a partition. ``pending_rows`` are rows of the change table that are not
-    merged.
+    """The measures of one bucket of a partition.
+
+    ``pending_rows`` are rows of the change table that are not merged.
 
     :param ideal_files: the number of files if its rows were freshly written.
     :param overlap: the maximum number of base files that share a value of the first sort column, which is the
@@ -84,8 +87,9 @@ class BucketMetrics:
 
 
 def side_metrics(state: TableState) -> SideMetrics | None:
-    """The measures from the totals that Iceberg writes into each snapshot; ``None`` if the newest has
-    none.
+    """The measures from the totals that Iceberg writes into each snapshot.
+
+    ``None`` if the newest has none.
     """
     snapshot = newest(state)
     if snapshot is None:
@@ -129,8 +133,9 @@ def bucket_metrics(
     target_bytes: int = TARGET_FILE_BYTES,
     specs: tuple[int | None, int | None] = (None, None),
 ) -> list[BucketMetrics]:
-    """The measures by partition and bucket, in the order of their names; partitions with an older spec come
-    last.
+    """The measures by partition and bucket, in the order of their names.
+
+    Partitions with an older spec come last.
 
     :param base: with the bounds of the sort column, if it holds whole numbers.
     :param change: with the bounds of ``_txn``. Markers, whose number is 0, are excluded.

@@ -1,5 +1,6 @@
-"""How long the operations table keeps its records: ``compaction: {history: '90 days'}`` of a model or
-project.
+"""How long the operations table keeps its records.
+
+The setting is ``compaction: {history: '90 days'}`` of a model or project.
 """
 
 from __future__ import annotations

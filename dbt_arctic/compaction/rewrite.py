@@ -93,8 +93,9 @@ def compact_full(
 def _places_to_rewrite(
     context: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
 ) -> list[compact.Place] | None:
-    """The partitions with hidden rows or more files than they need, and which of their buckets; ``None`` for
-    all.
+    """The partitions with hidden rows or more files than they need, with their buckets.
+
+    ``None`` stands for all buckets.
 
     All files of a bucket are rewritten. Otherwise the new files would share key ranges with the others.
     """

@@ -52,8 +52,9 @@ class Pending:
 
 @dataclass(frozen=True)
 class TableStatus:
-    """The status of one table. ``change`` excludes the markers; for a plain table it is empty, and ``table``
-    is ``None``.
+    """The status of one table.
+
+    ``change`` excludes the markers; for a plain table it is empty, and ``table`` is ``None``.
 
     :param table: with the current number of buckets of its base.
     :param ideal_files: the number of files if its rows were freshly written.

@@ -1,2 +1,4 @@
-"""Provides a Spark to run SQL on. Depends neither on dbt, nor on the contents of catalogs, nor on keyed
-tables."""
+"""Provides a Spark to run SQL on.
+
+Depends neither on dbt, nor on the contents of catalogs, nor on keyed tables.
+"""

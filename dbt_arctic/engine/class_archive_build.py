@@ -1,5 +1,7 @@
-"""Creates a class-data archive: runs typical statements on a Spark, which writes the classes that it has
-loaded."""
+"""Creates a class-data archive.
+
+Runs typical statements on a Spark, which writes the classes that it has loaded.
+"""
 
 from __future__ import annotations
 

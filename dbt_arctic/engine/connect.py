@@ -1,5 +1,6 @@
-"""``method: connect``: sessions on a Spark Connect server, either the project's own (``server.py``) or any
-other.
+"""``method: connect``: sessions on a Spark Connect server.
+
+It is the project's own (``server.py``) or any other.
 
 Conf, temporary views and SET of a session are stored on the server. A lost connection is opened again for the
 next statement, and a query that does not depend on state of the lost session is repeated automatically.
@@ -57,8 +58,10 @@ class ConnectEngine:
 
 
 class ConnectConnection:
-    """One Spark session on the server. It runs one statement at a time; ``cancel`` may be called from any
-    thread."""
+    """One Spark session on the server.
+
+    It runs one statement at a time; ``cancel`` may be called from any thread.
+    """
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.settings = settings
@@ -248,8 +251,10 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
 
 
 def _release(session: Any) -> None:
-    """End a session on the server and close its channel, with one short attempt, because the server may
-    be gone."""
+    """End a session on the server and close its channel.
+
+    Makes one short attempt, because the server may be gone.
+    """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=1)])

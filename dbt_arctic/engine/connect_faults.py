@@ -1,5 +1,7 @@
-"""Converts exceptions of the Connect client to ``ArcticError``s, and distinguishes lost connections from
-failures."""
+"""Converts exceptions of the Connect client to ``ArcticError``s.
+
+Distinguishes lost connections from failures.
+"""
 
 from __future__ import annotations
 

@@ -38,8 +38,9 @@ class Check(NamedTuple):
 
 
 def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Check]:
-    """The checks of an embedded Spark in the order of a run: java, jars, spark, catalog, write, and
-    what the catalog can do.
+    """The checks of an embedded Spark, in the order of a run.
+
+    They are java, jars, spark, catalog, write, and what the catalog can do.
 
     The list ends with the first failed check, because the others depend on it.
     """

@@ -211,8 +211,9 @@ def _without_own_names(match: re.Match[str]) -> str:
 
 
 def shortened(sql: str, length: int = 300) -> str:
-    """The statement on one line, truncated, for an error's ``where``. Of dbt's comment before it, only the
-    node is left.
+    """The statement on one line, truncated, for an error's ``where``.
+
+    Of dbt's comment before it, only the node is left.
 
     >>> shortened('/* {"app": "dbt", "node_id": "model.shop.orders"} */  SELECT 1')
     'model.shop.orders: SELECT 1'

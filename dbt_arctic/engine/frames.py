@@ -38,8 +38,10 @@ def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
 
 
 def in_every_session(frame: Any, name: str) -> str | None:
-    """Register a Spark DataFrame as a view that all sessions of its Spark share, and return SQL of the view;
-    ``None`` for any other DataFrame."""
+    """Register a Spark DataFrame as a view that all sessions of its Spark share.
+
+    Returns SQL of the view; ``None`` for any other DataFrame.
+    """
     if hasattr(frame, "to_spark"):
         frame = frame.spark.frame()
     if not hasattr(frame, "createGlobalTempView"):
@@ -83,8 +85,10 @@ _remote_functions = _RemoteFunctions()
 
 
 def functions_of(session: Any) -> AbstractContextManager[None]:
-    """Make `pyspark.sql.functions` create columns for this kind of session, which it reads from the
-    environment."""
+    """Make `pyspark.sql.functions` create columns for this kind of session.
+
+    The functions read the kind from the environment.
+    """
     return _remote_functions.of(session)
 
 

@@ -1,5 +1,7 @@
-"""Serializes downloads of jars between processes: Ivy damages its cache if two processes fill it
-concurrently."""
+"""Serializes downloads of jars between processes.
+
+Ivy damages its cache if two processes fill it concurrently.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,10 @@ def cached_jars(conf: Mapping[str, str]) -> list[Path] | None:
 
 @contextlib.contextmanager
 def fetching(conf: Mapping[str, str]) -> Iterator[None]:
-    """Lock the cache during the block if something has to be downloaded. Others wait and then find it in
-    the cache."""
+    """Lock the cache during the block if something has to be downloaded.
+
+    Others wait and then find it in the cache.
+    """
     if not missing_jars(conf) or sys.platform == "win32":
         # Windows has no flock. Two concurrent first runs are left to Ivy there.
         yield

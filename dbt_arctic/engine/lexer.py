@@ -118,8 +118,9 @@ def without_inner_ends(sql: str) -> str:
 
 
 def split_statements(text: str) -> list[str]:
-    """Split a text into statements, of which the last need not end with a semicolon. Comments are not
-    statements.
+    """Split a text into statements, of which the last need not end with a semicolon.
+
+    Comments are not statements.
 
     >>> split_statements("DELETE FROM a; INSERT INTO b VALUES (';'); -- done; really")
     ['DELETE FROM a', "INSERT INTO b VALUES (';')"]

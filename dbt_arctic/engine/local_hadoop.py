@@ -104,8 +104,10 @@ def unset_defaults(context: Any) -> None:
 
 
 def needs_defaults(settings: SparkSettings, environ: Mapping[str, str]) -> bool:
-    """Whether Hadoop may be needed for more than local files: other jars, its settings, or tables
-    elsewhere."""
+    """Whether Hadoop may be needed for more than local files.
+
+    The reasons are other jars, its settings, or tables elsewhere.
+    """
     return (
         settings.packages is not None
         or any(local_warehouse(one) is None for one in each_catalog(settings))

@@ -22,8 +22,10 @@ def write_private(path: Path, text: str) -> None:
 
 
 def blank_secrets(path: Path) -> None:
-    """Overwrite known secrets in a log that a process may still be writing, because the launcher logs
-    URLs."""
+    """Overwrite known secrets in a log that a process may still be writing.
+
+    The launcher logs URLs.
+    """
     if not path.exists():
         return  # the process did not get to write it
     with path.open("r+b") as file:

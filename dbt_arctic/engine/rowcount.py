@@ -1,5 +1,6 @@
-"""Determines the number of rows of a write from the metrics of the executed plan, without a job or another
-read.
+"""Determines the number of rows of a write from the metrics of the executed plan.
+
+Needs no job and no other read.
 
 | statement | number |
 |---|---|

@@ -270,8 +270,10 @@ def _command_line(pid: int) -> str:
 
 
 def _reap(pid: int) -> None:
-    """Reap a server that this process has started and that has ended. Otherwise it would remain as a
-    zombie."""
+    """Reap a server that this process has started and that has ended.
+
+    Otherwise it would remain as a zombie.
+    """
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 

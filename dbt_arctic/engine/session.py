@@ -78,16 +78,20 @@ class SessionConnection:
         return self._session is not None and not self.running.is_cancelled
 
     def remember_state(self) -> None:
-        """Does nothing: the session lives as long as its Spark, and no statement is repeated on another
-        one."""
+        """Do nothing.
+
+        The session lives as long as its Spark, and no statement is repeated on another one.
+        """
 
     def cursor(self) -> SessionCursor:
         """Create a cursor."""
         return SessionCursor(self)
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
-        """The columns that a query would return: it is parsed and analysed but not run, not even a
-        command."""
+        """The columns that a query would return.
+
+        It is parsed and analysed but not run, not even a command.
+        """
         session = self.session
         process = self.process
         # Only now: opening a session imports pyspark under a lock, and two threads that import parts of it
@@ -151,8 +155,10 @@ class SessionConnection:
 
 @contextmanager
 def _active(session: Any, process: jvm.SparkProcess) -> Iterator[None]:
-    """Make a session the active one of this thread, because the parser uses its settings instead of
-    Spark's."""
+    """Make a session the active one of this thread.
+
+    The parser uses the settings of the active session instead of Spark's.
+    """
     sessions = process.session_class
     before = sessions.getActiveSession()
     sessions.setActiveSession(session._jsparkSession)

@@ -1,5 +1,7 @@
-"""The cursor of a Spark in this process: each statement is a job group, and row counts come from the
-executed plan."""
+"""The cursor of a Spark in this process.
+
+Each statement is a job group, and row counts come from the executed plan.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,10 @@ class SessionCursor(SparkCursor):
 
     @property
     def job_count(self) -> int | None:
-        """Spark jobs of all attempts of the last statement. Requests the number from Spark when it is
-        read."""
+        """Spark jobs of all attempts of the last statement.
+
+        Requests the number from Spark when it is read.
+        """
         if self._statement is None or self._process is None:
             return 0
         return self._process.job_count(self._statement.id)

@@ -324,8 +324,10 @@ def chooses_collector(environ: Mapping[str, str]) -> bool:
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
-    """The complete Spark conf of a session: defaults, then the catalog, then the user's conf. Later ones
-    win."""
+    """The complete Spark conf of a session: defaults, then the catalog, then the user's conf.
+
+    Later ones win.
+    """
     catalogs = each_catalog(settings)
     conf = {
         "spark.master": settings.master,

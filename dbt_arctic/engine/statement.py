@@ -1,5 +1,7 @@
-"""One statement that is sent to Spark: its kind, whether it was cancelled, and how often it may be
-retried."""
+"""One statement that is sent to Spark.
+
+Its kind, whether it was cancelled, and how often it may be retried.
+"""
 
 from __future__ import annotations
 

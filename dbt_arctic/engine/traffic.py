@@ -1,5 +1,6 @@
-"""The bytes that scans of statements read and their writes added, as Iceberg reports them to Spark, without a
-job.
+"""The bytes that the scans of statements read and their writes added.
+
+Iceberg reports them to Spark, without a job.
 
 Spark's own counters miss what Iceberg's Parquet reader reads. The bytes read are the sizes of the files that
 remain after pruning, including columns and row groups that the scan skips. Cached tables and shuffles are not

@@ -52,8 +52,9 @@ def _make_tables(file: Path) -> None:
 
 
 def prepare_warehouses(settings: SparkSettings) -> None:
-    """Create what the embedded catalog needs, and check that other embedded catalogs exist. An empty folder
-    becomes a new catalog.
+    """Create what the embedded catalog needs, and check that other embedded catalogs exist.
+
+    An empty folder becomes a new catalog.
 
     :raises CatalogUnavailable: the folder cannot be created, or another catalog does not exist. It may
         belong to another project, and an empty one in its place would hide a wrong path.

@@ -36,8 +36,10 @@ def view_properties(base_location: str) -> dict[str, str]:
 
 
 def check_keys(table: Name, snapshot_id: int, key: Sequence[str]) -> str:
-    """SQL that returns two rows: the numbers of duplicate keys and of rows with a NULL key, with an
-    example each."""
+    """SQL that counts duplicate keys, and rows with a NULL key.
+
+    Returns one row for each, with an example.
+    """
     shown = f"min({shown_row(key)})"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in key)
     rows = table.at(snapshot_id)

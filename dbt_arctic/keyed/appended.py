@@ -44,8 +44,10 @@ def appended_keys(history: Sequence[SnapshotLike], properties: Mapping[str, str]
 
 
 def carried_keys(keys: Sequence[str]) -> dict[str, str]:
-    """The property of a commit whose rows contain batches of other commits; it is also written if there are
-    none, because the commits before it may have some."""
+    """The property of a commit whose rows contain batches of other commits.
+
+    It is also written if there are none, because the commits before it may have some.
+    """
     return {PROPERTY_KEYS: _encoded(keys)}
 
 

@@ -132,8 +132,10 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def is_cast(produced: str, stored: str) -> bool:
-    """Whether the types differ and both are numeric, both are date or time types, or the stored one is a
-    string."""
+    """Whether a value is converted when it is stored.
+
+    The types differ, and both are numeric, both are date or time types, or the stored one is a string.
+    """
     if produced == stored:
         return False
     one, other = kind_of(produced), kind_of(stored)
@@ -161,8 +163,9 @@ def _lowered(type_: DataType) -> DataType:
 
 
 def stored_value(value: str, produced: str, stored: str) -> str:
-    """SQL of a value in the shape of a column: struct fields are matched by name and in the order of the
-    column.
+    """SQL of a value in the shape of a column.
+
+    Struct fields are matched by name and in the order of the column.
 
     :param value: SQL of the value; it may be repeated in the result.
     :returns: ``value`` itself if the shapes are the same; Spark's store assignment does the rest.
@@ -242,8 +245,10 @@ def _field_type(struct: Struct, name: str) -> DataType | None:
 
 
 def same_shape(produced: str, stored: str) -> bool:
-    """Whether fields have the same names in the same order at every depth, so that no value has to be
-    reshaped."""
+    """Whether fields have the same names in the same order at every depth.
+
+    If so, no value has to be reshaped.
+    """
     return produced == stored or _same_shape(parse_type(produced), parse_type(stored))
 
 

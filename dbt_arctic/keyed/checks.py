@@ -72,8 +72,9 @@ def checked_select(
     carrier: str,
     where: str,
 ) -> str:
-    """SQL that selects columns of a query in order, and checks its rows when the column ``carrier`` is
-    stored.
+    """SQL that selects columns of a query in order, and checks its rows.
+
+    The checks run when the column ``carrier`` is stored.
 
     The check is part of that column and not a filter: Spark may move a filter below a join, where it would
     check rows that the query discards.

@@ -155,8 +155,10 @@ def _hash(columns: Sequence[Column], seed: int) -> str:
 
 
 def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) -> str:
-    """SQL of a new value: a quarter of the rows keep theirs, others get that of another row, a new one or
-    NULL."""
+    """SQL of a new value.
+
+    A quarter of the rows keep theirs, others get that of another row, a new one or NULL.
+    """
     name = quote(column.name)
     # Values of the same column, so that joins on it find partners, but different ones. Without a WHERE, Spark
     # reads the table once for all of them.

@@ -81,8 +81,9 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
 
 
 def projected(value: str, type_: str) -> str:
-    """SQL of a value with the fields and the type of ``type_``, if its stored type has more fields or is
-    wider.
+    """SQL of a value with the fields and the type of ``type_``.
+
+    Its stored type may have more fields or be wider.
 
     A part without a type is NULL. It is not read, because it may be missing until it gets its type.
 

@@ -58,8 +58,10 @@ class NothingToTrim:
         return cls(*json.loads(text)) if text else None
 
     def holds(self, table: KeyedTable, merged_ms: int, now_ms: int) -> bool:
-        """Whether the record still covers merges up to a point in time, which ends when deletes may be
-        removed."""
+        """Whether the record still covers merges up to a point in time.
+
+        This ends when deletes may be removed.
+        """
         return merged_ms <= self.merged_ms and now_ms < self.looked_ms + table.tombstone_retention_s * 1000
 
 

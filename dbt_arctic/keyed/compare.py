@@ -37,8 +37,9 @@ def same_value(left: str, right: str, type_: str) -> str:
 
 
 def distinguishable(value: str, type_: str) -> str:
-    """A value in a form that is equal only for identical values. Set operations treat the two zeros of a
-    float as equal.
+    """A value in a form that is equal only for identical values.
+
+    Set operations treat the two zeros of a float as equal.
 
     >>> distinguishable("a", "double"), distinguishable("a", "int")
     ('CAST(a AS STRING)', 'a')

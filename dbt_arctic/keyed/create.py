@@ -79,14 +79,17 @@ def create_change(table: KeyedTable, created_ms: int) -> str:
 
 
 def keep_statistics(table: KeyedTable) -> str:
-    """The statement that enables column statistics for new change files, after the bucket markers were
-    written."""
+    """The statement that enables column statistics for new change files.
+
+    It follows the bucket markers.
+    """
     return f"ALTER TABLE {table.change.sql} UNSET TBLPROPERTIES ({literal(_DEFAULT_METRICS)})"
 
 
 def leave_statistics_out(table: KeyedTable) -> str:
-    """The statement that disables statistics other than those of ``_txn``, for the bucket markers of an
-    existing table.
+    """The statement that disables statistics other than those of ``_txn``.
+
+    It comes before the bucket markers of an existing table.
 
     It also records permanently that the build of the table is finished.
     """
@@ -188,8 +191,10 @@ def drop_table(table: Name) -> str:
 
 
 def forget_previous(table: KeyedTable) -> str:
-    """The statement that removes the previous generation from the view. It runs before the drop, so that
-    the view never refers to a dropped table."""
+    """The statement that removes the previous generation from the view.
+
+    It runs before the drop, so that the view never refers to a dropped table.
+    """
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
 
 

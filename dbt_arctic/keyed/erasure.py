@@ -83,8 +83,10 @@ def count_rows(side: Name, condition: str, is_change: bool) -> str:
 
 
 def mark_commits(kind: str) -> str:
-    """The statement that sets a snapshot property, which ``DELETE`` reads only from the session. Reset
-    right after."""
+    """The statement that sets a snapshot property, which ``DELETE`` reads only from the session.
+
+    Reset right after.
+    """
     return f"SET {_session_property()}={kind}"
 
 
@@ -106,8 +108,10 @@ def hide_rows(side: Name, condition: str, key: str, is_change: bool) -> str:
 
 
 def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
-    """The statement that rewrites every file that may contain such a row, even a deleted one. Rows keep
-    their order."""
+    """The statement that rewrites every file that may contain such a row, even a deleted one.
+
+    Rows keep their order.
+    """
     where = literal(_rows(condition, is_change))
     return (
         f"CALL {quote(side.catalog)}.system.rewrite_data_files(table => {side.procedure_argument()}, "
@@ -116,8 +120,10 @@ def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
 
 
 def list_manifests(side: Name) -> str:
-    """SQL for the partition specs with manifest entries of removed files: id, number of data manifests,
-    and size."""
+    """SQL for the partition specs with manifest entries of removed files.
+
+    Columns: id, number of data manifests, and size.
+    """
     return (
         "SELECT partition_spec_id, count(*), max(length)\n"
         f"FROM {side.sql}.manifests\nWHERE content = 0\n"
@@ -137,8 +143,10 @@ def rewrite_manifests(side: Name, spec_id: int) -> str:
 
 
 def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str:
-    """The statement that temporarily reduces the target size, because a single manifest of that size is
-    not rewritten."""
+    """The statement that temporarily reduces the target size of manifests.
+
+    A single manifest of that size is not rewritten.
+    """
     before = properties.get(PROPERTY_SPLIT, properties.get(_TARGET_SIZE, ""))
     return (
         f"ALTER TABLE {side.sql} SET TBLPROPERTIES ("

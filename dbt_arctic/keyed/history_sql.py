@@ -72,8 +72,9 @@ def _new(history: History, new: str) -> str:
 
 
 def _remembered(history: History, stored: str) -> str:
-    """The events that stored rows are known to come from: the one that opened the interval, the latest one,
-    and the delete that closed it.
+    """The events that stored rows are known to come from.
+
+    They are the one that opened the interval, the latest one, and the delete that closed it.
     """
     kind, sequence, time = quote("_arctic_kind"), quote(history.sequence), quote(history.time)
     last, closed, meta = quote(LAST), quote(CLOSED), history.meta
@@ -111,8 +112,10 @@ def _remembered(history: History, stored: str) -> str:
 
 
 def _ranked(history: History) -> str:
-    """Events with their place among those of the same key and sequence: a delete wins, then the greatest
-    ``deduplicate_by``."""
+    """Events with their place among those of the same key and sequence.
+
+    A delete wins, then the greatest ``deduplicate_by``.
+    """
     place = quote_all(history.row_key)
     order = ", ".join(
         [f"{quote(DELETED)} DESC", *(f"({one}) DESC NULLS LAST" for one in history.deduplicate_by)]

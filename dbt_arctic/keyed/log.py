@@ -170,8 +170,10 @@ def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike 
 
 
 def newest_merge_ms(history: Iterable[SnapshotLike], until_ms: int | None = None) -> int | None:
-    """The time of the last commit of the base table that merged changes, optionally before a point in
-    time."""
+    """The time of the last commit of the base table that merged changes.
+
+    Optionally the last one before a point in time.
+    """
     times = (one.timestamp_ms for one in history if one.summary.get(PROPERTY_MERGED, "[]") != "[]")
     return max((at for at in times if until_ms is None or at <= until_ms), default=None)
 

@@ -78,8 +78,9 @@ def modify_rows(
     where: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """SQL of an append to a branch of the change table, with the effect of the statement on the rows of
-    ``version``.
+    """SQL of an append to a branch of the change table.
+
+    It has the effect of the statement on the rows of ``version``.
 
     :param where: the model or table that errors name.
     """
@@ -131,8 +132,9 @@ FROM (
 
 
 def _of_several_rows(table: KeyedTable, modification: Modification, rows: str, txn: int, where: str) -> str:
-    """SQL for a statement that joins rows: source with target rows, and moved rows with those at their new
-    keys.
+    """SQL for a statement that joins rows.
+
+    Joins source with target rows, and moved rows with those at their new keys.
 
     Each affected row is split into the new row under its new key and the old row under its old key. For each
     key, the new row is kept if there is one, otherwise the delete.
@@ -237,8 +239,10 @@ def _affected(table: KeyedTable, modification: Modification, rows: str) -> str:
 
 
 def _new_value(table: KeyedTable, modification: Modification, column: str) -> str:
-    """SQL of the new value, cast to the column type in each clause, so that no clause decides the type of
-    the others."""
+    """SQL of the new value, cast to the column type in each clause.
+
+    So no clause decides the type of the others.
+    """
     type_ = table.types[column]
     branches = []
     for at, clause in enumerate(modification.clauses):

@@ -32,8 +32,9 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Record:
-    """One operation. Times are in milliseconds since the epoch and in seconds, sizes are those of the whole
-    table in bytes.
+    """One operation.
+
+    Times are in milliseconds since the epoch and in seconds, sizes are those of the whole table in bytes.
 
     ``read_cost`` is the cost of a read relative to fresh files.
     """

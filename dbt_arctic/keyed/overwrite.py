@@ -87,8 +87,10 @@ WHERE n.{quote(TXN)} IS NULL OR g.{quote(table.key[0])} IS NULL OR n.{quote(ACTI
 def _in_partitions(
     table: KeyedTable, staged: StagedBatch, rows: str, partitions: Sequence[Sequence[str | None]]
 ) -> str:
-    """SQL of the rows in the partitions of the batch. The join decides; literals let Iceberg skip other
-    files."""
+    """SQL of the rows in the partitions of the batch.
+
+    The join decides; literals let Iceberg skip other files.
+    """
     names = [quote(f"_arctic_p{at}") for at in range(len(table.layout.partition_by))]
     listed = ", ".join(f"{value} AS {name}" for value, name in zip(_fields(table, ""), names, strict=True))
     matched = " AND ".join(

@@ -28,8 +28,9 @@ def complete_rows(
     branch: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """SQL of an append to a branch of the change table: the rows of the batch, completed from the merged
-    rows.
+    """SQL of an append to a branch of the change table.
+
+    It has the rows of the batch, completed from the merged rows.
 
     Only the columns ``updated`` change in a row whose key exists. Any other row is written as it is in the
     batch. The checks of the batch apply to the completed row.
@@ -64,8 +65,10 @@ FROM (
 
 
 def without_losers(table: KeyedTable, version: Version) -> str:
-    """Exclude rows that lose against a newer delete. They could violate a check, because the row that
-    would complete them is deleted."""
+    """Exclude rows that lose against a newer delete.
+
+    They could violate a check, because the row that would complete them is deleted.
+    """
     if table.sequence_by is None:
         return ""
     key, sequence = quote_all(table.key), quote(table.sequence_by)

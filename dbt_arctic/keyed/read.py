@@ -53,8 +53,9 @@ def merge_on_read(
     keys: str | None = None,
     by: Sequence[str] = (),
 ) -> str:
-    """SQL of the merged rows: base rows that no change overrides, and the latest change of each key unless it
-    is a delete.
+    """SQL of the merged rows.
+
+    They are the base rows that no change overrides, and the latest change of each key unless it is a delete.
 
     Without a version, the SQL is the body of the public view. A before-image is never the only row of its key
     in a commit, so both sides can exclude it. This filter stays above the scan, without which adaptive
@@ -148,8 +149,10 @@ def _winning_changes(
     keys: str | None = None,
     by: Sequence[str] = (),
 ) -> str:
-    """A ``FROM`` clause with the alias ``c``: the changes that no base row overrides, numbered within
-    their key."""
+    """A ``FROM`` clause with the alias ``c`` for changes.
+
+    It has those that no base row overrides, numbered within their key.
+    """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None

@@ -185,8 +185,10 @@ def _keys_of(table: KeyedTable, log: LogRange, known: ColumnsAt) -> str:
 
 
 def _checked_offset(table: KeyedTable) -> str:
-    """SQL of the offset with checks: the rows were checked when they were written, but the new generation
-    may have stricter constraints."""
+    """SQL of the offset with checks.
+
+    The rows were checked when they were written, but the new generation may have stricter constraints.
+    """
     checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
     branches = when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'")
     if table.sequence_by:

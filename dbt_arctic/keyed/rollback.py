@@ -41,8 +41,10 @@ def _checked_offset(table: KeyedTable) -> str:
 
 
 def required_checks(table: KeyedTable) -> tuple[Check, ...]:
-    """NOT NULL checks for columns that were added later: an old row has NULL there, which the base may
-    not allow."""
+    """NOT NULL checks for columns that were added later.
+
+    An old row has NULL there, which the base may not allow.
+    """
     return tuple(
         Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required
     )

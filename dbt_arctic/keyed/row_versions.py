@@ -55,8 +55,9 @@ def _scan(table: KeyedTable, place: int, one: SideSnapshot, condition: str, know
 
 
 def complete_snapshots(history: Sequence[SnapshotLike]) -> list[int]:
-    """Snapshots of a change table that together contain every row of its history, newest first: the head,
-    and the state before each commit that removed rows.
+    """Snapshots of a change table that together contain every row of its history.
+
+    Newest first: the head, and the state before each commit that removed rows.
 
     :param history: newest first.
 

@@ -233,8 +233,10 @@ FROM (
 
 
 def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str], more: str) -> str:
-    """Add the derived columns. They are not computed for a deleted group, because they might divide by
-    its count."""
+    """Add the derived columns.
+
+    They are not computed for a deleted group, because they might divide by its count.
+    """
     shown = ",\n  ".join(
         f"CAST(CASE WHEN {quote(ACTION)} = 'U' THEN {derived[name]} END AS {type_}) AS {quote(name)}"
         if name in derived
@@ -288,8 +290,10 @@ LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
 def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
-    """The net change for each group and each value of its extremes. A value that was added and removed
-    again is excluded."""
+    """The net change for each group and each value of its extremes.
+
+    A value that was added and removed again is excluded.
+    """
     values = quote_all([*table.key, *sums.extremes, *sums.carried])
     listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in sums.numbers)
     return f"SELECT {values}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {values}"
@@ -316,8 +320,10 @@ class _End:
 
     @property
     def totals(self) -> list[Total]:
-        """The stored value combined with the added ones; the stored, the best removed and the best added
-        value."""
+        """The stored value combined with the added ones.
+
+        Reads the stored value, and the best removed and the best added value.
+        """
         value, count = quote(self.name), quote(self.rows)
         parts = {
             self.name: f"NOT {IS_CHANGE} OR {count} > 0",

@@ -196,8 +196,10 @@ class KeyedTable:
         return properties
 
     def side_properties(self) -> dict[str, str]:
-        """The properties with which the base describes its generation, so that a lost view can be
-        restored."""
+        """The properties with which the base describes its generation.
+
+        A lost view can be restored from them.
+        """
         alone = replace(self, previous=None)
         return {_SIDE_PROTOCOL: str(alone.protocol), **self._description()}
 
@@ -249,8 +251,9 @@ def stored_key(properties: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def side_root(identifier: str) -> str | None:
-    """The name of the keyed table whose side table would have this identifier; ``None`` for other
-    identifiers.
+    """The name of the keyed table whose side table would have this identifier.
+
+    ``None`` for other identifiers.
 
     >>> side_root("orders__change_3"), side_root("orders")
     ('orders', None)

@@ -173,8 +173,9 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
 
 
 def _show(context: Context, table: KeyedTable) -> KeyedTable:
-    """Create the view, without replacing an existing one. Replacing could bring back an older generation if
-    another run was faster or the statement arrives late.
+    """Create the view, without replacing an existing one.
+
+    Replacing could bring back an older generation if another run was faster or the statement arrives late.
 
     :raises ConcurrentRun: another relation has the name by now and keeps it.
     """

@@ -44,8 +44,9 @@ class Claims:
 
 
 def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
-    """Collect the claims of all schemas of all catalogs of the profile. The previous generation counts too,
-    because it may be restored.
+    """Collect the claims of all schemas of all catalogs of the profile.
+
+    The previous generation counts too, because it may be restored.
 
     :param catalog_name: the catalog of the tables on which the claims are. What the consumers in a further
         one still need is unknown if that one cannot be read.

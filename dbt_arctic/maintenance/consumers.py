@@ -32,8 +32,9 @@ class Consumer:
 
 
 def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
-    """The consumers in all schemas of all catalogs of the profile, by name, including those that read it by
-    another name. A further catalog that cannot be read is one of them.
+    """The consumers in all schemas of all catalogs of the profile, by name.
+
+    Those that read it by another name are included. A further catalog that cannot be read is one of them.
     """
     found = {
         consumer.name: consumer

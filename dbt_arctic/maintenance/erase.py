@@ -158,8 +158,9 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
 
 
 def _remove_copies(context: Context, plan: ErasePlan) -> None:
-    """Remove what the user agreed to, if it still keeps copies. In the meantime, a full refresh may have
-    published a generation, and a run may have published its branch.
+    """Remove what the user agreed to, if it still keeps copies.
+
+    In the meantime, a full refresh may have published a generation, and a run may have published its branch.
 
     :raises ConcurrentRun: the table is being rebuilt, or was rebuilt.
     """
@@ -182,8 +183,9 @@ def _remove_copies(context: Context, plan: ErasePlan) -> None:
 
 
 def _replay_left(context: Context, plan: ErasePlan) -> None:
-    """Replay commits to the previous generation first, because they are recorded in commits that are about to
-    expire.
+    """Replay commits to the previous generation.
+
+    They are recorded in commits that are about to expire.
 
     :raises ConcurrentRun: they cannot be replayed, and the user must decide before the erasure.
     """

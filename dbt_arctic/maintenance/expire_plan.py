@@ -171,8 +171,10 @@ def _kept(
 def plan_plain(
     name: Name, state: TableState, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan:
-    """Plan the expiry of a plain table. The commit that records what it consumed is kept, and all later
-    ones."""
+    """Plan the expiry of a plain table.
+
+    The commit that records what it consumed is kept, and all later ones.
+    """
     history = state.history()
     holds = _savepoints(state)
     keep = _last_until(history, before_ms)
@@ -278,8 +280,10 @@ def _side(
 
 
 def oldest_of_kept(history: Sequence[Snapshot], keep: Snapshot) -> int:
-    """The earliest time of a snapshot and all later ones. Iceberg expires snapshots by time, and a later
-    commit may have an earlier time if its host's clock is behind.
+    """The earliest time of a snapshot and all later ones.
+
+    Iceberg expires snapshots by time, and a later commit may have an earlier time if its host's clock is
+    behind.
 
     :param history: newest first.
     """

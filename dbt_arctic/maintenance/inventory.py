@@ -60,8 +60,9 @@ class Inventory:
 def take_inventory(
     catalog: CatalogReader, catalog_name: str, schema: str, only: Collection[str] | None = None
 ) -> Inventory:
-    """Read a schema. Relations that disappear in the meantime are left out; damaged ones are kept
-    separately.
+    """Read a schema.
+
+    Relations that disappear in the meantime are left out; damaged ones are kept separately.
 
     :param only: the names of the relations to read, to which the current side tables of the keyed ones among
         them are added; ``None`` for all.

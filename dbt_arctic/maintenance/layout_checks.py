@@ -16,8 +16,10 @@ _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
 
 
 def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """Check that both tables are partitioned as the view says, which reads need to join bucket by bucket. A
-    full compaction may have changed the number of buckets since the view was written."""
+    """Check that both tables are partitioned as the view says, which reads need to join bucket by bucket.
+
+    A full compaction may have changed the number of buckets since the view was written.
+    """
     buckets = [laid_out(table, side).layout.buckets for side in (base, change)]
     if buckets[0] != buckets[1]:
         yield Finding(

@@ -150,8 +150,10 @@ def _pair(inventory: Inventory, root: str, number: int) -> tuple[TableState | No
 
 
 def _superseded(table: KeyedTable | None) -> int:
-    """Generations below this number cannot belong to an active build. Two concurrent builds take two numbers,
-    and the higher number may be published first."""
+    """Generations below this number cannot belong to an active build.
+
+    Two concurrent builds take two numbers, and the higher number may be published first.
+    """
     if table is None or table.previous is None:
         return 0
     return min(table.previous.number, table.generation.number)

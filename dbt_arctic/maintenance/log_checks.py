@@ -1,5 +1,7 @@
 """Checks that the logs of base and change table are consistent and contain only dbt-arctic's commits.
-Pure."""
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -103,8 +105,10 @@ def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Ite
 
 
 def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFile]) -> Iterator[Finding]:
-    """Check for bucket markers. Their file has no statistics; a rewritten file with them starts at their
-    number."""
+    """Check for bucket markers.
+
+    Their file has no statistics; a rewritten file with them starts at their number.
+    """
     if not any(file.lower is None or file.lower <= MARKER_TXN for file in files):
         yield Finding(
             "markers",

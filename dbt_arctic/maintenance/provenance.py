@@ -1,5 +1,6 @@
-"""The provenance of one row of a keyed table: the commits that wrote it, what their runs had read, and the
-consumers that have read it since.
+"""The provenance of one row of a keyed table.
+
+It consists of the commits that wrote it, what their runs had read, and the consumers that have read it since.
 
 Reads the rows of the key in one statement for each generation, and everything else from metadata.
 """

@@ -1,5 +1,7 @@
-"""Collects the data of a report from metadata: the state and history of tables, due and finished operations,
-and what keeps old versions. It does not know how the report is rendered.
+"""Collects the data of a report from metadata.
+
+The state and history of tables, due and finished operations, and what keeps old versions. It does not know
+how the report is rendered.
 """
 
 from __future__ import annotations

@@ -154,8 +154,10 @@ def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
 
 
 def _understood(catalog: CatalogReader, name: Name, view: ViewState) -> KeyedTable | None:
-    """The keyed table of a view. If the view was replaced manually, its columns are not those of the
-    table."""
+    """The keyed table of a view.
+
+    If the view was replaced manually, its columns are not those of the table.
+    """
     try:
         table = keyed_from_view(name, view)
     except DamagedKeyedTable:
@@ -206,8 +208,9 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
 
 
 def _make_way(context: Context, name: Name) -> None:
-    """Drop a view whose metadata file is missing, because Spark cannot replace it. If the file is damaged,
-    Spark can do neither.
+    """Drop a view whose metadata file is missing, because Spark cannot replace it.
+
+    If the file is damaged, Spark can do neither.
 
     :raises CatalogUnavailable: the user must move the damaged file away first.
     """

@@ -96,8 +96,10 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
 
 
 def _build(context: Context, name: Name, text: str) -> RolledBack:
-    """Roll back a table with ``sequence_by``. Later commits go to the new generation, ordered by their
-    sequence."""
+    """Roll back a table with ``sequence_by``.
+
+    Later commits go to the new generation, ordered by their sequence.
+    """
     beginning = begin(context, name)
     table = load_keyed(context.catalog, name)
     # This build removes the previous generation, so commits there that wait for their replay come first.
@@ -141,8 +143,10 @@ class _States(NamedTuple):
 def _states(
     catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version, now: Version
 ) -> _States:
-    """SQL for the rows of the version and the current rows, limited to keys that may differ if the log has
-    them."""
+    """SQL for the rows of the version and the current rows.
+
+    Limited to keys that may differ if the log has them.
+    """
 
     def states(keys: str | None = None) -> _States:
         return _States(state_at(catalog, table, to, keys), state_at(catalog, table, now, keys))
@@ -163,8 +167,10 @@ def _by_hand(catalog: CatalogReader, table: KeyedTable) -> bool:
 
 
 def _appended(catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version) -> dict[str, str]:
-    """The property with the keys of the appended batches that are in the rows of the version; empty if there
-    are none, before and after. Later batches are undone, so they can be appended again."""
+    """The property with the keys of the appended batches that are in the rows of the version.
+
+    Empty if there are none, before and after. Later batches are undone, so they can be appended again.
+    """
     _, then = load_sides(catalog, generation_of(catalog, table, to.generation))
     keys = appended_keys(then.history(to.change_snapshot), then.properties)
     now = appended_keys(change.history(), change.properties)

@@ -55,8 +55,10 @@ class GenerationLog:
 
     @cached_property
     def origin(self) -> Snapshot:
-        """The oldest commit of the base table that is considered: the build, the adoption, or the oldest one
-        that has not expired."""
+        """The oldest commit of the base table that is considered.
+
+        It is the build, the adoption, or the oldest one that has not expired.
+        """
         adopted = [one for one in self.bases if PROPERTY_ADOPTED in one.summary]
         return adopted[0] if adopted else self.bases[-1]
 
@@ -76,8 +78,11 @@ class GenerationLog:
         return newer[::-1]
 
     def snapshots_of_base(self) -> list[int]:
-        """The snapshots of the base table whose row is needed: the origin, the head, and both sides of each
-        commit with rows whose own commits are not in the log."""
+        """The snapshots of the base table whose row is needed.
+
+        They are the origin, the head, and both sides of each commit with rows whose own commits are not in
+        the log.
+        """
         wanted = {self.origin.snapshot_id: None, self.bases[0].snapshot_id: None}
         for one in self.later_bases:
             if self.is_unrecorded(one) and one.parent_id is not None:

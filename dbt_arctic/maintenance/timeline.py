@@ -24,8 +24,9 @@ from dbt_arctic.store.state import load_keyed
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit. ``rows`` is the number of rows added to its side table, ``run`` the invocation and the
-    model.
+    """One commit.
+
+    ``rows`` is the number of rows added to its side table, ``run`` the invocation and the model.
 
     :param version: the table as of this commit; ``None`` if it can no longer be read.
     :param verified: the verification of a refresh; ``None`` if it was not verified.

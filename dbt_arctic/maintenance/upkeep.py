@@ -31,8 +31,10 @@ VERSIONS_MS = 7 * DAY_MS
 
 
 def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], None]) -> Experience:
-    """The durations of earlier operations. If they cannot be read, compaction warns and continues without
-    them."""
+    """The durations of earlier operations.
+
+    If they cannot be read, compaction warns and continues without them.
+    """
     try:
         return Experience(read_operations(catalog, schema))
     except ArcticError as error:
@@ -61,8 +63,9 @@ def record_and_keep(
 
 
 def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) -> bool:
-    """Maintain the operations table if that is due. Rows that other processes append at the same time are
-    kept.
+    """Maintain the operations table if that is due.
+
+    Rows that other processes append at the same time are kept.
 
     :param schema: any name in the table's schema.
     :returns: whether it was due.

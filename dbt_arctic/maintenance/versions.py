@@ -26,8 +26,9 @@ from dbt_arctic.store.state import columns_at, current_version, load_keyed
 
 
 def resolve(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -> Version:
-    """The version for a string: ``current``, ``1.123.456`` or its short form, a savepoint, or a time (UTC by
-    default).
+    """The version for a string.
+
+    It is ``current``, ``1.123.456`` or its short form, a savepoint, or a time (UTC by default).
 
     :raises VersionUnavailable: the version does not exist, is no longer available, or its short form is
         ambiguous.
@@ -66,8 +67,10 @@ def list_savepoints(catalog: CatalogReader, table: KeyedTable) -> dict[str, Vers
 
 
 def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapping[str, int]]:
-    """The tags of a generation's base and change table; none for a table that is missing or not part of
-    it."""
+    """The tags of a generation's base and change table.
+
+    Empty for a table that is missing or not part of it.
+    """
     found: list[Mapping[str, int]] = []
     for role in ("base", "change"):
         side = side_name(table.made_as, role, number)

@@ -16,8 +16,9 @@ _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
 
 def check_body(table: KeyedTable, view: ViewState, catalog: str | None = None) -> Iterator[Finding]:
-    """Check the view's query. CREATE OR REPLACE VIEW keeps properties, so a replaced view still looks
-    keyed.
+    """Check the view's query.
+
+    CREATE OR REPLACE VIEW keeps properties, so a replaced view still looks keyed.
 
     :param catalog: the name that the client which created the view has for its catalog; ``None`` for that of
         the table.

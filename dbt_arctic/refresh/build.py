@@ -182,9 +182,11 @@ def _plan_layout(
     types: Mapping[str, str],
     old: KeyedTable | None,
 ) -> Layout:
-    """The layout as configured. If the number of buckets is not configured, that of the previous
-    generation is kept. If its base table is gone, the build continues without it. A small table has one
-    bucket, because each bucket costs a write a file, and a read a task.
+    """The layout as configured.
+
+    If the number of buckets is not configured, that of the previous generation is kept. If its base table is
+    gone, the build continues without it. A small table has one bucket, because each bucket costs a write a
+    file, and a read a task.
     """
     buckets = config.buckets
     if buckets is None and old is not None:
@@ -204,8 +206,10 @@ def _plan_layout(
 
 
 def _is_small(context: Context, config: KeyedConfig, sql: str) -> bool:
-    """Whether a new table begins with few bytes. The number of buckets of a table with partitions does not
-    change later, so it does not depend on the first rows.
+    """Whether a new table begins with few bytes.
+
+    The number of buckets of a table with partitions does not change later, so it does not depend on the first
+    rows.
     """
     if config.partition_by:
         return False
@@ -237,8 +241,9 @@ def _create_base(
 
 
 def _require_one_commit(context: Context, table: KeyedTable, where: str) -> None:
-    """Refuse a base table with duplicate commits: its keys would have two rows. In a change table they
-    are harmless.
+    """Refuse a base table with duplicate commits: its keys would have two rows.
+
+    In a change table they are harmless.
     """
     if len(load_base(context.catalog, table).history()) > 1:
         raise CommitStateUnknown(

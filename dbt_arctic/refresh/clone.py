@@ -45,8 +45,9 @@ class ClonedRows:
     keys: tuple[str, ...] = ()
 
     def sql_for(self, config: KeyedConfig) -> str:
-        """The SQL of the first rows of a keyed table. Deletes are only valid with the same key and
-        sequence.
+        """The SQL of the first rows of a keyed table.
+
+        Deletes are only valid with the same key and sequence.
         """
         if self.ordered is None or self.ordered.sequence_by is None or config.sequence_by is None:
             return self.sql
@@ -155,8 +156,9 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
 
 
 def refuse_history_clone(model: str, strategy: str) -> None:
-    """Refuse to continue a history from a clone: a clone shows intervals, and not all events that its source
-    remembers.
+    """Refuse to continue a history from a clone.
+
+    A clone shows intervals, and not all events that its source remembers.
 
     :raises ConfigError: asks for a full refresh.
     """

@@ -126,8 +126,9 @@ class KeyedConfig:
 
 
 def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
-    """Choose the default strategy: ``upsert`` with a key, ``append`` without one, unless the config names
-    one.
+    """Choose the strategy.
+
+    The default is ``upsert`` with a key and ``append`` without one, unless the config names another.
 
     :raises ConfigError: the strategy needs a key and there is none.
     """
@@ -319,8 +320,9 @@ def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, 
 
 
 def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
-    """Replace the partitions that the batch has rows for, or the table if it has no partitions, as in
-    dbt-spark.
+    """Replace the partitions that the batch has rows for.
+
+    Without partitions, the table is replaced, as in dbt-spark.
     """
     chosen: Overwrite = config.get("overwrite") or ("partitions" if config.get("partition_by") else "table")
     if chosen not in get_args(Overwrite):
@@ -337,8 +339,9 @@ def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
 
 
 def match_columns(wanted: Sequence[str], existing: Sequence[str]) -> tuple[str, ...]:
-    """Column names of the config in the spelling of the model's columns. Spark's names are
-    case-insensitive.
+    """Column names of the config in the spelling of the model's columns.
+
+    Spark's names are case-insensitive.
     """
     by_lower = {name.lower(): name for name in existing}
     return tuple(by_lower.get(name.lower(), name) for name in wanted)

@@ -11,8 +11,9 @@ from dbt_arctic.store.state import find_keyed, load_change
 
 
 def consuming_state(catalog: CatalogReader, name: Name) -> TableState | None:
-    """The table whose commits record what a model has consumed: of a keyed table, its change table; ``None``
-    if the model has no table yet.
+    """The table whose commits record what a model has consumed: of a keyed table, its change table.
+
+    ``None`` if the model has no table yet.
     """
     target = clone.origin(catalog, replacement.standing(catalog, name))
     table = find_keyed(catalog, target)

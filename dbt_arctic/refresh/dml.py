@@ -36,8 +36,9 @@ Values = tuple[tuple[tuple[str, ...], str], ...]
 
 @dataclass(frozen=True)
 class Modified:
-    """The number of rows that a statement updated, inserted and deleted. A row whose key changed counts
-    as updated.
+    """The number of rows that a statement updated, inserted and deleted.
+
+    A row whose key changed counts as updated.
     """
 
     table: str

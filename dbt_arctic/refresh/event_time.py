@@ -103,8 +103,9 @@ def batch_interval(model: Mapping[str, Any]) -> Interval | None:
 
 
 def filtered_upstreams(model: Mapping[str, Any], graph: Mapping[str, Any]) -> list[str]:
-    """The names of the upstreams of a model that dbt filters by the batch, because they have an
-    ``event_time``.
+    """The names of the upstreams of a model that dbt filters by the batch.
+
+    They have an ``event_time``.
 
     :param graph: dbt's ``graph``: ``nodes`` and ``sources`` by their unique ids.
     """

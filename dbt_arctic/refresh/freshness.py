@@ -63,8 +63,9 @@ def _of_change_table(change: TableState) -> int | None:
 
 
 def _before_what_is_left(history: Sequence[Snapshot]) -> int | None:
-    """The latest possible time if the commit that changed rows has expired: that of the oldest remaining
-    snapshot.
+    """The latest possible time if the commit that changed rows has expired.
+
+    It is that of the oldest remaining snapshot.
     """
     return history[-1].timestamp_ms if history and history[-1].parent_id is not None else None
 

@@ -70,8 +70,10 @@ def build_history(
     column_comments: Mapping[str, str] | None = None,
     beginning: BuildStart | None = None,
 ) -> Outcome:
-    """Build the table from all events that the model returns. The parameters are those of
-    ``build_generation``."""
+    """Build the table from all events that the model returns.
+
+    The parameters are those of ``build_generation``.
+    """
     config, schema = model.config, context.query_schema(model.sql)
     _require_key_columns(config, schema)
     types = {column: stored_type(type_) for column, type_ in schema if column.lower() != ACTION}

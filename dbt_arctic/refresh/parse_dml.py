@@ -247,8 +247,9 @@ class _Text:
         return self._tokens[start].text
 
     def source_alias(self, start: int, end: int) -> str:
-        """The name of a relation's rows: its alias, with or without a list of columns, otherwise its own
-        name.
+        """The name of a relation's rows.
+
+        It is the alias, with or without a list of columns, otherwise the relation's own name.
         """
         last = end - 1
         if self.word(last) == ")":

@@ -27,8 +27,9 @@ def evolve_plain(
     stored: Sequence[Column],
     produced: Sequence[Column],
 ) -> tuple[Column, ...]:
-    """Change the columns of a plain table to those of a query, as far as ``on_schema_change`` allows. Returns
-    the new columns.
+    """Change the columns of a plain table to those of a query, as far as ``on_schema_change`` allows.
+
+    Returns the new columns.
 
     :raises SchemaChanged: a value would be changed when it is stored, or a column is missing. Nothing was
         changed.

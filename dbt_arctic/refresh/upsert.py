@@ -138,8 +138,9 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
 
 
 def changed_settings(config: KeyedConfig, table: KeyedTable) -> dict[str, tuple[object, object]]:
-    """The settings of key and layout that differ from those of the generation, each with the new and the old
-    value.
+    """The settings of key and layout that differ from those of the generation.
+
+    Each has the new and the old value.
     """
     names = list(table.column_names)
     wanted: dict[str, tuple[object, object]] = {

@@ -276,8 +276,11 @@ def _due(one: KeptModel, seen: ModelState, origins: Mapping[str, float], round_s
 
 
 def _round_s(models: Iterable[KeptModel], known: Mapping[str, Memory], overhead_s: float) -> float:
-    """The time that may pass before a model is refreshed: one refresh of each model, and one of the longest
-    model with a schedule, which may have just started."""
+    """The time that may pass before a model is refreshed.
+
+    It is that of one refresh of each model, and of the longest model with a schedule, which may have just
+    started.
+    """
     lags = [known[one.model].expected_s for one in models if one.settings.every_s is None]
     scheduled = [known[one.model].expected_s for one in models if one.settings.every_s is not None]
     return MARGIN * (sum(lags) + max(scheduled, default=0.0)) + 2 * overhead_s

@@ -107,9 +107,11 @@ def _debezium(events: ChangeEvents, parsed: str, delivered: str) -> str:
 
 
 def _debezium_position() -> str:
-    """PostgreSQL: the log sequence number of the last commit before, then that of the event. The changes of
-    concurrent transactions alternate in the log, and events come transaction by transaction.
-    MySQL and MariaDB: the file of the binlog, the position in it, and the row of the event."""
+    """PostgreSQL: the log sequence number of the last commit before, then that of the event.
+
+    The changes of concurrent transactions alternate in the log, and events come transaction by transaction.
+    MySQL and MariaDB: the file of the binlog, the position in it, and the row of the event.
+    """
     lsn = _get("`_source`", "lsn")
     commit = f"get(from_json({_get('`_source`', 'sequence')}, 'ARRAY<STRING>'), 0)"
     # A row that a snapshot has read comes before the changes that were made from there on.

@@ -101,8 +101,11 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
 
 
 def summary_of(events: ChangeEvents, delivery: Delivery, view: str) -> str:
-    """SQL of what the messages are: ``_kind``, their number, the number of tables, one of the tables, and the
-    last place of this kind."""
+    """SQL of what the messages are, by kind.
+
+    Columns: ``_kind``, their number, the number of tables, one of the tables, and the last place of this
+    kind.
+    """
     read = f"(\nSELECT *, {delivery.text} AS {quote(TEXT)}\nFROM {quote(view)}\n)"
     parsed = messages(events, read, delivery.order)
     kind = f"IF({_is_other_table(events)}, 'event of another table', `_kind`)"
@@ -239,8 +242,11 @@ def _wrong(events: ChangeEvents, name: str, kind: str) -> str:
 
 
 def _unavailable_forms(text: str) -> list[str]:
-    """What stands for a value that was not sent. The forms are those of Debezium's connector for PostgreSQL:
-    of a string, of bytes, and of arrays of strings, bytes, numbers and UUIDs, and a map."""
+    """What stands for a value that was not sent.
+
+    The forms are those of Debezium's connector for PostgreSQL: of a string, of bytes, and of arrays of
+    strings, bytes, numbers and UUIDs, and a map.
+    """
     raw = text.encode()
     coded = base64.b64encode(raw).decode()
     made_uuid = str(uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3))

@@ -41,8 +41,9 @@ class KafkaPlanner:
         return Name(PLACE, *self.source.name.split(".", 1))
 
     def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
-        """Plan a run. The ends of all partitions are looked up once, and Spark starts only if there is
-        something to read.
+        """Plan a run.
+
+        The ends of all partitions are looked up once, and Spark starts only if there is something to read.
 
         :raises ConfigError: the model has read the topic as another source.
         :raises VersionUnavailable: as of ``plan_offsets``.

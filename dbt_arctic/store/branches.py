@@ -35,8 +35,9 @@ def staged(
 
 
 def drop_stale_branches(context: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
-    """Drop the branches that a crashed run left. A recent branch may belong to a run that is still in
-    progress.
+    """Drop the branches that a crashed run left.
+
+    A recent branch may belong to a run that is still in progress.
     """
     for branch in state.branches:
         if is_abandoned_branch(branch, context.now_ms()):
@@ -96,8 +97,9 @@ def _begins_at(state: TableState, branch: str, since: int | None) -> bool:
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
-    """Whether the table still has the given columns. A column that was dropped and added again has lost its
-    values.
+    """Whether the table still has the given columns.
+
+    A column that was dropped and added again has lost its values.
     """
     numbers = {column.name: column.field_id for column in state.columns}
     return all(column.name in numbers and numbers[column.name] == column.field_id for column in columns)

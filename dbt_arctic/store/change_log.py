@@ -13,8 +13,9 @@ from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 
 
 def logged_at(catalog: CatalogReader, table: KeyedTable, change: TableState, snapshot_id: int) -> Logged:
-    """What the change table holds at a snapshot, by the bounds of ``_txn``. ``several`` if only Spark could
-    answer.
+    """What the change table holds at a snapshot, by the bounds of ``_txn``.
+
+    ``several`` if only Spark could answer.
     """
     if catalog.of(table.change).needs_spark or not any(
         one.snapshot_id == snapshot_id for one in change.snapshots

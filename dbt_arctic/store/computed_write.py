@@ -1,5 +1,6 @@
-"""Writes that depend on rows or versions they have read. They are published only if the change table has not
-moved.
+"""Writes that depend on rows or versions they have read.
+
+They are published only if the change table has not moved.
 
 Pin a version, write the rows computed from it to a branch, fast-forward; otherwise compute again. This is the
 only implementation of this protocol for keyed tables. It knows nothing about what is computed.
@@ -99,8 +100,9 @@ def write_computed(
     reads_rows: bool = True,
     publish_empty: bool = True,
 ) -> WriteResult:
-    """Publish one commit that was computed from the state right before it. The parameters are those of
-    ``write_unless``.
+    """Publish one commit that was computed from the state right before it.
+
+    The parameters are those of ``write_unless``.
 
     :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
@@ -212,8 +214,9 @@ def _pin(context: Context, table: KeyedTable, reads_rows: bool, previous: Attemp
 
 
 def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) -> None:
-    """Refuse the write if a switch of generations is pending. The build may have done its last check before
-    this write landed.
+    """Refuse the write if a switch of generations is pending.
+
+    The build may have done its last check before this write landed.
     """
     build = find_build(context, table.name, table)
     if build is not None and build.finished:

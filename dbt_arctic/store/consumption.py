@@ -21,8 +21,9 @@ from dbt_arctic.store.state import find_keyed, plain_id
 
 
 def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed]:
-    """The upstream versions that a model continues from. They are in the newest commit of its table that
-    records any.
+    """The upstream versions that a model continues from.
+
+    They are in the newest commit of its table that records any.
 
     :param history: the snapshots of the table, newest first.
     :raises VersionUnavailable: commits have expired, and none of the remaining ones records a version. If the
@@ -42,8 +43,9 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
 
 
 def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]) -> Consumed | None:
-    """The version of an upstream that a model has consumed, even if the upstream was renamed since; ``None``
-    if there is none.
+    """The version of an upstream that a model has consumed, even if the upstream was renamed since.
+
+    ``None`` if there is none.
     """
     found = expected.get(upstream.dotted)
     if found is not None or not expected:

@@ -1,5 +1,6 @@
-"""The lease of a build. It is stored in the base table and records which process builds, since when and
-where.
+"""The lease of a build.
+
+It is stored in the base table and records which process builds, since when and where.
 
 A lease lets a second builder stop at its start instead of at its end. Correctness does not depend on it, see
 ``view_switch``. A lease ends when its process has ended. If that cannot be determined (another host), it ends
@@ -188,8 +189,9 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
 
 @contextmanager
 def held_lease(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
-    """Hold the lease of a build: other threads of this process see it, and it is renewed during long
-    statements.
+    """Hold the lease of a build.
+
+    Other threads of this process see it, and it is renewed during long statements.
     """
     _held.add(table.generation.base_id)
     stop = threading.Event()

@@ -20,8 +20,9 @@ from dbt_arctic.store.state import keyed_from_view
 
 
 def is_readable(catalog: CatalogReader, name: Name, own: Name) -> bool:
-    """Whether metadata of a name can be read: it is in the catalog of ``own``, or in another one of the
-    profile.
+    """Whether metadata of a name can be read.
+
+    It is in the catalog of ``own``, or in another one of the profile.
 
     :param own: a name in the profile's own catalog.
     """
@@ -52,8 +53,10 @@ def is_renamed(table: KeyedTable, view: ViewState) -> bool:
 
 
 def catalog_in_text(table: KeyedTable, view: ViewState) -> str | None:
-    """The name that the text of a keyed table's view has for its catalog; ``None`` if it does not name the
-    base table."""
+    """The name that the text of a keyed table's view has for its catalog.
+
+    :returns: ``None`` if the text does not name the base table.
+    """
     side = re.escape(table.base.sql.removeprefix(quote(table.base.catalog)))
     found = re.search(rf"`([^`]+)`{side}", view.sql)
     return None if found is None else found.group(1)

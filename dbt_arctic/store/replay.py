@@ -63,8 +63,9 @@ class RetiredGeneration:
 
 
 def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> RetiredGeneration | None:
-    """The generation that is currently shown and about to be replaced; ``None`` if there is none that rows
-    could land in.
+    """The generation that is currently shown and about to be replaced.
+
+    ``None`` if there is none that rows could land in.
     """
     state = None if table is None else _own(catalog, table)
     return None if table is None or state is None else RetiredGeneration(table, head(state))
@@ -98,8 +99,9 @@ def carry_over(
     *,
     refuse_computed: bool = False,
 ) -> int | None:
-    """Replay the rows that landed in a retired generation and are missing in ``table``. Returns the
-    transaction, if any.
+    """Replay the rows that landed in a retired generation and are missing in ``table``.
+
+    Returns the transaction, if any.
 
     :param refuse_computed: whether commits that cannot be replayed are an error. Otherwise their writers
         handle them: they do not report success while a build is about to be published.
@@ -181,8 +183,9 @@ def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
 
 
 def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewState) -> bool:
-    """Whether no replayable row landed in the previous generation since this one was started, so that this
-    can be recorded. Computed and pulled commits are not replayed.
+    """Whether no replayable row landed in the previous generation since this one was started.
+
+    If so, this can be recorded. Computed and pulled commits are not replayed.
     """
     return not _may_be_late(catalog, table, view, ())
 
@@ -213,8 +216,9 @@ def _may_be_late(
 
 
 def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
-    """After a write whose generation was retired in the meantime, make sure that the rows reach the one that
-    is shown.
+    """Make sure that the rows of a write reach the generation that is shown.
+
+    The generation of the write was retired in the meantime.
 
     :raises ConcurrentRun: the rows cannot be carried over.
     """
@@ -237,8 +241,9 @@ def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
 def _only(
     catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, view: ViewState, txn: int, where: str
 ) -> RetiredGeneration | None:
-    """The replay of a single transaction that landed more than one generation ago; ``None`` if it was already
-    carried over.
+    """The replay of a single transaction that landed more than one generation ago.
+
+    ``None`` if it was already carried over.
     """
     for generation in (shown.generation, shown.previous):
         at = None if generation is None else _own(catalog, replace(shown, generation=generation))

@@ -101,8 +101,9 @@ class Sides:
 
 
 def takes_rows(side: Sequence[CatalogColumn], table: KeyedTable) -> bool:
-    """Whether a row in the table's current layout can be written to a side table with these columns. That is
-    not possible while nested fields are added or dropped, or a column is dropped to get its type.
+    """Whether a row in the table's current layout can be written to a side table with these columns.
+
+    That is not possible while nested fields are added or dropped, or a column is dropped to get its type.
     """
     there = {column.name: column.type for column in side}
     return all(

@@ -172,8 +172,9 @@ def version_of(table: KeyedTable, base: TableState, change: TableState) -> Versi
 
 
 def plain_id(state: TableState) -> str:
-    """Identifies a plain table that this program created, so that a different table with its name is
-    detected.
+    """Identifies a plain table that this program created.
+
+    A different table with its name is detected by it.
     """
     return state.properties.get(PROPERTY_ID, state.location)
 
@@ -208,8 +209,9 @@ def _total(snapshot: Snapshot, what: str) -> int | None:
 
 
 def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int | None:
-    """The maximum number of rows that a read of a table scans, changes included; ``None`` if metadata lack
-    it.
+    """The maximum number of rows that a read of a table scans, changes included.
+
+    ``None`` if metadata lack it.
     """
     return total(count_rows(side) for side in consistent_pair(catalog, table))
 

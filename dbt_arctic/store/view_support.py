@@ -1,5 +1,7 @@
-"""Refuses views that a catalog cannot store, or that other clients could not read, before anything is
-written."""
+"""Refuses views that a catalog cannot store, or that other clients could not read.
+
+Nothing has been written before.
+"""
 
 from __future__ import annotations
 

@@ -181,9 +181,10 @@ def _count(node: Node) -> int:
 
 
 def _candidates(query: Query, terms: _Terms, number: int) -> list[SharedView]:
-    """Every part of a query that can be an auxiliary view, the best first: that with which the largest
-    statement is smallest. What this one reads and the query reads elsewhere, too, comes before it: then both
-    read it as a view.
+    """Every part of a query that can be an auxiliary view, the best first.
+
+    The best is that with which the largest statement is smallest. A part that this one reads and that the
+    query also reads elsewhere comes before it: then both read it as a view.
     """
     found = sorted(_possible(query, terms, number), key=lambda one: one.size)
     if not found:

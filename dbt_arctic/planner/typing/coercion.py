@@ -231,8 +231,9 @@ class TypesOfValues:
         self._types = _Types(self._numbers, certain=False, known=types_of_columns(node, scanned))
 
     def is_identical(self, value: exp.Expression) -> bool:
-        """Whether values that compare equal are the same value. Zeros of a float are not, nor strings that
-        a collation takes for one.
+        """Whether values that compare equal are the same value.
+
+        Zeros of a float are not, nor strings that a collation takes for one.
         """
         if sort_of(value, self._numbers) != "float":
             return True

@@ -46,8 +46,10 @@ def may_change_types(node: Node) -> bool:
 
 
 def short_columns(node: Node) -> frozenset[str] | None:
-    """The columns of a query that are ``TINYINT``, and ``INT`` in a table that has its rows: ``grouping()``,
-    and sums of these. ``None`` where other columns may have another type there as well.
+    """The columns of a query whose stored type is narrower than it seems.
+
+    They are ``TINYINT``, and ``INT`` in a table that has the rows: ``grouping()``, and sums of these.
+    ``None`` where other columns may have another type there as well.
     """
     if not may_change_types(node):
         return frozenset()
