@@ -73,7 +73,7 @@ class OtherReads:
     def refuse_foreign_names(self, view: Name, sql: str, schema: str, where: str) -> None:
         """Refuse to store a view in another catalog if its text names relations outside of it.
 
-        Other clients may have other names for these catalogs. Views in the profile's own catalog are accepted.
+        Other clients may have other names for these catalogs. Views in the profile's own one are accepted.
 
         :param schema: that of names without one.
         :raises ConfigError: names such a relation, or the part of the text that cannot be read.

@@ -123,11 +123,12 @@ SETS = "SELECT coalesce(g, 0) AS k, {} AS n, count(*) AS c FROM t GROUP BY ROLLU
         ("CASE WHEN grouping(g) = 1 THEN 'all' ELSE 'one' END", False),
         ("rank() OVER (PARTITION BY grouping(g) ORDER BY count(*))", False),
         ("grouping_id()", False),
-        # Whether these are a TINYINT does not follow from what is known here.
-        ("CASE WHEN g > 1 THEN grouping(g) END", None),
-        ("abs(grouping(g))", None),
-        ("lag(grouping(g)) OVER (ORDER BY g)", None),
+        ("CASE WHEN g > 1 THEN grouping(g) END", True),
+        ("abs(grouping(g))", True),
+        ("lag(grouping(g)) OVER (ORDER BY g)", True),
+        # This is stored as an INT as well, and the other one may be: its type is not inferred.
         ("CAST(g AS SMALLINT)", None),
+        ("array_max(array(grouping(g)))", None),
     ],
 )
 def test_what_a_state_has_in_another_type_is_cast_back(value: str, cast: bool | None) -> None:

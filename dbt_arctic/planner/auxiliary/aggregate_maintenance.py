@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.keyed.sums import OppositeEnd
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
@@ -38,7 +37,7 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import to_sql
-from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
+from dbt_arctic.planner.typing.inference import Types
 from dbt_arctic.planner.typing.stored_types import may_change_types
 
 _Items = dict[str, exp.Expression]
@@ -149,13 +148,13 @@ def plan_sums(
     aggregate, keys, values, derived = found.aggregate, found.keys, found.values, found.derived
     if not _is_repeatable(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
         return None
-    known = sorts(query.node, query.types)
-    measures = read_measures(values, known, query.types)
+    types = Types(query.node, query.types)
+    measures = read_measures(values, types)
     if measures is None or _costs_more_than_groups(aggregate, measures, facts):
         return None
     staged = Collected()
     try:
-        changed = _changed_rows(found, measures, known, query, facts, staged)
+        changed = _changed_rows(found, measures, types, query, facts, staged)
     except NoDelta:
         return None
     over = _DeltaOverLookups(changed, (*keys, *found.carried, *values), staged, facts)
@@ -198,7 +197,7 @@ def _costs_more_than_groups(aggregate: Aggregate, measures: Measures, facts: Fac
 def _changed_rows(
     found: Roles,
     measures: Measures,
-    known: Mapping[str, Sort],
+    types: Types,
     query: Query,
     facts: Facts,
     staged: Collected,
@@ -215,7 +214,7 @@ def _changed_rows(
         if name in measures.extremes and argument is not None:
             items[name] = argument
         else:
-            is_short = argument is not None and sort_of(argument, known) == "whole"
+            is_short = argument is not None and types.sort(argument) == "whole"
             items[name] = _weighted_value(argument, is_count=name in measures.counts, is_short=is_short)
     items.update(dict.fromkeys(measures.distinct, exp.Literal.number(0)))
     wanted = tuple(name for name in aggregate.child.output if name in used)

@@ -34,7 +34,7 @@ from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
 from dbt_arctic.planner.auxiliary.state_columns import Part, StateColumns
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.dialect import SameType, expression, to_sql
-from dbt_arctic.planner.typing.numeric_types import sorts
+from dbt_arctic.planner.typing.inference import Types
 from dbt_arctic.planner.typing.stored_types import may_change_types, short_columns
 
 ONE = "_one"
@@ -338,7 +338,7 @@ def state_of_sums(
     """
     if node.grouping_sets is not None or not node.aggregates:
         return None
-    columns = StateColumns(sorts(query.node, query.types), query.types)
+    columns = StateColumns(Types(query.node, query.types))
     parts: dict[str, Part] = {}
     for name, call in node.aggregates:
         part = columns.part(call)

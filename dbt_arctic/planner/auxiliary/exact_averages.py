@@ -16,7 +16,8 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import quoted
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.spark.dialect import expression
-from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import BIGINT, loosened
 
 _EXACT_BELOW = 2**53
 """Whole numbers that a double holds exactly."""
@@ -25,7 +26,7 @@ _MESSAGE = "the values of an average are so large that its last digits depend on
 
 def with_exact_averages(query: Query) -> Query:
     """The same query without averages of ``BIGINT``. It ends with an error where these would not be exact."""
-    known = sorts(query.node, query.types)
+    types = Types(query.node, query.types)
 
     def change(node: Node) -> Node:
         node = map_children(node, change)
@@ -36,7 +37,7 @@ def with_exact_averages(query: Query) -> Query:
             for name, call in node.aggregates
             if isinstance(call, exp.Avg)
             and not isinstance(call.this, exp.Distinct)
-            and sort_of(call.this, known) == "big"
+            and loosened(types.of(call.this)) == BIGINT
         }
         return _without(node, averages) if averages else node
 

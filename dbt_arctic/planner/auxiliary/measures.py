@@ -14,14 +14,13 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.keyed.sums import OppositeEnd
 from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import TimeFunction
-from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
+from dbt_arctic.planner.typing.inference import Types
 
 _EXACT = ("whole", "big", "decimal")
 
@@ -78,12 +77,11 @@ class Measures:
         return _ends_of(self.extremes, self.arguments, self.counts)
 
 
-def read_measures(values: _Items, known: Mapping[str, Sort], types: Mapping[str, str]) -> Measures | None:
+def read_measures(values: _Items, types: Types) -> Measures | None:
     """Classify the aggregates of a query.
 
     :param values: the call of each column.
-    :param known: the sort of number of each column.
-    :param types: the types of upstreams' columns.
+    :param types: the types of columns.
 
     :returns: ``None`` if one of them cannot be maintained from its stored value, or if rows are not counted.
     """
@@ -99,14 +97,14 @@ def read_measures(values: _Items, known: Mapping[str, Sort], types: Mapping[str,
         if name in counts:
             continue
         if isinstance(values[name], exp.Min | exp.Max):
-            if argument is None or not is_ordered(argument, known, types):
+            if argument is None or not types.is_ordered(argument):
                 return None
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
         counter = next((other for other, value in counts.items() if value == argument), None)
         if isinstance(argument, exp.Literal):
             counter = rows
-        if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
+        if counter is None or argument is None or types.sort(argument) not in _EXACT:
             return None
         counted[name] = counter
     return Measures(arguments, distinct, rows, counts, counted, extremes)

@@ -25,9 +25,8 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import as_operand, column, columns_of, substitute
 from dbt_arctic.planner.delta.count_distinct import counted_once
-from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.typing.coercion import types_of_columns
-from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import exact, type_text
 
 _CALLS = (exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum)
 _NARROWEST: Mapping[Sort, str] = {"whole": "int", "big": "bigint", "decimal": "decimal(1,0)"}
@@ -150,11 +149,9 @@ def _over(call: exp.Expression, name: str) -> exp.Expression:
 
 def _type_of(value: exp.Expression, child: Node, types: Mapping[str, str]) -> str | None:
     """The type of a value, or one that a union with the value widens to its type."""
-    try:
-        found = types_of_columns(Project(child, (("value", value),)), types, certain=True).get("value")
-    except CannotPlan:
-        return None
-    return found or _NARROWEST.get(sort_of(value, sorts(child, types)))
+    inferred = Types(child, types)
+    found = exact(inferred.of(value))
+    return _NARROWEST.get(inferred.sort(value)) if found is None else type_text(found)
 
 
 def _null(type_: str) -> exp.Expression:

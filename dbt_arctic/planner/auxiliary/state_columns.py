@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +10,7 @@ from sqlglot import exp
 from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import to_sql
-from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
+from dbt_arctic.planner.typing.inference import Types
 
 ROWS = "_rows"
 """The column of an auxiliary view that counts the rows of a group."""
@@ -40,12 +39,11 @@ class Part:
 class StateColumns:
     """The aggregates that an auxiliary view stores, each once even if the query uses it several times.
 
-    :param known: the sort of number of each column.
-    :param types: the types of upstreams' columns.
+    :param types: the types of columns.
     """
 
-    def __init__(self, known: Mapping[str, Sort], types: Mapping[str, str]) -> None:
-        self._known, self._types = known, types
+    def __init__(self, types: Types) -> None:
+        self._types = types
         self._names: dict[tuple[str, str], str] = {}
         self._distinct = 0
         self.aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
@@ -67,7 +65,7 @@ class StateColumns:
         if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
         if isinstance(call, exp.Min | exp.Max):
-            if not is_ordered(value, self._known, self._types):
+            if not self._types.is_ordered(value):
                 return None
             # If MIN equals MAX, the count says how many rows have the value, so some of them may leave.
             self._stored("count", exp.Count, value)
@@ -76,7 +74,7 @@ class StateColumns:
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)
             return Part("count", None, ROWS if constant else self._stored("count", exp.Count, value))
-        if not _sums_exactly(call, sort_of(value, self._known)):
+        if not _sums_exactly(call, self._types.sort(value)):
             return None
         total = self._stored("sum", exp.Sum, value)
         counter = ROWS if isinstance(value, exp.Literal) else self._stored("count", exp.Count, value)

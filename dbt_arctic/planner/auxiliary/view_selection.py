@@ -40,7 +40,7 @@ from dbt_arctic.planner.delta.plan import plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.inference import Types
 
 WORTH_OPERATORS = 150
 """Operators of the largest statement of a refresh above which an auxiliary view is looked for."""
@@ -156,7 +156,7 @@ def views_of(
     :returns: none, where they do not reduce the largest statement enough.
     """
     terms = _Terms(key, keys_of, accept)
-    query = replace(query, types={**query.types, **types_of_columns(query.node, query.types)})
+    query = replace(query, types={**query.types, **Types(query.node, query.types).texts()})
     before = size = _size(query, terms)
     views: list[SharedView] = []
     while size[0] > WORTH_OPERATORS and len(views) < MOST:

@@ -21,9 +21,9 @@ from dbt_arctic.planner.algebra.query import Schemas
 from dbt_arctic.planner.spark.dialect import to_sql, verbatim
 from dbt_arctic.planner.spark.functions import GENERATORS, function_name
 from dbt_arctic.planner.spark.syntax import from_of, has_aggregate, unaliased
-from dbt_arctic.planner.typing.numeric_types import WHOLES
+from dbt_arctic.planner.typing.inference import type_of
+from dbt_arctic.planner.typing.inferred_type import INTEGERS, read_type
 
-_WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
 _NO_RENAMED_ROWS = ("group", "having", "qualify", "windows")
 _KINDS = ("", "CROSS", "INNER")
 _BELOW = "_below"
@@ -73,12 +73,12 @@ class _Columns:
     def kinds(self, name: str) -> set[str]:
         """The kinds of values that a column with this name may have."""
         types = [type_.lower() for stored, type_ in self.stored if stored.lower() == name.lower()]
-        found = {"whole" if type_ in _WHOLE else type_ for type_ in types}
+        found = {"whole" if read_type(type_) in INTEGERS else type_ for type_ in types}
         for given, value in self.given:
             if given.lower() == name.lower() and not (
                 isinstance(value, exp.Column) and value.name.lower() == name.lower()
             ):
-                found.add("whole" if function_name(value) in WHOLES else "any")
+                found.add("whole" if type_of(value) in INTEGERS else "any")
         return found
 
     def is_spelled_so(self, name: str) -> bool:

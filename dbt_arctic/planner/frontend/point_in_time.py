@@ -8,7 +8,7 @@ evaluating the condition for both values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Protocol
@@ -22,21 +22,18 @@ from dbt_arctic.planner.algebra.operators import Node, walk
 from dbt_arctic.planner.reasons import at_line, line_of
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.function_types import (
-    OF_DATES,
     OF_STRINGS,
     OF_STRINGS_OR_BYTES,
-    OF_TIMES,
-    OF_TRUTH,
 )
 from dbt_arctic.planner.spark.functions import SESSION, TIME, function_name, kind_of
-from dbt_arctic.planner.typing.numeric_types import WHOLES
+from dbt_arctic.planner.typing.inference import Types, type_of
+from dbt_arctic.planner.typing.inferred_type import TIMESTAMP, is_known, may_hold_moments, sort_of
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
 """Strings that Spark casts to a point in time relative to now."""
 OF_TODAY = re.compile(r"T\d{1,2}|T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
 """Strings that Spark casts to a timestamp of the current day."""
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
-_TIMESTAMPS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
@@ -178,23 +175,14 @@ _TAKE_STRINGS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixt
 """Functions that keep a string argument as a string, or whose value does not depend on its date."""
 
 
-_WITHOUT_TIMESTAMPS = (
-    OF_STRINGS
-    | OF_STRINGS_OR_BYTES
-    | OF_DATES
-    | OF_TRUTH
-    | WHOLES
-    | {
-        *("concat", "count", "count_if", "hash", "split", "unix_timestamp", "xxhash64"),
-    }
-)
-"""Functions that never return a timestamp, alone or nested, whatever their arguments are."""
+_WITHOUT_TIMESTAMPS = OF_STRINGS | OF_STRINGS_OR_BYTES | {"concat"}
+"""Functions that never return a timestamp, alone or nested, though their type may be unknown."""
 
 
-def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
+def is_of_today(literal: exp.Expr, types: Types | None = None) -> bool:
     """Whether a string without a date becomes a timestamp of the current day, by a cast or a comparison.
 
-    :param types: the types of columns, by name. Without them, any column may be a timestamp.
+    :param types: the types of columns. Without them, any column may be a timestamp.
     """
     if not (isinstance(literal, exp.Literal) and literal.is_string):
         return False
@@ -207,7 +195,7 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
         here = here.parent
     parent = here.parent
     if isinstance(parent, exp.Cast):
-        return parent.to.this in _TIMESTAMPS
+        return type_of(parent) == TIMESTAMP
     name = None if parent is None else function_name(parent)
     if name is not None and name not in _OF_ONE_TYPE:
         return name not in _TAKE_STRINGS
@@ -231,11 +219,12 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
     return any(one is not here and _may_be_timestamp(one, types) for one in others)
 
 
-def _may_be_timestamp(value: exp.Expr, types: Mapping[str, str]) -> bool:
-    if isinstance(value, exp.Column):
-        return types.get(value.name, "timestamp").lower().startswith("timestamp")
+def _may_be_timestamp(value: exp.Expr, types: Types) -> bool:
     if isinstance(value, exp.Cast):
-        return value.to.this in _TIMESTAMPS
+        return type_of(value) == TIMESTAMP
+    known = types.of(value)
+    if is_known(known):
+        return sort_of(known) == "moment"
     name = function_name(value)
     if (
         isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub)
@@ -245,19 +234,18 @@ def _may_be_timestamp(value: exp.Expr, types: Mapping[str, str]) -> bool:
     return _may_contain_timestamp(value, types)
 
 
-def _may_contain_timestamp(value: exp.Expr, types: Mapping[str, str]) -> bool:
+def _may_contain_timestamp(value: exp.Expr, types: Types) -> bool:
     """Whether a value may be a timestamp, or contain one."""
-    if isinstance(value, exp.Column):
-        return "timestamp" in types.get(value.name, "timestamp").lower()
-    if isinstance(value, exp.Cast):
-        return "timestamp" in value.to.sql(dialect="spark").lower()
-    name = function_name(value)
-    if name in _WITHOUT_TIMESTAMPS or isinstance(value, exp.Predicate | exp.Connector):
-        return False
     if isinstance(value, exp.Literal):
         # The schema of a JSON function.
         return "timestamp" in value.name.lower()
-    if isinstance(value, TimeFunction) or name in OF_TIMES or (name and _MAKE_TIMESTAMPS.fullmatch(name)):
+    known = types.of(value)
+    if is_known(known) or isinstance(value, exp.Column):
+        return may_hold_moments(known)
+    name = function_name(value)
+    if name in _WITHOUT_TIMESTAMPS:
+        return False
+    if name and _MAKE_TIMESTAMPS.fullmatch(name):
         return True
     return any(_may_contain_timestamp(one, types) for one in value.iter_expressions())
 

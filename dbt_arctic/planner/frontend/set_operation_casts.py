@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Node, Project, SetOperation, UnionAll, map_children
 from dbt_arctic.planner.algebra.scalars import column
-from dbt_arctic.planner.typing.coercion import types_of_columns
 from dbt_arctic.planner.typing.common_type import common_type
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import DataType, type_text
 
 
 def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable[[str], str]) -> Node:
@@ -28,8 +29,8 @@ def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable
         part = map_children(part, change)
         if not isinstance(part, UnionAll | SetOperation):
             return part
-        known = [types_of_columns(one, types, certain=True) for one in part.parts]
-        wanted: dict[int, str] = {}
+        known = [Types(one, types).exact() for one in part.parts]
+        wanted: dict[int, DataType] = {}
         for place in range(len(part.columns)):
             found = {of.get(one.output[place]) for of, one in zip(known, part.parts, strict=True)}
             known_types = {one for one in found if one is not None}
@@ -53,13 +54,15 @@ def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable
     return change(node)
 
 
-def _cast(part: Node, wanted: Mapping[int, str], identifier: Callable[[str], str]) -> Node:
+def _cast(part: Node, wanted: Mapping[int, DataType], identifier: Callable[[str], str]) -> Node:
     if not wanted:
         return part
     items: list[tuple[str, exp.Expression]] = []
     for place, name in enumerate(part.output):
         if place in wanted:
-            items.append((identifier(name), exp.cast(column(name), wanted[place], dialect="spark")))
+            items.append(
+                (identifier(name), exp.cast(column(name), type_text(wanted[place]), dialect="spark"))
+            )
         else:
             items.append((name, column(name)))
     return Project(part, tuple(items))

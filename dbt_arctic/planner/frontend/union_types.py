@@ -34,10 +34,11 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.reasons import CannotPlan, Line, line_of
 from dbt_arctic.planner.spark.dialect import verbatim
-from dbt_arctic.planner.typing.coercion import depends_on_types, may_be_decimal, types_of_columns
-from dbt_arctic.planner.typing.comparison_types import comparison_families
+from dbt_arctic.planner.typing.coercion import are_comparable, depends_on_types, may_be_decimal
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import INTEGERS, type_text
 
-_WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
+_WHOLE = frozenset(map(type_text, INTEGERS))
 _WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.TEXT)
 _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
 _ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
@@ -79,7 +80,7 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
         if not isinstance(part, UnionAll):
             return part
         columns = {}
-        known = types_of_columns(part, types, certain=True)
+        known = Types(part, types).texts()
         for place in range(len(part.columns)):
             found = {known[child.output[place]] for child in part.children if child.output[place] in known}
             if len(found) == 1:
@@ -97,10 +98,12 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
 
     :raises CannotPlan: a cast could change values that the query depends on.
     """
-    known = types_of_columns(node, types)
+    inferred = Types(node, types)
+    _refuse_incompatible(node, inferred)
+    known = inferred.texts()
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
-    families = comparison_families(node, known, types)
+    families = inferred.families()
     by_type = wraps or depends_on_types(node)
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
@@ -136,12 +139,29 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
         mixed.update(carried)
 
 
+def _refuse_incompatible(node: Node, types: Types) -> None:
+    """Refuse set operations whose parts have types that are not compared without a lossy cast."""
+    known = types.exact()
+    for part in reversed(list(walk(node))):
+        if not isinstance(part, UnionAll | SetOperation):
+            continue
+        for place in range(len(part.columns)):
+            typed = [(one, one.output[place]) for one in part.parts if one.output[place] in known]
+            for one, name in typed[1:]:
+                first, other = known[typed[0][1]], known[name]
+                if not are_comparable(first, other):
+                    both = f"{type_text(first)} and {type_text(other)}"
+                    what = f"parts of a UNION, INTERSECT or EXCEPT have {both} in one column"
+                    fix = "cast the columns to one type"
+                    raise CannotPlan("unsupported", what, fix, line_of_column(one, name))
+
+
 def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[str]:
     """The columns of UNION ALLs whose branches have, or may have, different types.
 
     :param types: the types of the columns of scans.
     """
-    shapes = _shapes(node, types_of_columns(node, types))
+    shapes = _shapes(node, Types(node, types).texts())
     unions = (part for part in walk(node) if isinstance(part, UnionAll))
     return frozenset(name for part in unions for name in _mixed(part.columns, part.parts, shapes))
 

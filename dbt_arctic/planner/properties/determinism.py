@@ -11,7 +11,6 @@ from functools import cache
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
 from dbt_arctic.planner.algebra.scalars import columns_of, plain
@@ -28,8 +27,8 @@ from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.spark.syntax import core
-from dbt_arctic.planner.typing.coercion import TypesOfValues, types_of_columns
-from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import BINARY, family_of, sort_of
 
 _CAUSES = {
     "random": ("random", "{} gives another value in each run", "compute it outside the model"),
@@ -86,7 +85,7 @@ def require_determinism(
 
     :raises CannotPlan: a part of the query is not deterministic.
     """
-    known: dict[str, Sort] | None = None
+    known = cache(lambda: Types(node, types))
     for error in _causes(node, types, facts, _limited_by(node, key)):
         _refuse(error, accept)
     for _, _, error in _tied(node, types, facts, key):
@@ -97,8 +96,7 @@ def require_determinism(
             name = function_name(call)
             if name not in SUMS:
                 continue
-            known = sorts(node, types) if known is None else known
-            _refuse(float_sum(call, str(name), known), accept)
+            _refuse(float_sum(call, str(name), known()), accept)
 
 
 def tied_windows(
@@ -196,7 +194,7 @@ def _causes(
     :param limited: a LIMIT, and columns that are unique in its rows.
     """
     items = cache(lambda: labels(node))
-    known = cache(lambda: types_of_columns(node, types))
+    known = cache(lambda: Types(node, types))
     same = identical(node, types)
     for part in walk(node):
         own = limited[1] if limited is not None and limited[0] is part else None
@@ -225,9 +223,17 @@ def _moving_some_rows(node: Node) -> Iterator[exp.Expression]:
 
 
 def identical(node: Node, types: Mapping[str, str]) -> Identical:
-    """A test for expressions over the columns of a tree: whether equal values are identical."""
-    found = cache(lambda: TypesOfValues(node, types))
-    return lambda value: found().is_identical(value)
+    """A test for expressions over the columns of a tree: whether values that compare equal are the same.
+
+    Zeros of a float are not, nor strings that a collation takes for one.
+    """
+    known = cache(lambda: Types(node, types))
+
+    def test(value: exp.Expression) -> bool:
+        type_ = known().of(value)
+        return sort_of(type_) != "float" or type_ == BINARY or family_of(type_) == "string"
+
+    return test
 
 
 def causes_in(
@@ -235,7 +241,7 @@ def causes_in(
     independent: Collection[int] | None,
     types: Mapping[str, str],
     items: Callable[[], set[int]],
-    known: Callable[[], Mapping[str, str]],
+    known: Callable[[], Types],
 ) -> Iterator[CannotPlan]:
     """The nondeterministic parts of one expression.
 
@@ -352,12 +358,12 @@ def _advice(node: Node, facts: Facts) -> str:
     return _UNIQUE if unique_keys(node, facts) else _NO_KEY
 
 
-def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
+def float_sum(call: exp.Expression, name: str, types: Types) -> CannotPlan | None:
     """The error for a sum of floats, whose last digits depend on the row order; ``None`` for exact types."""
     argument = next(iter(call.iter_expressions()), None)
     if argument is None:
         return None
-    sort = sort_of(argument, known)
+    sort = types.sort(argument)
     exact = (
         ("whole", "decimal", "other")
         if "avg" in name or name == "mean"

@@ -30,6 +30,8 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import columns_of, plain
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.spark.functions import function_name, kind_of
+from dbt_arctic.planner.typing.inference import type_of
+from dbt_arctic.planner.typing.inferred_type import DATE, TIMESTAMP
 
 _OF_TIMES = frozenset(
     [
@@ -38,7 +40,6 @@ _OF_TIMES = frozenset(
         *("trunc", "weekday", "weekofyear", "year"),
     ]
 )
-_TIMES = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP)
 
 
 class Dependency(NamedTuple):
@@ -147,7 +148,7 @@ def _is_of_times(value: exp.Expression) -> bool:
     return all(
         function_name(one) in _OF_TIMES
         or isinstance(one, exp.Column | exp.Identifier | exp.Literal | exp.DataType | exp.Paren)
-        or (isinstance(one, exp.Cast | exp.TryCast) and one.to.this in _TIMES)
+        or (isinstance(one, exp.Cast) and type_of(one) in (DATE, TIMESTAMP))
         for one in value.walk()
     )
 

@@ -46,8 +46,7 @@ from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothi
 from dbt_arctic.planner.properties.order_independence import independent_of_order
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.spark.functions import SUMS, function_name
-from dbt_arctic.planner.typing.coercion import types_of_columns
-from dbt_arctic.planner.typing.numeric_types import sorts
+from dbt_arctic.planner.typing.inference import Types
 
 FLOAT_SUM = "float-sum"
 
@@ -117,8 +116,7 @@ class _Following:
         self._types = query.types
         self._facts = facts
         self._labels = cache(lambda: labels(query.node))
-        self._known = cache(lambda: types_of_columns(query.node, query.types))
-        self._sorts = cache(lambda: sorts(query.node, query.types))
+        self._known = cache(lambda: Types(query.node, query.types))
         self._identical = identical(query.node, query.types)
         self._used = cache(lambda: used_of_windows(query.node))
 
@@ -275,7 +273,7 @@ class _Following:
         for call in expression.find_all(exp.Expression):
             name = function_name(call)
             if name in SUMS:
-                found = float_sum(call, str(name), self._sorts())
+                found = float_sum(call, str(name), self._known())
                 if found is not None:
                     yield found
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
 from dbt_arctic.planner.reasons import CannotPlan, line_of
-from dbt_arctic.planner.spark.functions import function_name, is_aggregate
-from dbt_arctic.planner.spark.nested_types import is_array, is_map
+from dbt_arctic.planner.spark.functions import is_aggregate
 
 
 def as_list(value: object) -> list[exp.Expression]:
@@ -28,27 +27,6 @@ def is_wrapped_relation(tree: exp.Expression) -> bool:
     if not isinstance(tree, exp.Subquery) or tree.alias:
         return False
     return isinstance(tree.this, exp.Table) or is_wrapped_relation(tree.this)
-
-
-_OF_ARRAYS = frozenset(
-    ["array", "filter", "flatten", "map_keys", "map_values", "sequence", "split", "transform"]
-)
-
-
-def names_of_generated(function: exp.Expression, types: Mapping[str, str]) -> list[str]:
-    """The column names that ``explode()`` or ``posexplode()`` returns without an alias.
-
-    Empty if it is unknown whether the argument is an array or a map.
-
-    :param types: the types of columns.
-    """
-    name, values = function_name(function), next(function.iter_expressions(), None)
-    type_ = types.get(values.name, "") if isinstance(values, exp.Column) else ""
-    if is_array(type_) or (values is not None and function_name(values) in _OF_ARRAYS):
-        return {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name or "", [])
-    if is_map(type_):
-        return {"explode": ["key", "value"], "posexplode": ["pos", "key", "value"]}.get(name or "", [])
-    return []
 
 
 def core(node: exp.Expression) -> exp.Expression:

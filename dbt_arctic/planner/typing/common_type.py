@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dbt_arctic.keyed.data_type import decimal_digits
+from dbt_arctic.planner.typing.inferred_type import DATE, INTEGERS, TIMESTAMP, Atomic, DataType, digits_of
 
-_DAYS = frozenset(["date", "timestamp", "timestamp_ntz"])
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""The number of digits of an integer type as a decimal."""
+_TIMESTAMP_NTZ = Atomic("timestamp_ntz")
+_DAYS = (TIMESTAMP, _TIMESTAMP_NTZ, DATE)
+"""Dates and timestamps. The first one that is found is the common type."""
 _MOST_DIGITS = 38
 
 
-def common_type(types: Collection[str]) -> str | None:
+def common_type(types: Collection[DataType]) -> DataType | None:
     """The common type of a column; ``None`` if values may change, or if it is unknown.
 
-    >>> common_type(["date", "timestamp"]), common_type(["date", "timestamp_ntz"])
-    ('timestamp', 'timestamp_ntz')
-    >>> common_type(["smallint", "int"]), common_type(["int", "string"])
-    ('int', None)
-    >>> common_type(["decimal(4,2)", "int"]), common_type(["decimal(38,20)", "bigint"])
-    ('decimal(12,2)', None)
+    >>> of = lambda *names: common_type([Atomic(name) for name in names])
+    >>> of("date", "timestamp"), of("date", "timestamp_ntz")
+    (Atomic(text='timestamp'), Atomic(text='timestamp_ntz'))
+    >>> of("smallint", "int"), of("int", "string")
+    (Atomic(text='int'), None)
+    >>> of("decimal(4,2)", "int"), of("decimal(38,20)", "bigint")
+    (Atomic(text='decimal(12,2)'), None)
     """
-    if set(types) <= _DAYS:
-        return (
-            "timestamp" if "timestamp" in types else "timestamp_ntz" if "timestamp_ntz" in types else "date"
-        )
-    if set(types) <= _DIGITS.keys():
-        return max(types, key=_DIGITS.__getitem__)
+    for order in (_DAYS, tuple(reversed(INTEGERS))):
+        if set(types) <= set(order):
+            return next(one for one in order if one in types)
     whole, fraction = 0, 0
     for one in types:
-        found = (_DIGITS[one], 0) if one in _DIGITS else decimal_digits(one)
+        found = digits_of(one)
         if found is None:
             return None
         digits, scale = found
         whole, fraction = max(whole, digits - scale), max(fraction, scale)
-    return f"decimal({whole + fraction},{fraction})" if whole + fraction <= _MOST_DIGITS else None
+    return Atomic(f"decimal({whole + fraction},{fraction})") if whole + fraction <= _MOST_DIGITS else None

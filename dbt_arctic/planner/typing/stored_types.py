@@ -19,11 +19,14 @@ from dbt_arctic.planner.algebra.operators import (
     SetOperation,
     UnionAll,
     Values,
+    scans,
     walk,
 )
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.spark.dialect import Suffixed
 from dbt_arctic.planner.spark.functions import function_name
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import SMALLINT, TINYINT, Kind
 
 _TYPES = (exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT)
 _CALLS = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint", "xpath_short"])
@@ -54,43 +57,32 @@ def short_columns(node: Node) -> frozenset[str] | None:
     if not may_change_types(node):
         return frozenset()
     short: frozenset[str] = frozenset()
+    types = Types(node, dict.fromkeys((name for scan in scans(node) for name in scan.output), "bigint"))
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
-        items = dict(computed(part))
         if isinstance(part, Values | Generate) or (isinstance(part, Project | Filter) and part.subqueries):
             return None
         if isinstance(part, UnionAll | SetOperation):
             if any(short & set(one.output) for one in part.parts):
                 return None
             continue
-        made = {name: _is_tiny(value, short) for name, value in items.items()}
+        made = {name: _is_tiny(value, types, short) for name, value in computed(part)}
         if None in made.values():
             return None
         short |= {name for name, is_tiny in made.items() if is_tiny}
     return short & frozenset(node.output)
 
 
-def _is_tiny(value: exp.Expression, short: frozenset[str]) -> bool | None:
-    """Whether a value is a ``TINYINT``; ``None`` where it may be one, or a ``SMALLINT``."""
-    if isinstance(value, exp.Column):
-        return value.name in short
-    if function_name(value) == "grouping":
-        return True
-    if isinstance(value, exp.Paren | exp.Neg):
-        return _is_tiny(value.this, short)
-    if isinstance(value, exp.Add | exp.Sub | exp.Mul):
-        sides = {_is_tiny(value.this, short), _is_tiny(value.expression, short)}
-        return None if None in sides else sides == {True}
-    if isinstance(value, exp.Case):
-        # The conditions leave the type as it is.
-        branches = [branch.args["true"] for branch in value.args["ifs"]]
-        branches += [value.args["default"]] if value.args.get("default") is not None else []
-        kinds = {_is_tiny(one, short) for one in branches}
-        return False if kinds == {False} else None
-    if isinstance(value, exp.Predicate | exp.Connector | exp.Not):
-        return False
-    if isinstance(value, exp.Window) and not list(value.this.iter_expressions()):
-        return False  # rank() and the like
+def _is_tiny(value: exp.Expression, types: Types, short: frozenset[str]) -> bool | None:
+    """Whether a value is a ``TINYINT``; ``None`` where it may be one, or a ``SMALLINT``.
+
+    :param types: the types of columns. That of a column of a table is never short, and no other one is known.
+    """
+    type_ = types.of(value)
+    if type_ == SMALLINT:
+        return None
+    if type_ is not None and type_ is not Kind.WHOLE:
+        return type_ == TINYINT
     has_short = any(_is_short(one) for one in value.walk()) or columns_of(value) & short
     return None if has_short else False
 

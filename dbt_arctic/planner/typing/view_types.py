@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -11,7 +10,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_arctic.keyed.data_type import decimal_digits
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
@@ -32,12 +30,25 @@ from dbt_arctic.planner.algebra.query import Built
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import verbatim
-from dbt_arctic.planner.spark.nested_types import type_text
-from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    INTEGERS,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    Atomic,
+    DataType,
+    digits_of,
+    read_type,
+)
 
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
-_WAYS = ("bigint", "boolean", "int", "timestamp")
+_DOUBLE = Atomic("double")
+_FIT_DOUBLES = (Atomic("float"), INT, SMALLINT, TINYINT)
+_WAYS = (BIGINT, BOOLEAN, INT, TIMESTAMP)
 """Types to which each part's values can be cast directly, with the same result as through the parts' common
 type."""
 
@@ -53,9 +64,7 @@ def as_stored(
     :param columns: the names and types of the view's columns.
     :param scanned: the types of the columns of scans.
     """
-    # For other expressions only the sort is known: an INT may be a SMALLINT, and a DECIMAL may have any
-    # precision.
-    known = types_of_columns(text.node, scanned, certain=True)
+    known = Types(text.node, scanned).exact()
     unsure = [
         None if stored is None or _is_of_type(known.get(found), stored[1]) else stored[1]
         for (_, found), stored in zip_longest(text.names, columns[: len(text.names)])
@@ -86,29 +95,29 @@ def as_stored(
     return Built(Project(node, tuple(items.items())), tuple(names))
 
 
-def _is_of_type(known: str | None, stored: str) -> bool:
+def _is_of_type(known: DataType | None, stored: str) -> bool:
     # An untyped NULL can only be stored as void.
-    return stored == "void" or known == type_text(stored)
+    type_ = read_type(stored)
+    return type_ == VOID or (type_ is not None and known == type_)
 
 
-def _keeps(found: str | None, stored: str) -> bool:
+def _keeps(found: DataType | None, stored: str) -> bool:
     """Whether a cast from one type to another keeps all values and their differences.
 
-    >>> _keeps("decimal(10,2)", "decimal(12,2)"), _keeps("int", "decimal(12,2)"), _keeps("int", "bigint")
+    >>> _keeps(Atomic("decimal(10,2)"), "decimal(12,2)"), _keeps(INT, "decimal(12,2)"), _keeps(INT, "bigint")
     (True, True, True)
-    >>> _keeps("decimal(10,4)", "decimal(12,2)"), _keeps("bigint", "double"), _keeps(None, "int")
+    >>> _keeps(Atomic("decimal(10,4)"), "decimal(12,2)"), _keeps(BIGINT, "double"), _keeps(None, "int")
     (False, False, False)
     """
-    if found is None or _is_of_type(found, stored):
-        return found is not None
-    whole, into = _DIGITS.get(found), decimal_digits(type_text(stored))
-    if whole is not None and stored in _DIGITS:
-        return whole <= _DIGITS[stored]
-    if into is None:
-        return stored in _EXACT.get(found, ())
-    precision, scale = into
-    digits, fraction = decimal_digits(found) or (whole or sys.maxsize, 0)
-    return fraction <= scale and digits - fraction <= precision - scale
+    into = read_type(stored)
+    if found is None or _is_of_type(found, stored) or into is None:
+        return found is not None and into is not None
+    if into in INTEGERS:
+        return found in INTEGERS and INTEGERS.index(found) <= INTEGERS.index(into)
+    digits, room = digits_of(found), digits_of(into)
+    if room is None or digits is None:
+        return into == _DOUBLE and found in _FIT_DOUBLES
+    return digits[1] <= room[1] and digits[0] - digits[1] <= room[0] - room[1]
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class _InParts:
     :param identifier: creates an unused name.
     """
 
-    known: Mapping[str, str]
+    known: Mapping[str, DataType]
     identifier: Callable[[str], str]
 
     def may(self, node: Node, name: str, type_: str, *, compared: bool = False) -> bool:
@@ -141,7 +150,7 @@ class _InParts:
                 return all(
                     _keeps(self.known.get(part.output[place]), type_)
                     or _is_null(part, part.output[place])
-                    or (not by_row and type_ in _WAYS)
+                    or (not by_row and read_type(type_) in _WAYS)
                     or self.may(part, part.output[place], type_, compared=by_row)
                     for part in node.parts
                 )

@@ -17,15 +17,17 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.keyed.comparison import sort_of_type
 from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.function_types import NUMERIC
 from dbt_arctic.planner.spark.functions import kind_of
-from dbt_arctic.planner.typing.numeric_types import NAMED, sorts
+from dbt_arctic.planner.typing.inference import Types
+from dbt_arctic.planner.typing.inferred_type import is_known, read_type
 from tests.extent import extent, first
 from tests.planner.oracle import InDuckDB
+from tests.unit.planner.typed_expressions import BY_KIND, COLUMNS, EXACTLY, agrees
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT .*?);\s*$", re.MULTILINE | re.DOTALL)
 
@@ -302,6 +304,10 @@ def type_of(connection: SessionConnection, sql: str) -> str:
     return str([field.dataType.simpleString() for field in connection.session.sql(sql).schema])
 
 
+def type_of_column(connection: SessionConnection, sql: str) -> str:
+    return str(connection.session.sql(sql).schema[0].dataType.simpleString())
+
+
 def rows(found: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in found)
 
@@ -468,20 +474,29 @@ ARGUMENTS = [
 _NEEDS_A_WINDOW = ("dense_rank", "lag", "lead", "nth_value", "ntile", "rank", "row_number")
 
 
-def test_the_sorts_of_functions_are_those_of_spark(with_time_types: SessionConnection) -> None:
-    """As far as the sort is known, for any arguments of a function."""
+def test_the_types_of_functions_are_those_of_spark(with_time_types: SessionConnection) -> None:
+    """As far as the type is known, for any arguments of a function."""
     wrong, told = [], set()
-    for name in sorted(NAMED):
+    for name in sorted(NUMERIC):
         over = " OVER (ORDER BY y)" if name in _NEEDS_A_WINDOW else ""
         for sql in (f"SELECT {name}({arguments}){over} AS v FROM given" for arguments in ARGUMENTS):
             try:
                 query = understand(sql, SCHEMA)
-                type_ = with_time_types.session.sql(sql).schema[0].dataType.simpleString()
+                type_ = type_of_column(with_time_types, sql)
             except (PySparkException, CannotPlan):
                 continue
-            sort = sorts(query.node, query.types)[query.columns[0][1]]
-            if sort != "float":
+            found = Types(query.node, query.types).column(query.columns[0][1])
+            if is_known(found):
                 told.add(name)
-                wrong += [f"{sql}: {type_}, not {sort}"] if sort != sort_of_type(type_) else []
+                wrong += [] if agrees(found, type_) else [f"{sql}: {type_}, not {found}"]
     assert wrong == [], "\n".join(wrong)
-    assert len(told) > extent(0.7, 0.9) * len(NAMED), NAMED - told
+    assert len(told) > extent(0.7, 0.9) * len(NUMERIC), NUMERIC - told
+
+
+def test_the_types_of_expressions_are_those_of_spark(with_time_types: SessionConnection) -> None:
+    """``tests/unit/planner/test_inference.py`` compares the same table with what the planner infers."""
+    columns = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in COLUMNS.items())
+    optimised(with_time_types, f"CREATE OR REPLACE TEMPORARY VIEW typed AS SELECT {columns}")
+    expected = {**EXACTLY, **BY_KIND}
+    found = {sql: type_of_column(with_time_types, f"SELECT {sql} AS v FROM typed") for sql in expected}
+    assert {sql: type_ for sql, type_ in found.items() if read_type(type_) != read_type(expected[sql])} == {}
