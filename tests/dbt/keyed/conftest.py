@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.auto import plan_model
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.cli.main import main
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
@@ -251,3 +253,24 @@ def _opened(
     )
     made.sql("CREATE SCHEMA {s}")
     return made
+
+
+class Terminal:
+    """Types commands of ours in the shop's project."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+
+    def __call__(self, *arguments: str, code: int = 0, answer: str | None = None) -> str:
+        folders = ["--project-dir", str(self.shop.folder), "--profiles-dir", str(self.shop.folder)]
+        result = CliRunner().invoke(main, [*arguments, *folders], input=answer)
+        assert result.exit_code == code, result.output + repr(result.exception)
+        return result.output
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self(*arguments, "--json", code=code))
+
+
+@pytest.fixture
+def type_in(shop: Shop) -> Terminal:
+    return Terminal(shop)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from dbt_arctic.cli.main import main
-from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.conftest import Shop, Terminal
 
 ORDERS = """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
 select id, amount, note from {{ source('raw', 'raw_orders') }}"""
@@ -23,24 +23,13 @@ def rows(*values: tuple[int, int, str]) -> str:
     return f"select col1 id, col2 amount, col3 note from values {listed}"
 
 
-class Terminal:
-    def __init__(self, shop: Shop) -> None:
-        self.shop = shop
-
-    def __call__(self, *arguments: str, code: int = 0, stdin: str | None = None) -> str:
-        folders = ["--project-dir", str(self.shop.folder), "--profiles-dir", str(self.shop.folder)]
-        result = CliRunner().invoke(main, ["sql", *arguments, *folders], input=stdin)
-        assert result.exit_code == code, result.output + repr(result.exception)
-        return result.output
-
-
 @pytest.fixture
-def sql(shop: Shop) -> Terminal:
+def sql(shop: Shop) -> Callable[..., str]:
     shop.source("raw_orders", rows((1, 10, "a"), (2, 20, "b"), (3, 30, "c")))
     shop.model("orders", ORDERS)
     shop.model("copy", COPY)
     shop.dbt("run")
-    return Terminal(shop)
+    return partial(Terminal(shop), "sql")
 
 
 REFUSED = {
@@ -55,7 +44,7 @@ REFUSED = {
 
 
 def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
-    shop: Shop, sql: Terminal, tmp_path: Path
+    shop: Shop, sql: Callable[..., str], tmp_path: Path
 ) -> None:
     before = shop.rows("orders"), shop.rows("raw_orders")
     for statement, words in REFUSED.items():
@@ -73,7 +62,7 @@ def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
     assert "-- create_branch" in plan
     assert "fast_forward" in plan
     assert shop.rows("orders") == [(1, 10, "a"), (2, 20, "x"), (3, 30, "x")]
-    assert json.loads(sql("--file", "-", "--json", stdin=merge)) == {
+    assert json.loads(sql("--file", "-", "--json", answer=merge)) == {
         "table": f"lake.{shop.schema}.orders",
         "updated": 1,
         "inserted": 1,
@@ -98,7 +87,7 @@ def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
     assert not shop.try_dbt(*operation, "{sql: select 1}").success
 
 
-def test_a_model_that_produces_some_columns_keeps_the_others(shop: Shop, sql: Terminal) -> None:
+def test_a_model_that_produces_some_columns_keeps_the_others(shop: Shop, sql: Callable[..., str]) -> None:
     del sql
     partial = """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
     {{ config(merge_update_columns=['amount']) }}
@@ -124,7 +113,7 @@ def test_a_model_that_produces_some_columns_keeps_the_others(shop: Shop, sql: Te
     assert shop.rows("orders") == shop.rows("copy") == expected
 
 
-def test_an_overwrite_replaces_partitions(shop: Shop, sql: Terminal) -> None:
+def test_an_overwrite_replaces_partitions(shop: Shop, sql: Callable[..., str]) -> None:
     del sql
     config = "unique_key='id', buckets=2, partition_by='note', incremental_strategy='insert_overwrite'"
     shop.model("orders", ORDERS.replace("unique_key='id', buckets=2", config))

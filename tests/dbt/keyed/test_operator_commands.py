@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from dbt_arctic.cli.main import main
-from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.conftest import Shop, Terminal
 
 ORDERS = """{{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='gone') }}
 select id, amount, gone from {{ source('raw', 'raw_orders') }}"""
-
-
-class Terminal:
-    """Types commands of ours in the shop's project."""
-
-    def __init__(self, shop: Shop) -> None:
-        self.shop = shop
-
-    def __call__(self, *arguments: str, code: int = 0, answer: str | None = None) -> str:
-        folders = ["--project-dir", str(self.shop.folder), "--profiles-dir", str(self.shop.folder)]
-        result = CliRunner().invoke(main, [*arguments, *folders], input=answer)
-        assert result.exit_code == code, result.output + repr(result.exception)
-        return result.output
-
-    def json(self, *arguments: str, code: int = 0) -> Any:
-        return json.loads(self(*arguments, "--json", code=code))
-
-
-@pytest.fixture
-def type_in(shop: Shop) -> Terminal:
-    return Terminal(shop)
 
 
 def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
