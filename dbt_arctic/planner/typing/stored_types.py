@@ -10,15 +10,22 @@ import re
 
 from sqlglot import exp
 
+from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.columns import all_expressions, computed
 from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
     Filter,
     Generate,
+    Join,
+    Limit,
     Node,
     Project,
+    Restrict,
+    Scan,
     SetOperation,
     UnionAll,
     Values,
+    Window,
     scans,
     walk,
 )
@@ -60,17 +67,32 @@ def short_columns(node: Node) -> frozenset[str] | None:
     types = Types(node, dict.fromkeys((name for scan in scans(node) for name in scan.output), "bigint"))
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
-        if isinstance(part, Values | Generate) or (isinstance(part, Project | Filter) and part.subqueries):
+        made = _short_of(part, types, short)
+        if made is None:
             return None
-        if isinstance(part, UnionAll | SetOperation):
-            if any(short & set(one.output) for one in part.parts):
-                return None
-            continue
-        made = {name: _is_tiny(value, types, short) for name, value in computed(part)}
-        if None in made.values():
-            return None
-        short |= {name for name, is_tiny in made.items() if is_tiny}
+        short |= made
     return short & frozenset(node.output)
+
+
+def _short_of(node: Node, types: Types, short: frozenset[str]) -> frozenset[str] | None:
+    """The columns that an operator adds and that are ``TINYINT``; ``None`` where others may be short.
+
+    :param short: those of its inputs.
+    """
+    match node:
+        case Values() | Generate():
+            return conservative(None, "constants and elements may be short")
+        case Project() | Filter() if node.subqueries:
+            return conservative(None, "the value of a subquery may be short")
+        case UnionAll() | SetOperation():
+            if any(short & set(one.output) for one in node.parts):
+                return conservative(None, "the other parts may be wider")
+            return frozenset()
+        case Project() | Aggregate() | Window():
+            made = {name: _is_tiny(value, types, short) for name, value in computed(node)}
+            return None if None in made.values() else frozenset(name for name, tiny in made.items() if tiny)
+        case Scan() | Filter() | Join() | Restrict() | Limit():
+            return frozenset()  # They have only the columns of their inputs, and a table has no short ones.
 
 
 def _is_tiny(value: exp.Expression, types: Types, short: frozenset[str]) -> bool | None:
