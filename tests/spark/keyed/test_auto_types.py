@@ -132,6 +132,7 @@ MODELS = {
         "k",
         "SELECT k, sum(amount / n) AS s, count(*) AS c FROM (SELECT k, amount, 1 AS n FROM {0} "
         "UNION ALL SELECT k, amount, id + 1 AS n FROM {0}) AS u GROUP BY k",
+        long=True,
     ),
     "plain columns": ModelCase(
         "k",
