@@ -81,6 +81,7 @@ _WITHOUT_UI = {
 }
 
 _RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"
+_TIMESTAMP_TYPE = "spark.sql.timestampType"
 
 COLLECTOR = "-XX:+UseParallelGC"
 """On few cores, Java's default collector, which runs concurrently with the program, takes a sixth of a
@@ -215,6 +216,13 @@ def check_spark_conf(conf: Mapping[str, str]) -> None:
             where="profile: spark_conf",
             why="Spark would read backslashes literally, which dbt-arctic uses to escape quotes.",
             fix="Remove it. In a model, write r'...' for a string with backslashes.",
+        )
+    if conf.get(_TIMESTAMP_TYPE, "TIMESTAMP_LTZ").strip().upper() != "TIMESTAMP_LTZ":
+        raise ProfileError(
+            f"{_TIMESTAMP_TYPE} is {conf[_TIMESTAMP_TYPE]}",
+            where="profile: spark_conf",
+            why="Columns of type TIMESTAMP would be created without a time zone, and store local times.",
+            fix="Remove it. In a model, cast to TIMESTAMP_NTZ where a time has no zone.",
         )
 
 

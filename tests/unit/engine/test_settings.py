@@ -183,3 +183,14 @@ def test_the_jars_of_a_connector_are_loaded_only_where_it_is_needed() -> None:
     assert jars == [*session_conf(plain)["spark.jars.packages"].split(","), *CONNECTORS["kafka"]]
     own = replace(plain, connectors=("kafka",), packages=("a:b:1",))
     assert session_conf(own)["spark.jars.packages"] == "a:b:1"
+
+
+def test_a_setting_that_would_change_what_our_sql_means_is_refused() -> None:
+    kind = "spark.sql.timestampType"
+    with pytest.raises(ProfileError, match="store local times"):
+        SparkSettings("lake", "/w", spark_conf={kind: "timestamp_ntz"})
+    with pytest.raises(ProfileError, match="escape quotes"):
+        SparkSettings("lake", "/w", spark_conf={"spark.sql.parser.escapedStringLiterals": "true"})
+    assert (
+        session_conf(SparkSettings("lake", "/w", spark_conf={kind: "timestamp_ltz"}))[kind] == "timestamp_ltz"
+    )
