@@ -47,6 +47,7 @@ from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.refresh.current_end import end_property
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, declared_properties
 from dbt_arctic.refresh.unused_settings import STRATEGIES
@@ -210,10 +211,15 @@ class ArcticAdapter(
 
     @available
     @classmethod
-    def table_properties(cls, properties: dict[str, object] | None) -> dict[str, str]:
-        """The properties of a plain table: defaults, then those of the model."""
+    def table_properties(
+        cls, properties: dict[str, object] | None, current_end: str | None = None
+    ) -> dict[str, str]:
+        """The properties of a plain table: defaults, then those of the model.
+
+        :param current_end: of a snapshot, SQL of its ``dbt_valid_to_current``.
+        """
         chosen = {name: str(value) for name, value in (properties or {}).items()}
-        return {**TABLE_DEFAULTS, **chosen, **declared_properties(chosen)}
+        return {**TABLE_DEFAULTS, **chosen, **declared_properties(chosen), **end_property(current_end)}
 
     @available.parse(lambda *a, **k: None)
     def refuse_function(self, model: Mapping[str, Any]) -> None:

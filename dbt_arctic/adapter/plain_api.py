@@ -30,6 +30,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh.batch import require_no_metadata_columns
+from dbt_arctic.refresh.current_end import keep_current_end
 from dbt_arctic.refresh.plain import select_staged, stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
@@ -248,6 +249,14 @@ class PlainApi(KeyedApi):
         columns = cast(Any, self).get_columns_in_relation(target)
         types = {column.name.lower(): column.dtype for column in columns}
         return ended_rows(rows, valid_to, f"CAST({now} AS {types.get(valid_to.lower(), 'TIMESTAMP')})")
+
+    @available.parse(lambda *a, **k: None)
+    def keep_current_end(
+        self, relation: ArcticRelation, model: Mapping[str, Any], valid_to: str, end: str | None
+    ) -> None:
+        """Refuse another ``dbt_valid_to_current`` than that of a snapshot's current records."""
+        with as_dbt_errors():
+            keep_current_end(self.context(), relation.name_parts, valid_to, end, model["name"])
 
     @available.parse(lambda *a, **k: "")
     def without_deletions(self, rows: str, is_deleted: str | None) -> str:

@@ -75,7 +75,7 @@
 {%- endmacro %}
 
 {% macro arctic__table_properties_clause() -%}
-  tblproperties ({% for name, value in adapter.table_properties(config.get('tblproperties')).items() -%}
+  tblproperties ({% for name, value in adapter.table_properties(config.get('tblproperties'), config.get('dbt_valid_to_current')).items() -%}
     {{ adapter.string_literal(name) }} = {{ adapter.string_literal(value) }}{{ ', ' if not loop.last }}
   {%- endfor %})
 {%- endmacro %}

@@ -26,6 +26,9 @@
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+  {%- if kind is not none -%}
+    {%- do adapter.keep_current_end(target_relation, model, columns.dbt_valid_to, config.get('dbt_valid_to_current')) -%}
+  {%- endif -%}
   {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- set strategy = arctic__with_quoted_columns(strategy, queried) -%}
   {%- if kind is not none -%}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -192,6 +194,41 @@ def test_a_key_that_is_not_in_a_part_of_the_upstreams_is_not_deleted(sourced: Sh
     assert take([replace(old, value=2), late], "--sample", autumn) == [second] * 2
     last = [("a", 1, False, False), *second[1:]]
     assert take([late]) == [last, sorted([*last, ("a", 1, True, True)])]
+
+
+def test_another_end_of_current_records_is_refused_until_they_have_it(sourced: Shop) -> None:
+    sourced.source("raw_rows", sql_of([Source(("a", None), 1, 1), Source(("b", None), 1, 1)]))
+
+    def write(end: str | None, hook: str = "") -> None:
+        given = (f'dbt_valid_to_current="{end}", ' if end else "") + (f'pre_hook="{hook}", ' if hook else "")
+        text = snapshot_sql("kept", "check", "ignore", "id").replace("config(", f"config({given}")
+        sourced.file("snapshots/kept.sql", text)
+
+    def take() -> list[tuple[Any, ...]]:
+        sourced.dbt("snapshot")
+        return sourced.rows("kept", "id, cast(dbt_valid_to as date)")
+
+    def both(end: dt.date | None) -> list[tuple[Any, ...]]:
+        return [("a", end), ("b", end)]
+
+    later, last = dt.date(8888, 1, 1), dt.date(9999, 12, 31)
+    write(FOR_EVER)
+    assert take() == both(last)
+    write("to_timestamp('9999-12-31')")  # the same time
+    assert take() == both(last)
+    for other in (None, "date'8888-01-01'"):
+        write(other)
+        told = sourced.fail("snapshot")
+        assert "dbt_valid_to_current changed from to_timestamp('9999-12-31')" in told
+        assert sourced.rows("kept", "id, cast(dbt_valid_to as date)") == both(last)
+    hook = re.search(r'pre_hook="(.*)"', told)
+    assert hook is not None
+    write("date'8888-01-01'", hook[1])
+    assert take() == both(later)
+    write(None, "update {{ this }} set dbt_valid_to = null")
+    assert take() == both(None)
+    write(FOR_EVER)  # NULL remains an end of current records
+    assert take() == both(None)
 
 
 def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:

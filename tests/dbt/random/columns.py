@@ -41,6 +41,7 @@ class Table:
     :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
         ended.
     :param form: ``plain``, ``keyed`` or ``view``.
+    :param current_end: of a snapshot, ``dbt_valid_to_current``; empty for NULL.
     """
 
     types: dict[str, str]
@@ -50,6 +51,7 @@ class Table:
     ended: frozenset[int] = frozenset()
     partitions: frozenset[str] = frozenset()
     form: str = "plain"
+    current_end: str = ""
 
 
 @dataclass(frozen=True)

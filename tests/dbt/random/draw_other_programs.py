@@ -17,6 +17,7 @@ def with_others(case: Case) -> Case:
     models = [_packaged(chance, model) for model in case.models]
     rounds = [_beside(chance, models, case.rounds, number) for number in range(len(case.rounds))]
     rounds = _adopted(chance, models, rounds)
+    models, rounds = _with_ends(random.Random(f"ends {case.seed}"), models, rounds)
     keyed = [model.name for model in models if model.kind in KEYED]
     if keyed and chance.random() < 0.1:
         name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
@@ -26,6 +27,29 @@ def with_others(case: Case) -> Case:
         batch = Batch((Column("k", "int"),), ((1,),))
         rounds = [replace(one, batches={**one.batches, name: batch}) for one in rounds]
     return replace(case, models=tuple(models), rounds=tuple(rounds))
+
+
+CURRENT_END = "timestamp'9999-12-31 00:00:00Z'"
+"""``dbt_valid_to_current`` of some snapshots."""
+
+
+def _with_ends(
+    chance: random.Random, models: list[Model], rounds: list[Round]
+) -> tuple[list[Model], list[Round]]:
+    """Snapshots whose current records have an end; some of them are without the setting in one round."""
+    found, told = list(models), list(rounds)
+    for place, model in enumerate(models):
+        if model.kind != "snapshot" or chance.random() > 0.3:
+            continue
+        found[place] = replace(model, config={**model.config, "dbt_valid_to_current": CURRENT_END})
+        number = chance.randint(1, len(rounds))
+        while number < len(rounds):
+            given = {**told[number].settings.get(model.name, {}), "dbt_valid_to_current": None}
+            told[number] = replace(told[number], settings={**told[number].settings, model.name: given})
+            number += 1
+            if number < len(rounds) and rounds[number].verb != "retry":
+                break
+    return found, told
 
 
 def _packaged(chance: random.Random, model: Model) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import timezone
+from datetime import datetime, timezone
 from typing import Any
 
 from tests.dbt.random.columns import Table
@@ -13,6 +13,8 @@ from tests.dbt.random.stored_values import NotExact, TooLarge, keep
 from tests.dbt.random.values import Pairs, canonical, comparable_type
 
 SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
+CURRENT_ENDS = (None, datetime(9999, 12, 31))
+"""The ends of current records of snapshots: see ``CURRENT_END`` of ``draw_others.py``."""
 Rows = Counter[Any]
 
 
@@ -50,7 +52,7 @@ def as_row(model: Model, values: dict[str, Any], types: dict[str, str]) -> Any:
     )
     if model.kind != "snapshot":
         return tuple(cells)
-    return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] is not None)
+    return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] not in CURRENT_ENDS)
 
 
 def as_found(model: Model, table: Table) -> StoredTable:

@@ -31,10 +31,13 @@ def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected
         raise Refused("check_cols names a column that the query lacks")
     if before is None:
         types = {name: stored_type(one) for name, one in batch.types.items()}
-        first = Table(types, stored_rows(batch, types))
+        first = Table(types, stored_rows(batch, types), current_end=_current_end(model))
         _require_one_a_key(model, first, first.rows)
         return Expected(first)
-    table, may_refuse = evolve(model, before, batch)
+    is_open = len(before.ended) < len(before.rows)
+    if before.current_end and before.current_end != _current_end(model) and is_open:
+        raise Refused("current records have another end")
+    table, may_refuse = evolve(model, replace(before, current_end=_current_end(model)), batch)
     rows = stored_rows(batch, table.types)
     _require_one_a_key(model, table, rows)
     is_new = [
@@ -44,6 +47,10 @@ def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected
     added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
     taken = _taken(model, table, rows, checked, added)
     return Expected(taken, may_refuse)
+
+
+def _current_end(model: Model) -> str:
+    return str(model.config.get("dbt_valid_to_current", ""))
 
 
 def _require_one_a_key(model: Model, table: Table, rows: list[Row]) -> None:
