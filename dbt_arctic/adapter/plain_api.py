@@ -11,7 +11,7 @@ from dbt.adapters.base.meta import available
 from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
+from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
 from dbt_arctic.adapter.snapshots import (
     checked_columns,
     column_or_sql,
@@ -162,6 +162,11 @@ class PlainApi(KeyedApi):
         rows = [[seed_text(value) for value in row] for row in agate_table.rows]
         with as_dbt_errors():
             self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
+
+    @available.parse(lambda *a, **k: "")
+    def seed_value(self, model: Mapping[str, Any], column: str, type_: str) -> str:
+        """SQL of a value of a seed, from its staged text."""
+        return seed_value(model["name"], column, type_)
 
     # Properties
 

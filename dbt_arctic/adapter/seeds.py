@@ -19,11 +19,20 @@ from agate.exceptions import CastError
 from dbt_common.clients.agate_helper import Number
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.names import quote
 
 _PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _READER = Number(null_values=("null", ""))
 """dbt's type of numeric columns."""
 _DIGIT = re.compile(r"\d")
+_PARSED = frozenset(
+    {
+        *("boolean", "tinyint", "smallint", "int", "integer", "bigint"),
+        *("float", "double", "decimal", "numeric", "date", "timestamp", "timestamp_ntz"),
+    }
+)
+"""Types whose values are parsed from a text."""
 _DIGITS_OF_BIGINT = 18
 _DIGITS_OF_DOUBLE = 15
 _DIGITS_OF_DECIMAL = 38
@@ -121,6 +130,26 @@ def _digits(value: Decimal) -> int:
 def file_of(agate_table: Any) -> str:
     """The file from which dbt has read a table."""
     return str(getattr(agate_table, "original_abspath", "a seed"))
+
+
+def seed_value(seed: str, column: str, type_: str) -> str:
+    """SQL of a value of a seed, from its text. A text that the type cannot store is an error.
+
+    ``CAST`` alone would make it NULL, or cut it off, if a profile sets ``spark.sql.ansi.enabled`` to false.
+    """
+    name = quote(column)
+    kind = type_.split("(")[0].strip().lower()
+    if kind not in _PARSED:
+        return f"cast({name} as {type_})"
+    error = raising(
+        "AR-311",
+        f"the column {column.replace('|', '/')} of the seed is {type_.upper()}, and a row has the value ",
+        f"replace(left({name}, 200), '|', '/')",
+        seed,
+        "the type cannot store this text; nothing was written",
+        "correct the file, or give the column another type in column_types",
+    )
+    return f"if({name} is null, null, coalesce(try_cast({name} as {type_}), {error}))"
 
 
 def seed_text(value: Any) -> str | None:

@@ -89,6 +89,27 @@ def test_a_type_for_a_column_that_a_seed_does_not_have_is_an_error(shop: Shop) -
     assert "column_types contains zipcode" in shop.fail("seed")
 
 
+def test_a_value_that_a_seed_cannot_store_is_an_error_in_every_mode_of_spark(shop: Shop) -> None:
+    """Without ANSI mode, Spark's CAST returns NULL, or a part of the value."""
+    profile = shop.folder / "profiles.yml"
+    given = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    conf = given["shop"]["outputs"]["dev"]["spark_conf"]
+    given["shop"]["outputs"]["dev"]["spark_conf"] = {**conf, "spark.sql.ansi.enabled": "false"}
+    profile.write_text(yaml.safe_dump(given), encoding="utf-8")
+    values = {"large": "3000000000", "fraction": "1.7", "word": "x"}
+    for name, value in values.items():
+        shop.file(f"seeds/{name}.csv", f"id,n\n1,5\n2,\n3,{value}\n")
+    shop.file("seeds/fits.csv", "id,n\n1,5\n2,\n")
+    seeds = [{"name": name, "config": {"column_types": {"n": "int"}}} for name in (*values, "fits")]
+    shop.file("seeds/seeds.yml", yaml.safe_dump({"seeds": seeds}))
+    shop.dbt("seed", "--select", "fits")
+    assert shop.rows("fits") == [(1, 5), (2, None)]
+    told = shop.refusals("seed", "--exclude", "fits")
+    assert told.keys() == values.keys()
+    for name, value in values.items():
+        assert f"the column n of the seed is INT, and a row has the value {value}" in told[name]
+
+
 def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -> None:
     shop.model("side", "{{ config(materialized='incremental', unique_key='id', buckets=1) }} select 1 as id")
     shop.dbt("run")
