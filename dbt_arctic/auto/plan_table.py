@@ -38,6 +38,7 @@ from dbt_arctic.auto.verification_log import Verified
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
+from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
 from dbt_arctic.planner.auxiliary.common_values import shared_values, with_known
@@ -55,6 +56,9 @@ SMALL = 100_000
 FEW_ROWS = 200_000
 """The number of rows of all tables of a model below which one statement reads them all, with
 ``small_data``."""
+
+LARGE_STATEMENT = 150
+"""The number of operators above which a statement takes Spark seconds to plan, however few rows it reads."""
 
 
 @dataclass(frozen=True)
@@ -279,14 +283,23 @@ def _few_rows(
 ) -> Reason | None:
     """The reason for a full refresh if the tables are small.
 
-    One statement that reads all rows is then faster than several that read the changed ones.
+    One statement that reads all rows is then faster than several that read the changed ones, or a large one.
 
     A join without an equality may take long even over few rows, which the earlier full refreshes show.
     """
-    if not config.few_rows or config.auto == "strict" or not full_is_fast(took):
+    if config.auto == "strict" or not full_is_fast(took):
         return None
     rows = total([plan.stored_rows, stored_rows(catalog, table)])
     if rows is None or rows >= FEW_ROWS:
+        return None
+    size = max((sum(1 for _ in walk(node)) for node in plan.nodes), default=0)
+    if size > LARGE_STATEMENT:
+        return Reason(
+            "few-rows",
+            f"its tables have {rows} rows, and to plan a statement of {size} operators takes longer than "
+            "reading all of them",
+        )
+    if not config.few_rows:
         return None
     reason = Reason(
         "few-rows",

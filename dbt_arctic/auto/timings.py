@@ -26,8 +26,12 @@ _UNKNOWN = -1
 """An unknown number in the property, whose form older versions of dbt-arctic read; ``None`` elsewhere."""
 
 _MIN_SECONDS = 5.0
-"""A faster refresh runs as planned: there is little to gain, and timings vary more than they differ."""
+"""A full refresh that takes as long is compared by a factor, a faster one by seconds."""
 _SLOWER = 1.3
+_MAX_EXTRA = 2.0
+"""The seconds that an incremental refresh may take longer than a full one of less than ``_MIN_SECONDS``."""
+_SHORTEST = 1.0
+"""The seconds that a refresh of no rows at all would count for."""
 _COMPARABLE = 2
 """The factor of changed rows up to which an earlier duration is still comparable."""
 _MAX_LOSS = 0.1
@@ -185,7 +189,8 @@ def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
     rows. One with fewer rows is only a lower bound, as most of its time may be constant. So a larger number
     of rows than ever is tried once: the attempt may be slow, but without it, the choice could never be
     corrected. For each strategy, the best of the last few durations counts, so that one slow refresh on a
-    busy machine decides nothing. An incremental refresh is tried again when its possible loss is small
+    busy machine decides nothing. A full refresh of less than five seconds is compared by seconds, because its
+    time varies by more than a factor. An incremental refresh is tried again when its possible loss is small
     compared to the time of the full ones since: the slow one may have been the only one, or the table may
     have grown.
 
@@ -201,22 +206,34 @@ def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
         for one in incremental
         if one.changed is None or changed is None or changed <= _COMPARABLE * one.changed
     ]
-    full = min((one.seconds for one in in_full[:_RECENT]), default=0.0)
-    expected = min(
-        [_scaled(one, changed) for one in comparable[:_RECENT]]
-        or [one.seconds for one in incremental[:_RECENT]]
-        or [0.0]
-    )
-    if full < _MIN_SECONDS or expected <= _SLOWER * full:
+    if not in_full or not incremental:
+        return None
+    full = min(one.seconds for one in in_full[:_RECENT])
+    known = [_scaled(one, changed) for one in comparable[:_RECENT]] or [
+        one.seconds for one in incremental[:_RECENT]
+    ]
+    expected = min(known)
+    if expected <= _longest(full, len(known)):
         return None
     since = len(list(takewhile(lambda one: one.reason == "slower", took)))
-    if expected - full <= since * full * _MAX_LOSS:
+    if expected - full <= since * max(full, _SHORTEST) * _MAX_LOSS:
         return None
     return Reason(
         "slower",
         f"earlier incremental refreshes took {expected:.0f} s or more for as many changed rows, "
         f"a full one {full:.0f} s",
     )
+
+
+def _longest(full: float, known: int) -> float:
+    """The seconds that an incremental refresh may take.
+
+    :param full: the seconds of a full one. :param known: how many incremental ones there are to go by.
+    """
+    if full >= _MIN_SECONDS:
+        return _SLOWER * full
+    # The first refresh of a process takes seconds longer than others, so one of them alone says little.
+    return full + (_MAX_EXTRA if known > 1 else _MIN_SECONDS)
 
 
 def _scaled(one: RefreshTiming, changed: int | None) -> float:

@@ -17,6 +17,7 @@ from dbt_arctic.auto.stages import Stage, stages_of
 from dbt_arctic.errors import SparkEnded
 from dbt_arctic.keyed.log import PROPERTY_IMAGES
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.store.state import load_change, load_keyed, stored_rows
@@ -101,6 +102,13 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     assert plan("fast").action == "full"
     for settings in ({"few_rows": False}, {"auto": "strict"}):
         assert plan("pairs", **settings).action == "incremental"
+    # A large statement takes longer to plan than few rows take to read.
+    largest = max(sum(1 for _ in walk(node)) for node in plan("pairs", few_rows=False).nodes)
+    for limit, action in ((largest - 1, "full"), (largest, "incremental")):
+        monkeypatch.setattr(plan_table, "LARGE_STATEMENT", limit)
+        assert plan("pairs", few_rows=False).action == action
+        assert plan("slow", few_rows=False).action == "incremental"
+        assert plan("pairs", few_rows=False, auto="strict").action == "incremental"
     assert refresh("doubled") == "INCREMENTAL (1 keys)"
     assert refresh("pairs") == "FULL (few-rows)"
     assert load_change(catalog, table("pairs")).history()[0].summary[PROPERTY_IMAGES] == "true"

@@ -54,13 +54,16 @@ def runs(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list
         (runs("full", 10), 100, False),  # never incrementally
         (runs("incremental", 20) + runs("full", 10), 100, True),
         (runs("incremental", 13) + runs("full", 10), 100, False),  # within the margin
-        (
-            runs("incremental", 20, 9) + runs("full", 10),
-            100,
-            False,
-        ),  # one was slow, another was not
+        (runs("incremental", 20, 9) + runs("full", 10), 100, False),  # one was slow, another was not
         (runs("incremental", 20) + runs("full", 10, 30), 100, True),
-        (runs("incremental", 20) + runs("full", 4), 100, False),  # too cheap to matter
+        # A short full refresh is compared by seconds, and one refresh alone may have been a cold start.
+        (runs("incremental", 20) + runs("full", 4), 100, True),
+        (runs("incremental", 8.9) + runs("full", 4), 100, False),
+        (runs("incremental", 9.1) + runs("full", 4), 100, True),
+        (runs("incremental", 6.1, 6.2) + runs("full", 4), 100, True),
+        (runs("incremental", 5.9, 20) + runs("full", 4), 100, False),
+        (runs("incremental", 2.4, 2.4) + runs("full", 0.5), 100, False),
+        (runs("incremental", 2.6, 2.6) + runs("full", 0.5), 100, True),
         (runs("incremental", 8) + runs("full", 10), 200, True),  # twice as many rows
         (runs("incremental", 20) + runs("full", 10), 1, True),  # few rows are no promise
         (runs("incremental", 8) + runs("full", 10), None, False),
@@ -110,6 +113,16 @@ def test_what_was_slower_is_tried_again_when_it_may_lose_little(
         *[RefreshTiming("full", 10, 100, "slower")] * since,
         *runs("incremental", seconds),
         RefreshTiming("full", 10),
+    ]
+    assert (slower(earlier, 100) is not None) == expected
+
+
+@pytest.mark.parametrize(("since", "expected"), [(0, True), (99, True), (100, False)])
+def test_what_takes_no_time_in_full_is_tried_again_as_well(since: int, expected: bool) -> None:
+    earlier = [
+        *[RefreshTiming("full", 0, 100, "slower")] * since,
+        *runs("incremental", 10),
+        RefreshTiming("full", 0),
     ]
     assert (slower(earlier, 100) is not None) == expected
 
