@@ -93,6 +93,11 @@ tpch: java $(ARCHIVED) ## TPC-H as automatic models: ROUNDS, SCALE, KEYS=recent|
 	@$(BIN)/python -m benchmarks.tpch --scale $(SCALE) --rounds $(ROUNDS) --keys $(KEYS) --changed $(CHANGED) \
 	  $(if $(FULL),--full $(if $(filter plain,$(FULL)),plain,keyed)) $(TPCH)
 
+.PHONY: bench-choice
+bench-choice: java $(ARCHIVED) ## How often the chosen refresh is the faster one: SCALE, ROUNDS, MODELS=q01,share_of_total
+	@$(BIN)/python -m benchmarks.choice --scale $(SCALE) --rounds $(ROUNDS) --changed $(CHANGED) --seed $(SEED) \
+	  $(if $(MODELS),--models $(MODELS))
+
 .PHONY: soak
 soak: java $(ARCHIVED) ## Random operations on keyed tables, in memory and on Spark, and real kills: STEPS, SEED
 	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" "$(SPARK)" "$(KILLS)"

@@ -5,7 +5,9 @@ Knows nothing of TPC-H.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +46,8 @@ class Lake:
             cores=cores,
         )
         self.statements = 0
+        self.clock: Callable[[], float] = time.perf_counter
+        """The seconds since some moment. ``cpu_seconds`` measures the same on a busy machine."""
         self.models: list[Name] = []
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{schema}")
         self.run(f"USE lake.{schema}")
@@ -79,6 +83,11 @@ class Lake:
         self.statements += 1
         cursor.execute(sql)
         return cursor.known_rows
+
+    def cpu_seconds(self) -> float:
+        """The processor time of this process and of Spark's, which other programs do not lengthen much."""
+        fields = Path(f"/proc/{self._pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
     def bytes_read(self) -> int | None:
         """The bytes that Spark's process has read so far, without shuffles; ``None`` if the system does not

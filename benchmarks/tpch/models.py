@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -56,9 +55,9 @@ class Model:
         if full == "keyed":
             _, full_seconds, _, full_read = self._timed(lake, lake.name(f"{self.query}_full"))
         elif full == "plain":
-            before, began = lake.bytes_read(), time.perf_counter()
+            before, began = lake.bytes_read(), lake.clock()
             lake.run(f"CREATE OR REPLACE TABLE {self.query}_full USING iceberg AS {self.sql}")
-            full_seconds = time.perf_counter() - began
+            full_seconds = lake.clock() - began
             full_read = _since(lake, before)
         else:
             beside = self.sql
@@ -78,9 +77,9 @@ class Model:
         return refreshed
 
     def _timed(self, lake: Lake, name: Name) -> tuple[Outcome, float, int, int | None]:
-        read, ran, began = lake.bytes_read(), lake.statements, time.perf_counter()
+        read, ran, began = lake.bytes_read(), lake.statements, lake.clock()
         outcome = self._run(lake, name)
-        return outcome, time.perf_counter() - began, lake.statements - ran, _since(lake, read)
+        return outcome, lake.clock() - began, lake.statements - ran, _since(lake, read)
 
     def _run(self, lake: Lake, name: Name) -> Outcome:
         """Refreshed as by the adapter; a name that ends in ``_full`` is always rebuilt."""
