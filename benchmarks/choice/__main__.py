@@ -23,8 +23,7 @@ from pathlib import Path
 
 from benchmarks.choice.judged import Measured, judged, report
 from benchmarks.choice.queries import KEYS, QUERIES
-from benchmarks.tpch.__main__ import arguments as tpch_arguments
-from benchmarks.tpch.__main__ import models_of
+from benchmarks.tpch.__main__ import arguments, models_of
 from benchmarks.tpch.changes import Changes
 from benchmarks.tpch.data import generate, load
 from benchmarks.tpch.lake import Lake
@@ -47,7 +46,7 @@ class Both:
     strict: Model
 
 
-def arguments() -> argparse.Namespace:
+def own_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -65,7 +64,7 @@ def arguments() -> argparse.Namespace:
 
 
 def both_of(given: argparse.Namespace) -> list[Both]:
-    known = dict(models_of(tpch_arguments(["--full", "keyed"])))
+    known = dict(models_of(arguments(["--full", "keyed"])))
     accept = frozenset({"ties"})
     known |= {
         name: Model(name, sql, KeyedConfig(name, KEYS[name], accept=accept)) for name, sql in QUERIES.items()
@@ -111,7 +110,7 @@ def _strictly(lake: Lake, model: Model) -> Refreshed | None:
 
 
 def main() -> int:
-    given = arguments()
+    given = own_arguments()
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory(prefix="dbt-arctic-choice-") as folder:
         files = Path(folder) / "files"
