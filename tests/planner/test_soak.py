@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
@@ -15,6 +16,8 @@ from tests.planner.case_kinds import KINDS, OPERATORS, kind_of
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
 from tests.planner.tally import Tally, tally
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def counted(cases: int, incremental: int, of_each: int, **others: int) -> Tally:
@@ -121,3 +124,13 @@ def test_as_many_cases_are_judged_as_seeds_are_given(monkeypatch: pytest.MonkeyP
     (told,) = tally([7], "plain").wrong
     assert told.startswith("seed 7, plain, key ")
     assert "KeyError: 'nothing'" in told
+
+
+def test_the_page_on_testing_lists_each_kind_with_its_share() -> None:
+    page = (ROOT / "docs" / "explanation" / "testing.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| kind | of 100 seeds |")
+    rows = [line.split(" | ")[:2] for line in table.partition("\n\n")[0].splitlines()[2:]]
+    assert {name.removeprefix("| "): int(share) for name, share in rows} == {
+        name: kind.share for name, kind in KINDS.items()
+    }
+    assert sum(kind.share for kind in KINDS.values()) == 100
