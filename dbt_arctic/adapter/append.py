@@ -35,7 +35,7 @@ def append_dataframe(
     options = AppendOptions(idempotency_key, action, sequence, ordered)
     found = load_target(_path(project_dir), _path(profiles_dir), target)
     with operating(found, "append") as operator:
-        name = operator.name(table)
+        name = operator.to_write(table)
         if is_appended(operator.catalog, name, options):
             return Appended(name.dotted, written=False, rows=0)
         with _registered(operator, rows, table) as sql:

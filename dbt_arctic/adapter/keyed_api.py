@@ -44,6 +44,7 @@ from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 
@@ -105,6 +106,8 @@ class KeyedApi(SQLAdapter):
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         with as_own_errors():
+            if table is not None:
+                require_same_name(self.catalog, table.name, table.name.dotted)
             if is_overridden(self.get_macro_resolver()):
                 arguments = {"step": step, "sql": sql, "table": table}
                 sql = str(self.execute_macro(STATEMENT_MACRO, kwargs=arguments))

@@ -35,6 +35,8 @@ from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.other_catalogs import has_other_name, require_same_name
+from dbt_arctic.store.state import keyed_from_view
 
 
 class Operator:
@@ -90,6 +92,23 @@ class Operator:
         catalog = parts[0] if len(parts) == 3 else self._target.catalog
         schema = parts[-2] if len(parts) > 1 else credentials.schema
         return Name(catalog, schema, parts[-1])
+
+    def is_of_others(self, name: Name) -> bool:
+        """Whether a keyed table is in another catalog, for which its own client has another name."""
+        if self.catalog.of(name) is self.catalog:
+            return False
+        view = self.catalog.of(name).load_view(name.schema, name.identifier)
+        table = None if view is None else keyed_from_view(name, view)
+        return table is not None and has_other_name(self.catalog, table, view)
+
+    def to_write(self, text: str) -> Name:
+        """Parse the name of a table that the command writes to.
+
+        :raises ConfigError: it is a keyed table that its own client calls otherwise.
+        """
+        name = self.name(text)
+        require_same_name(self.catalog, name, name.dotted)
+        return name
 
     def schemas(self, chosen: Sequence[str] = (), everything: bool = False) -> list[str]:
         """The schemas of a command: those of the target, or the given ones.
@@ -240,9 +259,11 @@ class Operator:
     def compaction_of(self, name: Name, is_keyed: bool) -> CompactionSettings:
         """The compaction settings of a table in the project, or the defaults.
 
-        A plain table that does not belong to the project is not compacted.
+        A plain table that does not belong to the project is not compacted, nor is a keyed one that its own
+        client calls otherwise.
         """
-        ours = is_keyed or name in self.models or name.identifier == OPERATIONS
+        ours = not self.is_of_others(name) if is_keyed else name in self.models
+        ours = ours or name.identifier == OPERATIONS
         configured = self.models.get(name, {})
         settings = parse_settings(name.identifier, configured.get("compaction"), configured.get("buckets"))
         return settings if ours else replace(settings, trigger=None)
@@ -255,6 +276,8 @@ class Operator:
         )
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int | None:
+        if table is not None:
+            require_same_name(self.catalog, table.name, table.name.dotted)
         cursor = self._cursor()
         try:
             cursor.execute(sql)

@@ -52,7 +52,7 @@ def adopt(
     if undo and (keys or dry_run):
         raise click.UsageError("--undo takes neither --key nor --dry-run")
     with operating(target, "adopt") as operator:
-        name = operator.name(table)
+        name = operator.to_write(table)
         if undo:
             question = f"Make {name} a plain table, and drop its change table and previous generation?"
             require_confirmation(question, yes, as_json)

@@ -22,6 +22,7 @@ from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import KeptLeftover, Removal, Retention, find_leftovers
 from dbt_arctic.maintenance.orphans import DAY_MS, Orphans, Shared, find_orphans, remove_orphans
+from dbt_arctic.store.other_catalogs import has_other_name
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -111,7 +112,13 @@ def _find(operator: Operator, catalog: str, schemas: list[str], retention: Reten
     for schema in schemas:
         inventory = take_inventory(operator.catalog, catalog, schema)
         leftovers = find_leftovers(inventory, operator.context.now_ms(), retention)
-        found.removals.extend(leftovers.removals)
+        theirs = {
+            side
+            for identifier, table in inventory.keyed.items()
+            if has_other_name(operator.catalog, table, inventory.views.get(identifier))
+            for side in table.side_tables
+        }
+        found.removals.extend(one for one in leftovers.removals if one.target not in theirs)
         found.kept.extend(leftovers.kept)
     return found
 

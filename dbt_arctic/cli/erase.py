@@ -49,7 +49,7 @@ def erase(
     if bool(keys) == bool(where):
         raise click.UsageError("give --key or --where")
     with operating(target, "erase") as operator:
-        name = operator.name(table)
+        name = operator.to_write(table)
         if where:
             plan = plan_by_condition(operator.context, name, where)
         else:

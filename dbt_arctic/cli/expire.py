@@ -27,6 +27,7 @@ from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE
+from dbt_arctic.store.other_catalogs import has_other_name
 from dbt_arctic.store.rejected_table import model_of
 
 if TYPE_CHECKING:
@@ -108,12 +109,13 @@ def _chosen(
     These are the keyed tables and the plain tables that the project builds, with those that belong to their
     sources of files.
 
-    Other plain tables are left out, because their owners may need the old versions.
+    Other plain tables are left out, because their owners may need the old versions; so are keyed tables of
+    another catalog that their own client calls otherwise.
 
     :raises UnknownRelation: a named table does not exist.
     """
     if tables:
-        names = [operator.name(text) for text in tables]
+        names = [operator.to_write(text) for text in tables]
         for name in names:
             reader = operator.catalog.of(name)
             known = (reader.load_view, reader.load_table)
@@ -126,7 +128,11 @@ def _chosen(
     catalog = operator.name("any").catalog
     for schema in chosen_schemas(operator, schemas, everything):
         inventory = take_inventory(operator.catalog, catalog, schema)
-        found += [inventory.name(identifier) for identifier in inventory.keyed]
+        found += [
+            table.name
+            for identifier, table in inventory.keyed.items()
+            if not has_other_name(operator.catalog, table, inventory.views.get(identifier))
+        ]
         for identifier, state in inventory.tables.items():
             name = inventory.name(identifier)
             if name in operator.models or identifier == OPERATIONS or _is_of_a_source(state):

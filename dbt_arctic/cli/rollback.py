@@ -48,6 +48,7 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
         if name is None:
             _list(list_savepoints(operator.catalog, load_keyed(operator.catalog, of)), of, as_json)
             return
+        operator.to_write(table)
         if drop:
             drop_savepoint(operator.context, of, name)
             result, text = None, f"{of}: dropped savepoint {name}."
@@ -88,7 +89,7 @@ def rollback(target: Target, table: str, version: str, yes: bool, as_json: bool)
     from dbt_arctic.adapter.operator import operating
 
     with operating(target, "rollback") as operator:
-        name = operator.name(table)
+        name = operator.to_write(table)
         to = resolve(operator.catalog, load_keyed(operator.catalog, name), version, name.dotted)
         entries = timeline.history(operator.catalog, name)
         require_confirmation(f"Roll back {name} to {_described(to, entries)}?", yes, as_json)
@@ -129,7 +130,7 @@ def restore(
     if previous and generation is not None:
         raise click.UsageError("give --previous or --generation, not both")
     with operating(target, "restore") as operator:
-        name = operator.name(table)
+        name = operator.to_write(table)
         which = "its newest complete generation" if generation is None else f"generation {generation}"
         question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
         require_confirmation(question, yes, as_json)

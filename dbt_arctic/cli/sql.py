@@ -69,7 +69,7 @@ def sql(
 def _modify(
     target: Target, operator: Operator, parsed: ParsedModification, dry_run: bool, as_json: bool
 ) -> None:
-    name = operator.name(".".join(parsed.target))
+    name = operator.to_write(".".join(parsed.target))
     _use(target, operator)
     if dry_run:
         statements = explain(operator.context, name, parsed)

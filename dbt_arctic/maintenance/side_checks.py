@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import CatalogUnavailable
@@ -15,19 +16,27 @@ _TAKEN = "it was dropped and created again manually"
 
 
 def check_sides(
-    table: KeyedTable, tables: Mapping[str, TableState], damaged: Mapping[str, CatalogUnavailable]
+    table: KeyedTable,
+    tables: Mapping[str, TableState],
+    damaged: Mapping[str, CatalogUnavailable],
+    catalog: str | None = None,
 ) -> Iterator[Finding]:
-    """Check base and change table of the current generation."""
+    """Check base and change table of the current generation.
+
+    :param catalog: the name that the client which created them has for the catalog; ``None`` for that of the
+        table.
+    """
+    made_as = table.made_as if catalog is None else replace(table.made_as, catalog=catalog)
     expected = {table.base: table.generation.base_id, table.change: table.generation.change_id}
     for side, side_id in expected.items():
         if side.identifier in damaged:
             yield from_error("metadata", table.name, damaged[side.identifier])
         else:
-            yield from _check_side(table, side, side_id, tables.get(side.identifier))
+            yield from _check_side(table, side, side_id, tables.get(side.identifier), made_as)
 
 
 def _check_side(
-    table: KeyedTable, side: Name, expected_id: str, state: TableState | None
+    table: KeyedTable, side: Name, expected_id: str, state: TableState | None, made_as: Name
 ) -> Iterator[Finding]:
     if state is None:
         yield Finding(
@@ -47,15 +56,14 @@ def _check_side(
             _TAKEN if PROPERTY_ID not in state.properties else "another table took its name",
             rebuild_command(table.name),
         )
-    elif state.properties.get(PROPERTY_OF) != table.made_as.dotted:
+    elif state.properties.get(PROPERTY_OF) != made_as.dotted:
         yield Finding(
             "side-replaced",
             table.name.dotted,
             f"{side} belongs to {state.properties.get(PROPERTY_OF) or 'no table'} by its properties",
             side.dotted,
             "its properties were changed manually; maintenance would treat it as another table's",
-            f"ALTER TABLE {side.sql} SET TBLPROPERTIES "
-            f"({literal(PROPERTY_OF)} = {literal(table.made_as.dotted)})",
+            f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({literal(PROPERTY_OF)} = {literal(made_as.dotted)})",
         )
     elif state.current_snapshot_id is None:
         yield Finding(

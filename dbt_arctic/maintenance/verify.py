@@ -76,7 +76,7 @@ def verify_table(
     # In another catalog, each client may have its own name for it.
     theirs = catalog_in_text(table, view) if is_of_others(catalog, table.name) else None
     yield from check_body(table, view, theirs)
-    yield from check_sides(table, inventory.tables, inventory.damaged_tables)
+    yield from check_sides(table, inventory.tables, inventory.damaged_tables, theirs)
     yield from check_previous(table, inventory.tables)
     if not is_whole(table, inventory.tables):
         return

@@ -62,11 +62,17 @@ def catalog_in_text(table: KeyedTable, view: ViewState) -> str | None:
     return None if found is None else found.group(1)
 
 
+def has_other_name(catalog: CatalogReader, table: KeyedTable, view: ViewState | None) -> bool:
+    """Whether a keyed table is in another catalog, for which the client that created it has another name."""
+    return view is not None and is_of_others(catalog, table.name) and is_renamed(table, view)
+
+
 def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
     """Refuse to write to a keyed table of another catalog whose view has another name for that catalog.
 
     A write may replace the view, whose text would then have this profile's name. The clients that use the
-    other one would read from a catalog that they do not know, or from a different one.
+    other one would read from a catalog that they do not know, or from a different one. The tables of a build
+    have that name as well, so a build in progress would not be recognised.
 
     :raises ConfigError: names the catalog as the view does.
     """
@@ -74,7 +80,7 @@ def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
         return
     view = catalog.of(name).load_view(name.schema, name.identifier)
     table = None if view is None else keyed_from_view(name, view)
-    if view is None or table is None or not is_renamed(table, view):
+    if view is None or table is None or not has_other_name(catalog, table, view):
         return
     theirs = catalog_in_text(table, view)
     named = "another name" if theirs is None else f"the name {theirs}"

@@ -264,6 +264,9 @@ def test_a_name_that_would_read_from_here_is_not_stored(shop: Shop, archive: Arc
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
     verified = CliRunner().invoke(main, ["verify", "--catalog", "archive", "--all", *folders])
     assert "1 keyed table: no findings" in verified.output, "a name of others is not damage"
+    for arguments in (["rollback", place, "current"], ["expire", place], ["savepoint", place, "kept"]):
+        done = CliRunner().invoke(main, [*arguments, *folders])
+        assert "has the name lake for its catalog" in f"{done.output}{done.exception}"
     assert "AR-301 the view of the keyed table" in refused["shown"]
     assert "make it a table" in refused["shown"]
     assert "write it with source()" in refused["named"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.clone_api import CloneApi
+from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
+from dbt_arctic.adapter.project import Target
 from dbt_arctic.auto import inputs
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.catalog.multi_catalog import OneCatalog, together
@@ -192,6 +195,33 @@ def test_a_keyed_table_that_others_call_otherwise_is_not_written(
     context = Context(catalog, lambda *_: None, lambda _: [], lambda _: [])
     with pytest.raises(ConfigError, match=r"archive\.shop\.orders has the name theirs for its catalog"):
         require_views(context, there("orders"), "m")
+
+
+def test_a_command_does_not_write_to_a_keyed_table_that_others_call_otherwise(
+    catalog: CatalogReader, archive: Catalog
+) -> None:
+    archive.keyed("orders", "theirs")
+    archive.keyed("own", "archive")
+    credentials = SimpleNamespace(schema="shop", database="lake", catalog_names=["lake", "archive"])
+    target = Target(Path(), "dev", credentials, Path())  # type: ignore[arg-type]
+    operator = Operator.__new__(Operator)
+    operator._target, operator.catalog = target, catalog
+    ran: list[str] = []
+    cursor = SimpleNamespace(execute=ran.append, rowcount=0, close=lambda: None)
+    operator._cursor = lambda: cursor  # type: ignore[method-assign,assignment,return-value]
+
+    assert operator.to_write("archive.shop.own") == there("own")
+    assert operator.to_write("orders") == here("orders")
+    assert operator.compaction_of(there("own"), is_keyed=True).trigger is not None
+    assert operator.compaction_of(there("orders"), is_keyed=True).trigger is None
+    assert operator.name("archive.shop.orders") == there("orders"), "it can be read"
+    with pytest.raises(ConfigError, match="has the name theirs"):
+        operator.to_write("archive.shop.orders")
+    operator._run("step", "own", keyed("archive", "own"))
+    operator._run("step", "without a table")
+    with pytest.raises(ConfigError, match="has the name theirs"):
+        operator._run("step", "theirs", keyed("archive"))
+    assert ran == ["own", "without a table"]
 
 
 def test_a_text_becomes_the_name_again_and_the_name_the_text(reads: OtherReads, archive: Catalog) -> None:

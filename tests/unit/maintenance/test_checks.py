@@ -57,6 +57,19 @@ def test_a_body_may_differ_in_white_space_only(orders: Orders) -> None:
     assert kinds(check_body(orders.table, shorter, "theirs")) == ["view-replaced"]
 
 
+def test_the_side_tables_of_a_catalog_have_the_name_of_their_client(orders: Orders) -> None:
+    sides = orders.sides(1)
+    theirs = {
+        one.name: replace(one, properties={**one.properties, "arctic.of": "theirs.shop.orders"})
+        for one in sides
+    }
+    assert kinds(check_sides(orders.table, theirs, {})) == ["side-replaced"] * 2
+    assert not list(check_sides(orders.table, theirs, {}, "theirs"))
+    assert kinds(check_sides(orders.table, {one.name: one for one in sides}, {}, "theirs")) == [
+        *["side-replaced"] * 2
+    ]
+
+
 @pytest.mark.parametrize(
     ("log", "files", "expected"),
     [
