@@ -25,6 +25,13 @@ class FirstMessage(NamedTuple):
     at_ms: int
 
 
+class Message(NamedTuple):
+    """The key and the value of a message; ``None`` if it has none."""
+
+    key: bytes | None
+    value: bytes | None
+
+
 class Broker(Protocol):
     """A cluster of message brokers."""
 
@@ -54,4 +61,4 @@ class Broker(Protocol):
         ...
 
 
-__all__ = ["Broker", "FirstMessage", "TopicOffsets"]
+__all__ = ["Broker", "FirstMessage", "Message", "TopicOffsets"]

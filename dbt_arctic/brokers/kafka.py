@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from dbt_arctic.brokers.api import FirstMessage, TopicOffsets
+from dbt_arctic.brokers.api import FirstMessage, Message, TopicOffsets
 from dbt_arctic.brokers.kafka_properties import client_settings
 from dbt_arctic.errors import ArcticError, PackageMissing, ServerUnreachable, UnknownRelation
 
@@ -18,6 +20,15 @@ _BOOTSTRAP_MS = 10_000
 """How long to look for a broker that answers. A wrong password is reported only after this time."""
 _SHOWN = 2
 _UNKNOWN_TOPIC = 3
+_INTERNAL = "__"
+_SAMPLING: Mapping[str, Any] = {
+    "isolation_level": "read_committed",
+    "enable_auto_commit": False,
+    "allow_auto_create_topics": False,
+}
+_SAMPLE_S = 20
+"""How long a sample may take."""
+_POLL_MS = 500
 _NO_ID = uuid.UUID(int=0)
 
 
@@ -70,6 +81,36 @@ class KafkaBroker:
             for one in (found[partition] for partition in wanted)
         )
 
+    def topics(self) -> list[str]:
+        """The names of the topics that this user may see, without Kafka's own."""
+        with self._admin() as admin:
+            return sorted(name for name in admin.list_topics() if not name.startswith(_INTERNAL))
+
+    def newest_messages(self, topic: str, count: int) -> list[Message]:
+        """The newest messages of each partition, in their order.
+
+        :param count: how many of a partition, at most. Messages that are gone, or that belong to
+            a transaction that was aborted, count as well.
+        :raises UnknownRelation: there is no such topic.
+        :raises ServerUnreachable: the broker does not answer, or refuses.
+        """
+        offsets = self.offsets(topic, committed=True)
+        from kafka import KafkaConsumer, TopicPartition
+
+        ends = {TopicPartition(topic, number): end for number, end in enumerate(offsets.ends)}
+        messages: list[Message] = []
+        with self._client(partial(KafkaConsumer, **_SAMPLING)) as consumer:
+            consumer.assign(list(ends))
+            for (partition, end), start in zip(ends.items(), offsets.starts, strict=True):
+                consumer.seek(partition, max(start, end - count))
+            deadline = time.monotonic() + _SAMPLE_S
+            while time.monotonic() < deadline and any(
+                consumer.position(partition) < end for partition, end in ends.items()
+            ):
+                for fetched in consumer.poll(timeout_ms=_POLL_MS).values():
+                    messages += [Message(one.key, one.value) for one in fetched]
+        return messages
+
     def _describe(self, admin: Any, topic: str) -> tuple[str, list[Any]]:
         """The id of a topic, and its partitions in their order."""
         from kafka import TopicPartition
@@ -92,11 +133,20 @@ class KafkaBroker:
         shown = urlsafe_b64encode(made.bytes).decode().rstrip("=") if made != _NO_ID else ""
         return shown, [TopicPartition(topic, number) for number in numbers]
 
+    def _admin(self) -> contextlib.AbstractContextManager[Any]:
+        """An administrative client for a block."""
+
+        def create(**settings: Any) -> Any:
+            from kafka import KafkaAdminClient
+
+            return KafkaAdminClient(**settings)
+
+        return self._client(create)
+
     @contextlib.contextmanager
-    def _admin(self) -> Iterator[Any]:
+    def _client(self, create: Callable[..., Any]) -> Iterator[Any]:
         """A client for the block. Errors of the block are those of this package."""
         try:
-            from kafka import KafkaAdminClient
             from kafka.errors import KafkaError
         except ImportError as error:
             raise PackageMissing(
@@ -107,11 +157,11 @@ class KafkaBroker:
             ) from error
         settings = client_settings(self.properties, self.where)
         settings.setdefault("bootstrap_timeout_ms", _BOOTSTRAP_MS)
-        admin = None
+        client = None
         with _logged() as logged:
             try:
-                admin = KafkaAdminClient(bootstrap_servers=self.servers.split(","), **settings)
-                yield admin
+                client = create(bootstrap_servers=self.servers.split(","), **settings)
+                yield client
             except ArcticError:
                 raise
             except (KafkaError, OSError, ValueError) as error:
@@ -123,8 +173,8 @@ class KafkaBroker:
                     "Nothing was written",
                 ) from error
             finally:
-                if admin is not None:
-                    admin.close()
+                if client is not None:
+                    client.close()
 
 
 @contextlib.contextmanager

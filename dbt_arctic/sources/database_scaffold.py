@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt_arctic.sources.draft_database_tables import DatabaseTableDraft
-from dbt_arctic.sources.scaffold import column_sql, jinja_text
+from dbt_arctic.sources.scaffold import column_sql, jinja_text, key_properties, key_setting
 
 
 def database_properties(
@@ -23,7 +23,7 @@ def database_properties(
     declared = [_source_table(table, compares_keys) for table in tables]
     return {
         "sources": [{"name": source, "config": {"meta": {"arctic": settings}}, "tables": declared}],
-        "models": [_model(table, prefix) for table in tables],
+        "models": [key_properties(prefix + table.name, table.key) for table in tables],
     }
 
 
@@ -40,20 +40,13 @@ def _source_table(table: DatabaseTableDraft, compares_keys: bool) -> dict[str, A
     return {"name": table.name, "config": {"meta": {"arctic": settings}}}
 
 
-def _model(table: DatabaseTableDraft, prefix: str) -> dict[str, Any]:
-    tests = ["unique", "not_null"] if len(table.key) == 1 else ["not_null"]
-    columns = [{"name": column, "data_tests": list(tests)} for column in table.key]
-    return {"name": prefix + table.name, "columns": columns}
-
-
 def database_model_sql(source: str, table: DatabaseTableDraft, compares_keys: bool) -> str:
     """The SQL of the model that pulls a table."""
-    parts = [f"'{jinja_text(column)}'" for column in table.key]
-    key = parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
     added = ("_action",) if compares_keys else ()
     columns = ",\n".join(f"    {column_sql(name)}" for name in (*table.columns, *added))
+    config = f"materialized='incremental', unique_key={key_setting(table.key)}"
     return (
-        f"{{{{ config(materialized='incremental', unique_key={key}) }}}}\n\nselect\n{columns}\n"
+        f"{{{{ config({config}) }}}}\n\nselect\n{columns}\n"
         f"from {{{{ incremental_pull(source('{jinja_text(source)}', '{jinja_text(table.name)}')) }}}}\n"
     )
 

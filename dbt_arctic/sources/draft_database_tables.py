@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from dbt_arctic.databases.api import Column, ListedTable, Table
-from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.sources.choose_by_globs import choose_by_globs
 from dbt_arctic.sources.database_settings import ADDED
 from dbt_arctic.sources.infer_tables import is_time_of_change, table_name
 
 _TIMES = ("timestamp", "timestamptz")
-_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -51,37 +48,11 @@ def choose_tables(
     :param where: the address of the database, for errors.
     :raises UnknownRelation: there is no table, or none for one of the patterns.
     """
-    everything = sorted(tables)
-    if not everything:
-        raise UnknownRelation(
-            "the database has no tables",
-            where=where,
-            why="it has none, or this user may not read them",
-            fix="choose another database in the URL, or grant SELECT to the user",
-        )
-    for pattern in (*patterns, *excluded):
-        if not any(_matches(table, pattern) for table in everything):
-            names = [f"{one.schema}.{one.name}" for one in everything]
-            similar = difflib.get_close_matches(pattern, names, _LISTED, 0.4) or names[:_LISTED]
-            raise UnknownRelation(
-                f"no table of the database matches {pattern}",
-                where=where,
-                why="a pattern is compared with name and schema.name, and case matters",
-                fix=f"use one of {', '.join(similar)}, or a pattern such as '{everything[0].schema}.*'",
-            )
-    chosen = [
-        table
-        for table in everything
-        if (not patterns or any(_matches(table, one) for one in patterns))
-        and not any(_matches(table, one) for one in excluded)
-    ]
-    if not chosen:
-        raise UnknownRelation("every table is excluded", where=where, fix="change --table or --exclude")
-    return chosen
 
+    def names_of(table: ListedTable) -> tuple[str, str]:
+        return table.name, f"{table.schema}.{table.name}"
 
-def _matches(table: ListedTable, pattern: str) -> bool:
-    return fnmatchcase(table.name, pattern) or fnmatchcase(f"{table.schema}.{table.name}", pattern)
+    return choose_by_globs(sorted(tables), names_of, patterns, excluded, "table", where)
 
 
 def draft_names(tables: Sequence[ListedTable]) -> dict[ListedTable, str]:

@@ -313,17 +313,28 @@ def _partitions(folder: str, files: Sequence[ListedFile]) -> dict[str, str]:
 
 def _key(table: str, columns: Mapping[str, str], samples: Sequence[FileSample]) -> str:
     """The first column whose name is that of a key, and that has each value once in each sampled file."""
-    singular = table.removesuffix("s")
-    likely = [
-        f"{name}{mark}{word}" for name in (table, singular) for word in _KEY_WORDS for mark in ("_", "")
-    ]
     others = [name.lower() for name in columns if re.split(r"[_\W]", name.lower())[-1] in _KEY_WORDS]
     by_name = {name.lower(): name for name in columns}
-    for candidate in (*_KEY_WORDS, *likely, *others):
+    for candidate in (*_names_of_keys(table), *others):
         name = by_name.get(candidate, "")
         if name and columns[name] in _KEY_TYPES and all(_is_unique(name, sample.rows) for sample in samples):
             return name
     return ""
+
+
+def is_key_of(column: str, table: str) -> bool:
+    """Whether the name of a column suggests that it identifies the rows of a table.
+
+    >>> [is_key_of(name, "orders") for name in ("id", "Order_ID", "ordersKey", "customer_id")]
+    [True, True, True, False]
+    """
+    return column.lower() in _names_of_keys(table)
+
+
+def _names_of_keys(table: str) -> tuple[str, ...]:
+    singular = table.removesuffix("s")
+    named = (f"{name}{mark}{word}" for name in (table, singular) for word in _KEY_WORDS for mark in ("_", ""))
+    return (*_KEY_WORDS, *named)
 
 
 def _is_unique(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -337,6 +348,7 @@ __all__ = [
     "TableDraft",
     "draft_tables",
     "format_of",
+    "is_key_of",
     "is_time_of_change",
     "table_name",
 ]

@@ -29,7 +29,7 @@ def properties(
         "sources": [
             {"name": source, "tables": [_source_table(table, folders[table.name]) for table in tables]}
         ],
-        "models": [_model(table, prefix) for table in tables],
+        "models": [key_properties(prefix + table.name, [table.key] if table.key else []) for table in tables],
     }
 
 
@@ -41,13 +41,6 @@ def _source_table(table: TableDraft, folder: str) -> dict[str, Any]:
         settings["options"] = dict(table.options)
     settings["columns"] = dict(table.columns)
     return {"name": table.name, "config": {"meta": {"arctic": settings}}}
-
-
-def _model(table: TableDraft, prefix: str) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": prefix + table.name}
-    if table.key:
-        described["columns"] = [{"name": table.key, "data_tests": ["unique", "not_null"]}]
-    return described
 
 
 def model_sql(source: str, table: TableDraft) -> str:
@@ -69,6 +62,23 @@ def model_sql(source: str, table: TableDraft) -> str:
     )
 
 
+def key_properties(model: str, key: Sequence[str]) -> dict[str, Any]:
+    """The entry of a model in the YAML file, with tests of its key."""
+    tests = ["unique", "not_null"] if len(key) == 1 else ["not_null"]
+    columns = [{"name": column, "data_tests": list(tests)} for column in key]
+    return {"name": model, **({"columns": columns} if columns else {})}
+
+
+def key_setting(key: Sequence[str]) -> str:
+    """The value of ``unique_key`` in a model's config.
+
+    >>> key_setting(["id"]), key_setting(["a", "it's"])
+    ("'id'", "['a', 'it\\\\'s']")
+    """
+    parts = [f"'{jinja_text(column)}'" for column in key]
+    return parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
+
+
 def column_sql(name: str) -> str:
     """A column of a select list, in quotes if it needs them."""
     return name if _PLAIN.fullmatch(name) else quote(name)
@@ -79,4 +89,12 @@ def jinja_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-__all__ = ["column_sql", "jinja_text", "model_sql", "properties", "source_name"]
+__all__ = [
+    "column_sql",
+    "jinja_text",
+    "key_properties",
+    "key_setting",
+    "model_sql",
+    "properties",
+    "source_name",
+]

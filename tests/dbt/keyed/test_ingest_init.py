@@ -53,7 +53,7 @@ def test_the_written_files_load_the_tables_and_later_their_changes(shop: Shop, s
     words = ["--jdbc", server.url, "--compare-deletes", "--prefix", "crm_"]
 
     refused = init(shop, *words, "--table", "order")
-    assert "no table of the database matches order" in refused.output
+    assert "no table matches order" in refused.output
     assert f"{schema}.orders" in refused.output
     assert not (shop.folder / "models" / "crm").exists()
 
@@ -96,5 +96,6 @@ def test_a_source_needs_a_database(shop: Shop) -> None:
     with_password = init(shop, "--jdbc", "postgresql://me:hunter2@localhost:1/crm")
     assert "contains a password" in with_password.output
     assert "hunter2" not in with_password.output
+    assert "needs --kafka" in init(shop, "--topic", "a").output
     assert "need --jdbc" in init(shop, "--table", "orders").output
-    assert "without --source" in init(shop, "--jdbc", "--source", "crm").output
+    assert "not --source" in init(shop, "--jdbc", "--source", "crm").output

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from dbt_arctic.cli.main import main
 from dbt_arctic.engine.session import SessionConnection
 
 from .conftest import Shop
@@ -305,3 +309,33 @@ def test_each_format_and_a_clone(shop: Shop, running: Broker) -> None:
     said = shop.refusals("run", "--full-refresh")
     assert "the value of a message" in said["lines"]
     assert "offset 3" in said["lines"]
+
+
+def test_what_ingest_init_writes_loads_the_topics(shop: Shop, running: Broker) -> None:
+    prefix = f"t{uuid.uuid4().hex[:8]}"
+
+    def topic(name: str) -> Topic:
+        return replace(running.topic(), name=f"{prefix}.{name}", messages=[]).create()
+
+    orders, visits = topic("orders"), topic("visits")
+    for number in range(6):
+        orders.send(number % 4, {"order_id": number % 4, "status": f"s{number}"}, partition=number % 2)
+        visits.send(None, {"page": f"p{number}", "customer_id": number % 2})
+    orders.send(3, None, partition=1)
+    log_in(shop)
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    words = ["ingest", "init", "shop", "--kafka", running.with_login, "--topic", f"{prefix}.*", *folders]
+    refused = CliRunner().invoke(main, [*words, "--topic", f"{prefix}.order"])
+    assert f"no topic matches {prefix}.order" in refused.output
+    written = CliRunner().invoke(main, words)
+    assert written.exit_code == 0, written.output
+    assert "rows are only appended" in written.output
+    shop.dbt("build")
+    newest = {m.key: m for m in orders.messages}
+    assert sorted(map(tuple, shop.rows("orders", "order_id, status"))) == sorted(
+        (int(key or 0), json.loads(m.value)["status"]) for key, m in newest.items() if m.value is not None
+    )
+    found = shop.sql("SELECT page, customer_id FROM {s}.visits")
+    assert sorted(map(tuple, found)) == sorted(
+        (json.loads(m.value or "")["page"], json.loads(m.value or "")["customer_id"]) for m in visits.messages
+    )

@@ -1,0 +1,110 @@
+"""``dbt-arctic ingest init SOURCE --jdbc``: a source and models for the tables of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbt_arctic.cli.new_files import NewFiles
+from dbt_arctic.cli.output import print_table
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
+from dbt_arctic.sources.draft_database_tables import (
+    DatabaseTableDraft,
+    choose_tables,
+    draft_database_table,
+    draft_names,
+    table_setting,
+)
+
+
+def init_database(
+    files: NewFiles,
+    source: str,
+    url: str,
+    logins: Mapping[str, Mapping[str, str]],
+    patterns: Sequence[str],
+    excluded: Sequence[str],
+    compares_keys: bool,
+) -> None:
+    """Write a source and models for tables of a database that have a primary key.
+
+    :param url: of the database; empty for that of the profile.
+    :param logins: of the profile, by name of a source.
+    :param patterns: globs for the tables; empty for all tables.
+    :param compares_keys: whether rows that are no longer in the database are deleted.
+    :raises ConfigError: the database is not known, or no table has a primary key.
+    :raises UnknownRelation: no table has such a name.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    """
+    from dbt_arctic.adapter.database_sources import database_of, list_tables
+
+    if not url and not logins.get(source, {}).get("url"):
+        raise ConfigError(
+            f"the profile has no database {source}",
+            where="profiles.yml, jdbc",
+            why="--jdbc without a URL takes that of the profile",
+            fix=f"write --jdbc postgresql://user@host:5432/database, or add jdbc: {{{source}: {{url: ...}}}}",
+        )
+    settings = {"from": "jdbc", **({"url": url} if url else {})}
+    where = f"the database of {source}"
+    declared = {"name": f"{source}.tables", "settings": settings, "where": where}
+    chosen = choose_tables(list_tables(declared, logins), patterns, excluded, where)
+    drafts = []
+    for listed, name in draft_names(chosen).items():
+        one = {**declared, "settings": {**settings, "table": table_setting(listed)}}
+        transaction = database_of(one, logins).begin()
+        transaction.close()
+        drafts.append(draft_database_table(name, listed, transaction.table))
+    keyed = [draft for draft in drafts if draft.key]
+    if not keyed:
+        raise ConfigError(
+            "none of these tables has a primary key",
+            where=where,
+            why=f"rows of {', '.join(draft.table for draft in drafts[:10])} cannot be distinguished",
+            fix="write the source yourself, with a unique_key in its model: see docs/how-to/"
+            "load-a-database-table.md",
+        )
+    written = files.write(
+        source,
+        database_properties(source, url, keyed, files.prefix, compares_keys),
+        {draft.name: database_model_sql(source, draft, compares_keys) for draft in keyed},
+    )
+    if not written:
+        return
+    _show(drafts)
+    files.conclude(
+        source,
+        written,
+        "The cursors were guessed from the names of columns. A cursor must grow with each change of a row: "
+        "otherwise, changes are not found. Remove it where that is not certain. A run then compares a "
+        "fingerprint of all rows, and reads all if it differs. Review the files, and then load the data:",
+    )
+
+
+def _show(drafts: Sequence[DatabaseTableDraft]) -> None:
+    print_table(
+        {
+            "table": "name",
+            "rows": "number",
+            "columns": "number",
+            "left out": "name",
+            "key": "name",
+            "cursor": "name",
+            "model": "name",
+        },
+        [
+            [
+                draft.table,
+                "unknown" if draft.rows is None else f"{draft.rows:,}",
+                str(len(draft.columns)),
+                ", ".join(draft.left_out),
+                ", ".join(draft.key) or "none",
+                draft.cursor if draft.key else "",
+                draft.name if draft.key else "not written: it has no primary key",
+            ]
+            for draft in drafts
+        ],
+    )
+
+
+__all__ = ["init_database"]
