@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchmarks.choice.judged import Measured, judged, report
 from benchmarks.choice.queries import KEYS, QUERIES
+from benchmarks.choice.verdict import Measured, report, verdict_of
 from benchmarks.tpch.__main__ import arguments, models_of
 from benchmarks.tpch.changes import Changes
 from benchmarks.tpch.data import generate, load
@@ -134,7 +134,7 @@ def main() -> int:
                 measured.append(one)
                 mark = "" if one.is_right else ", wrong"
                 _tell(f"  {one.model}: {one.chosen} ({one.why}) {one.seconds:.2f} s, {one.other:.2f} s{mark}")
-    verdict = judged(measured)
+    verdict = verdict_of(measured)
     if given.json:
         given.json.write_text(json.dumps([asdict(one) for one in measured], indent=1), encoding="utf-8")
     sys.stdout.write(report(verdict, given.worst) + "\n")

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.base.impl import AdapterConfig, ConstraintSupport
+from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
@@ -35,6 +34,7 @@ from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.materialized_api import MaterializedApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.model_config import ArcticConfig
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.python_models import PythonModels
@@ -54,41 +54,6 @@ from dbt_arctic.refresh.unused_settings import STRATEGIES
 
 if TYPE_CHECKING:
     import agate
-
-
-@dataclass
-class ArcticConfig(AdapterConfig):
-    """The settings of a model in addition to those of all dbt adapters."""
-
-    buckets: int | str | None = None
-    bucket_by: str | None = None
-    sort_by: str | list[str] | None = None
-    partition_by: str | list[str] | None = None
-    delete_when: str | None = None
-    deduplicate_by: str | list[str] | None = None
-    sequence_by: str | None = None
-    tombstone_retention: str | int | None = None
-    lease_timeout: str | int | None = None
-    tblproperties: dict[str, str] | None = None
-    incremental_predicates: list[str] | None = None
-    predicates: list[str] | None = None
-    merge_update_columns: list[str] | None = None
-    merge_exclude_columns: list[str] | None = None
-    overwrite: str | None = None
-    auto: str | dict[str, Any] | None = None
-    before_images: bool | None = None
-    sql_extensions: str | list[str] | None = None
-    full_refresh_above: float | None = None
-    check_cols: str | list[str] | None = None
-    ignore_cols: str | list[str] | None = None
-    updated_at: str | None = None
-    hard_deletes: str | None = None
-    dbt_valid_to_current: str | None = None
-    snapshot_meta_column_names: dict[str, str] | None = None
-    compaction: dict[str, Any] | None = None
-    target_lag: str | int | None = None
-    schedule: dict[str, Any] | None = None
-    submission_method: str | None = None
 
 
 class ArcticAdapter(

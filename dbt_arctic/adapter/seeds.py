@@ -20,6 +20,7 @@ from dbt_common.clients.agate_helper import Number
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.data_type import written_kind
 from dbt_arctic.keyed.names import quote
 
 _PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -138,7 +139,7 @@ def seed_value(seed: str, column: str, type_: str) -> str:
     ``CAST`` alone would make it NULL, or cut it off, if a profile sets ``spark.sql.ansi.enabled`` to false.
     """
     name = quote(column)
-    kind = type_.split("(")[0].strip().lower()
+    kind = written_kind(type_)
     if kind not in _PARSED:
         return f"cast({name} as {type_})"
     error = raising(

@@ -177,10 +177,7 @@ FROM (
 
 
 def _hidden_sequence(table: KeyedTable) -> str:
-    """The sequence after other selected columns, if it is not one of the columns of the table.
-
-    This is the case in a read of the visible columns only.
-    """
+    """The sequence after other selected columns, if it is not one of the visible columns that are read."""
     is_hidden = table.sequence_by is not None and table.sequence_by not in table.column_names
     return f", {quote(str(table.sequence_by))}" if is_hidden else ""
 

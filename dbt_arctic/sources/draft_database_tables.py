@@ -49,8 +49,8 @@ def choose_tables(
     :raises UnknownRelation: there is no table, or none for one of the patterns.
     """
 
-    def names_of(table: ListedTable) -> tuple[str, str]:
-        return table.name, f"{table.schema}.{table.name}"
+    def names_of(table: ListedTable) -> list[str]:
+        return [table.name, f"{table.schema}.{table.name}"]
 
     return choose_by_globs(sorted(tables), names_of, patterns, excluded, "table", where)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_arctic.brokers.api import Message
-from dbt_arctic.sources.change_settings import ADDED as OF_CHANGES
+from dbt_arctic.keyed.data_type import kind_of
+from dbt_arctic.sources import change_settings
 from dbt_arctic.sources.change_settings import ChangeFormat
 from dbt_arctic.sources.infer_tables import is_key_of, table_name
 from dbt_arctic.sources.infer_types import columns_of_json
@@ -148,7 +149,7 @@ def _draft_debezium(
     if described is None:
         problem = "it has change events of Debezium without schemas, which do not describe types"
         return TopicDraft(name, topic, "debezium", messages=len(messages), problem=problem)
-    columns = {one: kind for one, kind in described.items() if kind and one not in OF_CHANGES}
+    columns = {one: kind for one, kind in described.items() if kind and one not in change_settings.ADDED}
     objects = [found for one in messages if one.key and (found := _object(one.key))]
     keys = {tuple(found.get("payload", found)) for found in objects}
     key = keys.pop() if len(keys) == 1 else ()
@@ -184,7 +185,7 @@ def _spark_type(described: Mapping[str, Any]) -> str | None:
         return f"decimal({max(precision, scale)},{scale})" if 0 <= scale <= precision <= _DIGITS else None
     if kind == "array":
         element = _spark_type(described.get("items") or {})
-        return f"array<{element}>" if element and not element.startswith("array") else None
+        return f"array<{element}>" if element and kind_of(element) != "array" else None
     return _PLAIN_TYPES.get(kind)
 
 

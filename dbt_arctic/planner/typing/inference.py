@@ -31,7 +31,7 @@ from dbt_arctic.planner.algebra.operators import (
     walk,
 )
 from dbt_arctic.planner.algebra.scalars import whole_type
-from dbt_arctic.planner.spark import function_types as names
+from dbt_arctic.planner.spark import function_types
 from dbt_arctic.planner.spark.dialect import TimeFunction, verbatim
 from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.typing.inferred_type import (
@@ -176,7 +176,7 @@ class _Expressions:
             case SubqueryRef():
                 return self._subqueries[value.number] if self._subqueries else None
             case TimeFunction():
-                return DATE if value.args["call"].removesuffix("()") in names.OF_DATES else TIMESTAMP
+                return DATE if value.args["call"].removesuffix("()") in function_types.OF_DATES else TIMESTAMP
             case exp.Neg(this=exp.Literal()) if not value.this.is_string:
                 # The sign is part of the literal: -2147483648 fits in 32 bits, and 2147483648 does not.
                 return _literal(value.this, negative=True)
@@ -230,14 +230,14 @@ class _Expressions:
         if name not in _BY_ARGUMENTS or not arguments:
             return None
         first, *others = (self.of(one) for one in arguments)
-        if name in names.OF_STRINGS_OR_BYTES:
+        if name in function_types.OF_STRINGS_OR_BYTES:
             return _string(value) if first == STRING else None
-        if name in names.OF_STRINGS_OR_LISTS:
+        if name in function_types.OF_STRINGS_OR_LISTS:
             return _string(value) if STRING in (first, *others) else None
         if name == "array":
             element = exact(common_of([first, *others]))
             return None if element is None else Array(element)
-        return element_of(first) if name in names.OF_ELEMENTS else _of_operands(name, first, others)
+        return element_of(first) if name in function_types.OF_ELEMENTS else _of_operands(name, first, others)
 
     def _component(self, value: exp.Dot | exp.Bracket) -> DataType | None:
         """The type of a field of a struct, or of an element of an array or a map."""
@@ -264,45 +264,45 @@ class _Expressions:
 
 
 _BY_NAME: tuple[tuple[DataType | Kind, frozenset[str]], ...] = (
-    (DATE, names.OF_DATES),
-    (TINYINT, names.OF_TINY),
+    (DATE, function_types.OF_DATES),
+    (TINYINT, function_types.OF_TINY),
     (SMALLINT, frozenset({"smallint"})),
-    (INT, names.OF_INTEGERS),
-    (BIGINT, names.OF_LONGS),
+    (INT, function_types.OF_INTEGERS),
+    (BIGINT, function_types.OF_LONGS),
     (Kind.DECIMAL, frozenset({"decimal"})),
-    (BOOLEAN, names.OF_TRUTH),
-    (TIMESTAMP, names.OF_TIMES),
-    (STRING, names.OF_STRINGS),
+    (BOOLEAN, function_types.OF_TRUTH),
+    (TIMESTAMP, function_types.OF_TIMES),
+    (STRING, function_types.OF_STRINGS),
 )
 
 
 _BY_ARGUMENTS = (
-    names.NUMERIC
-    | names.OF_SECOND
-    | names.OF_ELEMENTS
-    | names.OF_STRINGS_OR_BYTES
-    | names.OF_STRINGS_OR_LISTS
+    function_types.NUMERIC
+    | function_types.OF_SECOND
+    | function_types.OF_ELEMENTS
+    | function_types.OF_STRINGS_OR_BYTES
+    | function_types.OF_STRINGS_OR_LISTS
 ) | {"array"}
 """Functions whose type follows from those of their arguments."""
 
 
 def _of_operands(name: str, first: Inferred | None, others: list[Inferred | None]) -> Inferred | None:
     """The type of a call that chooses one of its arguments, or computes a number of them."""
-    if name in names.OF_ALL:
+    if name in function_types.OF_ALL:
         return loosened(common_of([first, *others]))
-    if name in names.OF_SECOND:
+    if name in function_types.OF_SECOND:
         return loosened(common_of(others))
-    if name in names.OF_FIRST:
+    if name in function_types.OF_FIRST:
         return loosened(first)
-    if name in names.SUMS:
+    if name in function_types.SUMS:
         return _total(loosened(first))
-    if is_decimal(first) or (others and name in names.ROUNDED):
+    if is_decimal(first) or (others and name in function_types.ROUNDED):
         # ROUND of a decimal has other digits, and CEIL with a number of digits is always a decimal.
         return loosened(first) if name in ("abs", "negative", "positive") else Kind.DECIMAL
-    if name in names.OF_NUMBER:
+    if name in function_types.OF_NUMBER:
         return _number(first)
     is_other = (is_number(first) or first == STRING) and first is not Kind.LONG
-    if name in names.ROUNDED:
+    if name in function_types.ROUNDED:
         return BIGINT if is_other else Kind.LONG
     return Kind.FLOATING if is_other else None
 

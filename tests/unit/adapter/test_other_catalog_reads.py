@@ -207,7 +207,7 @@ def test_a_command_does_not_write_to_a_keyed_table_that_others_call_otherwise(
     operator = Operator.__new__(Operator)
     operator._target, operator.catalog = target, catalog
     ran: list[str] = []
-    cursor = SimpleNamespace(execute=ran.append, rowcount=0, close=lambda: None)
+    cursor = SimpleNamespace(execute=ran.append, known_rows=0, close=lambda: None)
     operator._cursor = lambda: cursor  # type: ignore[method-assign,assignment,return-value]
 
     assert operator.to_write("archive.shop.own") == there("own")

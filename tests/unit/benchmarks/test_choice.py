@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import sqlglot
 
-from benchmarks.choice.judged import Measured, Way, judged, report
 from benchmarks.choice.queries import KEYS, QUERIES
+from benchmarks.choice.verdict import Measured, Way, report, verdict_of
 
 
 def measured(seconds: float, other: float, chosen: Way = "incremental", model: str = "m") -> Measured:
@@ -46,7 +46,7 @@ def test_the_bound_is_a_factor_for_long_refreshes_and_seconds_for_short_ones(
 
 
 def test_the_verdict_counts_and_sorts_by_what_was_lost() -> None:
-    found = judged(
+    found = verdict_of(
         [
             measured(1.0, 2.0, model="won"),
             measured(3.0, 2.0, model="lost a second"),
@@ -67,13 +67,13 @@ def test_the_verdict_counts_and_sorts_by_what_was_lost() -> None:
 
 @pytest.mark.parametrize(("wrong", "holds"), [(1, True), (2, False)])
 def test_five_percent_may_be_wrong(wrong: int, holds: bool) -> None:
-    found = judged([measured(1.0, 2.0)] * (20 - wrong) + [measured(3.0, 2.0)] * wrong)
+    found = verdict_of([measured(1.0, 2.0)] * (20 - wrong) + [measured(3.0, 2.0)] * wrong)
     assert found.holds == holds
 
 
 def test_nothing_to_choose_is_nothing_wrong() -> None:
-    assert judged([]).holds
-    assert judged([]).share == 1.0
+    assert verdict_of([]).holds
+    assert verdict_of([]).share == 1.0
 
 
 @pytest.mark.parametrize("name", QUERIES)

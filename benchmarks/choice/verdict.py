@@ -79,7 +79,7 @@ class Verdict:
         return self.share >= MIN_SHARE and not self.broken
 
 
-def judged(measured: Iterable[Measured]) -> Verdict:
+def verdict_of(measured: Iterable[Measured]) -> Verdict:
     """Count the right choices, and sort the wrong ones by what they cost."""
     found = list(measured)
     wrong = sorted((one for one in found if not one.is_right), key=lambda one: -one.lost)
