@@ -31,12 +31,7 @@ def snapshot_files(
     :raises VersionUnavailable: the snapshot has expired.
     :raises CatalogUnavailable: a manifest cannot be read.
     """
-    relation = f"{catalog}.{schema}.{name}"
-    if metadata is None:
-        raise no_table(relation)
-    field_id = _field_id(metadata, column)
-    if field_id is None:
-        raise no_column(relation, column, [found.name for found in metadata.state.columns])
+    metadata, field_id = _found(f"{catalog}.{schema}.{name}", metadata, column)
     # Imported here because it loads pyiceberg, which nothing else of a local catalog needs.
     from dbt_arctic.catalog.manifests import live_files
 
@@ -54,8 +49,7 @@ def snapshot_stored_files(
     properties: Mapping[str, str],
 ) -> list[StoredFile]:
     """All files of ``snapshot_id``, including delete files. Raises as ``snapshot_files``."""
-    if metadata is None:
-        raise no_table(f"{catalog}.{schema}.{name}")
+    metadata, _ = _found(f"{catalog}.{schema}.{name}", metadata, None)
     from dbt_arctic.catalog.manifests import stored_files
 
     return _reading(
@@ -76,17 +70,22 @@ def snapshot_placed_files(
 
     :param column: the column whose bounds are requested; empty for none.
     """
-    relation = f"{catalog}.{schema}.{name}"
-    if metadata is None:
-        raise no_table(relation)
-    field_id = _field_id(metadata, column) if column else 0
-    if field_id is None:
-        raise no_column(relation, column, [found.name for found in metadata.state.columns])
+    metadata, field_id = _found(f"{catalog}.{schema}.{name}", metadata, column or None)
     from dbt_arctic.catalog.manifests import placed_files
 
     return _reading(
         catalog, schema, name, metadata, snapshot_id, lambda found: placed_files(found, field_id, properties)
     )
+
+
+def _found(relation: str, metadata: TableMetadata | None, column: str | None) -> tuple[TableMetadata, int]:
+    """The metadata of a table that exists, and the id of its column; 0 without a column."""
+    if metadata is None:
+        raise no_table(relation)
+    field_id = 0 if column is None else _field_id(metadata, column)
+    if field_id is None:
+        raise no_column(relation, column or "", [one.name for one in metadata.state.columns])
+    return metadata, field_id
 
 
 def _reading(
