@@ -406,7 +406,8 @@ OF_TWO = "SELECT id, d AS x FROM t UNION ALL SELECT id, e AS x FROM t"
         (
             "SELECT id, n AS x FROM t UNION ALL SELECT id, n + id FROM t",
             "bigint",
-            ["CAST(`t`.`n` AS", "CAST((`t_2"],
+            # The sum is a BIGINT, and needs no cast.
+            ["CAST(`t`.`n` AS BIGINT)"],
         ),
         (OF_TWO.replace("e AS", "n AS"), "decimal(12,2)", ["CAST(`t`.`d` AS DEC", "CAST(`t_2`.`n` AS DEC"]),
     ],
