@@ -25,6 +25,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import plain_config
+from tests.dbt.random.draw_others import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
 
@@ -42,7 +43,7 @@ class Mutant:
     """:param macro: Jinja that takes the place of a macro of ours.
 
     :param patch: the mistake, where it is one of Python.
-    :param other_partitions: whether the model has no ``partition_by`` in the second round.
+    :param settings: those of the model in the second round that are others than in the first.
     :param contract: the types of a contract.
     :param adopted: whether ``dbt-arctic adopt`` makes its table a keyed one before the second round.
     :param late: whether another process upserts during the second round, which is a full refresh.
@@ -52,7 +53,7 @@ class Mutant:
     rounds: tuple[Batch, Batch]
     macro: str = ""
     patch: Callable[[Patch], None] | None = None
-    other_partitions: bool = False
+    settings: dict[str, Any] | None = None
     contract: str = ""
     adopted: bool = False
     late: bool = False
@@ -125,6 +126,10 @@ def _ids_of_earlier_records(patch: Patch) -> None:
 
 def _no_end_without_a_time(patch: Patch) -> None:
     patch.setattr(plain_api, "ended_rows", lambda rows, valid_to, now: rows)
+
+
+def _any_current_end(patch: Patch) -> None:
+    patch.setattr(plain_api, "keep_current_end", lambda *_: None)
 
 
 def _structs_by_position(patch: Patch) -> None:
@@ -228,7 +233,7 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "insert_overwrite", {"partition_by": "part"}),
         (_OLD, rows(_PARTS, (1, 0, 11))),
         patch=_no_check_of_partitions,
-        other_partitions=True,
+        settings={"partition_by": None},
     ),
     "structs_by_position": Mutant(
         Model("", "append"),
@@ -301,6 +306,12 @@ MUTANTS: dict[str, Mutant] = {
         (rows("k int; v1 int; at date", (1, 10, _DAY)), rows("k int; v1 int; at date", (1, 20, None))),
         patch=_no_end_without_a_time,
     ),
+    "current_records_with_another_end": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols="all", dbt_valid_to_current=CURRENT_END),
+        (_OLD, _OLD),
+        patch=_any_current_end,
+        settings={"dbt_valid_to_current": None},
+    ),
     "fields_that_are_new_are_left_out": Mutant(
         Model("", "append", {"on_schema_change": "append_new_columns"}),
         (
@@ -353,7 +364,7 @@ MUTANTS: dict[str, Mutant] = {
 def case_of(names: list[str]) -> Case:
     """The models of some mutants in one project, in a session that is not in UTC."""
     models = [replace(MUTANTS[name].model, name=name) for name in names]
-    others = {name: {"partition_by": None} for name in names if MUTANTS[name].other_partitions}
+    others = {name: given for name in names if (given := MUTANTS[name].settings) is not None}
     rounds = [
         Round(
             {name: MUTANTS[name].rounds[number] for name in names},
