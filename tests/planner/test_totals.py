@@ -76,6 +76,16 @@ def test_which_queries_have_a_state_of_their_groups(sql: str, has_state: bool) -
     assert " s AS " not in over, "the large table is read for the state only"
 
 
+@pytest.mark.parametrize(
+    ("total", "is_replaced"),
+    [("sum(n)", True), ("count(DISTINCT n)", False), ("avg(n)", False), ("median(n)", False)],
+)
+def test_only_a_total_that_the_groups_give_is_replaced(total: str, is_replaced: bool) -> None:
+    sql = f"SELECT city, count(*) AS n {GROUPED} HAVING count(*) > (SELECT {total} {ROWS})"
+    node = understand(sql, SCHEMAS).node
+    assert (totals_of_groups.with_totals_of_groups(node) != node) == is_replaced
+
+
 def test_small_tables_have_none() -> None:
     sql = f"SELECT city, count(*) AS n {GROUPED} HAVING count(*) > (SELECT count(*) / 100 {ROWS})"
     assert state_of(sql, worth=101) is None
