@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
-SHARED_FOLDERS = ["dbt", "dbt/adapters", "dbt/include"]
+SHARED_FOLDERS = ["dbt", "dbt/adapters", "dbt/include", "dbt/tests"]
 """Folders that several distributions install into: real folders, not links."""
 SMOKE = Path(__file__).parent / "smoke"
 LIMIT_S = 300

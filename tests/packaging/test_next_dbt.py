@@ -12,6 +12,7 @@ import pytest
 
 from tests.packaging.environments import (
     ROOT,
+    SMOKE_LIMIT_S,
     Environment,
     empty_environment,
     link_dependencies,
@@ -69,7 +70,9 @@ def test_the_basic_classes_of_dbts_suite_pass_on_the_next_dbt(
     classes = [f"tests/dbt/suite/test_basic.py::{name}" for name in SUITE]
     pytest_ = [environment.program("python"), "-m", "pytest", "-v", "-p", "no:cacheprovider"]
     shared = {name: value for name, value in os.environ.items() if name in ("HOME", "DBT_ARCTIC_CACHE_DIR")}
-    output = succeed([*pytest_, *classes], tmp_path, variables={**shared, "ARCTIC_TESTS": "long"})
+    output = succeed(
+        [*pytest_, *classes], tmp_path, variables={**shared, "ARCTIC_TESTS": "long"}, limit=SMOKE_LIMIT_S
+    )
     passed = set(re.findall(r"::(Test\w+)::\S+ PASSED", output))
     assert passed == set(SUITE), output
     assert not re.search(r"\d+ (?:failed|skipped|deselected|xfailed)", output.splitlines()[-1])
