@@ -23,7 +23,7 @@ from dbt_arctic.refresh.history_config import parse_history
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Outcome
 from dbt_arctic.store.state import current_version, load_keyed
-from tests.model.world import Process, World
+from tests.model.world import Disturbance, Process, World
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -150,9 +150,9 @@ class HistoryStory:
     def name(self) -> Name:
         return self.world.name("accounts")
 
-    def process(self) -> Process:
+    def process(self, disturbance: Disturbance | None = None) -> Process:
         self.runs += 1
-        return self.world.process(f"run-{self.runs}")
+        return self.world.process(f"run-{self.runs}", disturbance)
 
     def model(self, batch: Sequence[Event]) -> HistoryModel:
         config = self.rules.config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from dbt_arctic.store.state import load_change, load_keyed
 from tests.extent import extent
 from tests.model.history_story import DAY_MS, Event, HistoryStory, Interval, Rules, cut, random_events
 from tests.model.spark import SparkWorld
-from tests.model.world import MemoryWorld
+from tests.model.world import Disturbance, Killed, MemoryWorld
 
 RULES = [
     Rules(ignores_note, records_deletes, has_times, open_until)
@@ -147,6 +148,28 @@ def test_a_batch_is_one_commit_that_writes_only_changed_rows(
         "stage_events", "create_branch", "set_in_place", "history", "reset_in_place", "fast_forward",
         "drop_branch", "drop_events",
     ]  # fmt: skip
+
+
+def test_a_run_that_another_one_overtakes_computes_its_intervals_again(story: HistoryStory) -> None:
+    story.build([OPENED])
+    meets = Disturbance("meet", step="fast_forward", meet=lambda: story.write([REPEATED, GONE]))
+    process = story.process(meets)
+    story.write([LATE], process)
+    assert process.ran.count("history") == 2
+    story.check()
+    assert [one.valid_from for one in story.rows()] == [10, 20, 30]
+
+
+@pytest.mark.parametrize("kind", ["die", "lose", "refuse"])
+def test_a_run_that_is_cut_off_at_any_statement_is_repeated(story: HistoryStory, kind: str) -> None:
+    story.build([OPENED, REPEATED])
+    for at in range(8):
+        batch = [Event(1, 11 + at, 0, "ba"[at % 2], "x"), Event(2, at, at, None, None, "D")]
+        with suppress(ArcticError, Killed):
+            story.write(batch, story.process(Disturbance(kind, at)))
+        story.write(batch)
+        story.check()
+    assert story.findings() == []
 
 
 def test_only_affected_keys_are_read(story: HistoryStory) -> None:
