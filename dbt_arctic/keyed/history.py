@@ -155,9 +155,9 @@ def _required(history: History, name: str) -> str:
 
 
 def affected(history: History, new: str, ranges: Sequence[str] = ()) -> str:
-    """SQL of the keys of new events.
+    """SQL of the keys of new events, which may be repeated: it is the right side of a semi-join.
 
     :param ranges: conditions that all of these keys meet, with which scans of the table skip files.
     """
     where = f"\nWHERE {' AND '.join(ranges)}" if ranges else ""
-    return f"SELECT DISTINCT {quote_all(history.key)}\nFROM {new}{where}"
+    return f"SELECT {quote_all(history.key)}\nFROM {new}{where}"
