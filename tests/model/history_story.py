@@ -213,7 +213,7 @@ class HistoryStory:
         """What ``dbt-arctic verify`` finds."""
         catalog = self.world.catalog
         inventory = take_inventory(catalog, "lake", self.world.schema)
-        return verify_schema(catalog, inventory, self.world.now_ms(), lambda path: -1, self.world.query)
+        return verify_schema(catalog, inventory, self.world.now_ms(), lambda path: None, self.world.query)
 
     def check(self) -> None:
         assert self.rows() == expected(self.got, self.rules)

@@ -25,7 +25,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import plain_config
-from tests.dbt.random.draw_others import CURRENT_END
+from tests.dbt.random.draw_other_programs import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
 

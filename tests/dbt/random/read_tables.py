@@ -14,7 +14,7 @@ from tests.dbt.random.values import Pairs, canonical, comparable_type
 
 SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
 CURRENT_ENDS = (None, datetime(9999, 12, 31))
-"""The ends of current records of snapshots: see ``CURRENT_END`` of ``draw_others.py``."""
+"""The ends of current records of snapshots: see ``CURRENT_END`` of ``draw_other_programs.py``."""
 Rows = Counter[Any]
 
 
