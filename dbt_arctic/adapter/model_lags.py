@@ -155,7 +155,9 @@ class LagReader:
         writes = writes_of({"name": node.name, "config": node.config.to_dict()})
         database = database_of(declared, self._target.credentials.databases)
         preview = preview_table(database, source, node.name, consumed.get(key), writes)
-        return unread_rows(preview, consumed_at_ms(state.history(), key))
+        history = state.history()
+        newest = history[0].timestamp_ms if history else None
+        return unread_rows(preview, consumed_at_ms(history, key) or newest)
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""

@@ -115,16 +115,16 @@ def problems_of(lag: ModelLag) -> list[str]:
     return own + [f"{one.upstream}: {one.problem}" for one in lag.waiting if one.problem]
 
 
-def consumed_at_ms(history: Sequence[Snapshot], upstream: str) -> int:
+def consumed_at_ms(history: Sequence[Snapshot], upstream: str) -> int | None:
     """The time of the commit that consumed the version of an upstream which the newest commit records.
 
     Later commits, as those of a compaction, repeat the record.
 
     :param history: newest first.
     :param upstream: the dotted name.
-    :returns: 0 if the newest commit records none.
+    :returns: ``None`` if the newest commit records none.
     """
-    newest, found = None, 0
+    newest, found = None, None
     for snapshot in history:
         if PROPERTY_CONSUMED not in snapshot.summary:
             continue

@@ -25,14 +25,14 @@ class UnreadFiles:
 
     :param reads_all: whether the model has read nothing of the source yet.
     :param changed: how many files have changed since the model read them.
-    :param read_ms: the time of the file list that the model has consumed; 0 if it has consumed none.
+    :param read_ms: the time of the file list that the model has consumed; ``None`` if it has consumed none.
     :param problem: why the run would fail; empty if nothing prevents it.
     """
 
     files: tuple[ListedFile, ...]
     reads_all: bool
     changed: int
-    read_ms: int
+    read_ms: int | None
     problem: str = ""
 
 
@@ -102,57 +102,60 @@ def unread_files(
         found = find_unread_files(catalog, source, model, target, consumed)
     except ArcticError as error:
         return Unread(source.name, "file", problem=error.what)
-    since = min((max(file.modified_ms, found.read_ms) for file in found.files), default=None)
+    since = min((max(file.modified_ms, found.read_ms or 0) for file in found.files), default=None)
     size = sum(file.size_bytes for file in found.files)
     return Unread(source.name, "file", len(found.files), since, size, found.problem)
 
 
 def unread_messages(
-    source: KafkaSource, broker: Broker, model: str, last: Consumed | None, read_ms: int
+    source: KafkaSource, broker: Broker, model: str, last: Consumed | None, read_ms: int | None
 ) -> Unread:
     """What a model has not read of a topic. Offsets without a message (markers of transactions) count too.
 
     :param last: what the model has consumed; ``None`` for nothing.
-    :param read_ms: the time of the commit that consumed it; 0 for nothing. A message that arrived while that
-        run was active counts from this time.
+    :param read_ms: the time of the commit that consumed it; ``None`` for nothing. A message that arrived
+        while that run was active counts from this time.
     """
     try:
         topic = broker.offsets(source.topic, source.isolation == "read_committed")
         ranges = plan_offsets(source, topic, last, model).ranges
-        first = broker.first_since(source.topic, len(topic.ends), read_ms) if ranges else ()
+        first = broker.first_since(source.topic, len(topic.ends), read_ms or 0) if ranges else ()
     except ArcticError as error:
         return Unread(source.name, "message", problem=error.what)
-    since = min((_waiting_since(one, first[one.partition], read_ms) for one in ranges), default=None)
+    times = [_waiting_since(one, first[one.partition], read_ms) for one in ranges]
+    since = min((at for at in times if at is not None), default=None)
     return Unread(source.name, "message", sum(one.end - one.start for one in ranges), since)
 
 
-def unread_rows(preview: TablePreview, read_ms: int) -> Unread:
+def unread_rows(preview: TablePreview, since_ms: int | None) -> Unread:
     """What a model has not read of a table of a database.
 
-    :param read_ms: the time of the commit that read it last; 0 for none. No row has been waiting for longer.
+    :param since_ms: the time of the commit that read it last, or of the newest commit of a model that has
+        never read it; ``None`` if it has none. No row counts as waiting for longer.
     """
     waits = bool(preview.rows or preview.reads_all or preview.since)
-    since = read_ms if waits else None
+    since = since_ms if waits else None
     return Unread(preview.source, "row", preview.rows, since, problem=preview.problem)
 
 
-def _waiting_since(unread: Range, first: FirstMessage | None, read_ms: int) -> int:
+def _waiting_since(unread: Range, first: FirstMessage | None, read_ms: int | None) -> int | None:
     """Since when the oldest unread message of a partition has been waiting.
 
     :param first: the first message of the partition that is not older than ``read_ms``.
+    :returns: ``None`` if the partition has markers of transactions only.
     """
-    is_oldest = first is not None and (first.offset == unread.start or not read_ms)
+    is_oldest = first is not None and (first.offset == unread.start or read_ms is None)
     return first.at_ms if first is not None and is_oldest else read_ms
 
 
-def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int:
+def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int | None:
     """The time of the snapshot of a file list that a model has consumed."""
     if last is None:
-        return 0
+        return None
     name, consumed = last
     state = catalog.of(name).load_table(name.schema, name.identifier)
     snapshots = () if state is None else state.snapshots
-    return next((one.timestamp_ms for one in snapshots if str(one.snapshot_id) == consumed.version), 0)
+    return next((one.timestamp_ms for one in snapshots if str(one.snapshot_id) == consumed.version), None)
 
 
 __all__ = ["Unread", "UnreadFiles", "find_unread_files", "unread_files", "unread_messages", "unread_rows"]

@@ -220,7 +220,9 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
     inventory = take_inventory(catalog, "lake", schema)
     removals = find_leftovers(inventory, later.now_ms(), Retention()).removals
     assert remove_leftovers(later, "lake", removals, Retention()) == len(removals) >= 4
-    assert verify_schema(catalog, take_inventory(catalog, "lake", schema), later.now_ms(), lambda _: None) == []
+    assert (
+        verify_schema(catalog, take_inventory(catalog, "lake", schema), later.now_ms(), lambda _: None) == []
+    )
     with pytest.raises(ConfigError, match="no previous generation"):
         undo_full_refresh(context, orders.name)
 
@@ -316,7 +318,8 @@ def test_a_table_with_a_sequence_is_verified_read_back_and_restored(shop: Any, s
     assert [story.at(token) for token in (built, late)] == [story.versions[built], story.versions[late]]
     catalog, context = story.session.catalog, story.session.context
     assert (
-        verify_schema(catalog, take_inventory(catalog, "lake", schema), context.now_ms(), lambda _: None) == []
+        verify_schema(catalog, take_inventory(catalog, "lake", schema), context.now_ms(), lambda _: None)
+        == []
     )
     orders.build([])
     undo_full_refresh(context, orders.name)

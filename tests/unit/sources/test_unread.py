@@ -12,9 +12,10 @@ from dbt_arctic.brokers.api import FirstMessage, TopicOffsets
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.errors import ServerUnreachable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.kafka_offsets import encode
 from dbt_arctic.sources.kafka_settings import parse_kafka
-from dbt_arctic.sources.unread import Unread, unread_files, unread_messages
+from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
 from tests.unit.sources.test_file_pull import PROD, SOURCE, Lake, Model, file, lake_of
 
 SETTINGS = {"from": "kafka", "servers": "here:1", "topic": "orders", "format": "text"}
@@ -78,7 +79,7 @@ class Cluster:
         return tuple(found)
 
 
-def unread(cluster: Cluster, read: list[int] | None, read_ms: int = 0) -> Unread:
+def unread(cluster: Cluster, read: list[int] | None, read_ms: int | None = None) -> Unread:
     last = None if read is None else Consumed("topic:id", encode(read))
     return unread_messages(TOPIC, cast(Any, cluster), "orders", last, read_ms)
 
@@ -115,3 +116,20 @@ def test_the_age_of_messages_is_exact_if_none_arrived_during_a_run(seed: int) ->
     waiting = [ms for log, start in zip(logs, read, strict=True) for ms in log[start:] if ms is not None]
     found = unread(Cluster(logs), read, read_ms)
     assert (found.count, found.since_ms) == (len(waiting), min(waiting, default=None))
+
+
+def test_a_topic_with_markers_of_transactions_only_has_no_message_that_waits() -> None:
+    assert unread(Cluster([[None, None], []]), None).since_ms is None
+
+
+@pytest.mark.parametrize(
+    ("preview", "since"),
+    [
+        (TablePreview("accounts", "crm.accounts", reads_all=True, rows=5), 70),
+        (TablePreview("accounts", "crm.accounts", reads_all=False, rows=2, since="10"), 70),
+        (TablePreview("accounts", "crm.accounts", reads_all=False, rows=0), None),
+    ],
+)
+def test_rows_of_a_database_wait_since_the_last_read(preview: TablePreview, since: int | None) -> None:
+    assert unread_rows(preview, 70) == Unread("crm.accounts", "row", preview.rows, since)
+    assert unread_rows(preview, None).since_ms is None
