@@ -37,7 +37,7 @@ _OF_DATA = 0  # the content of a manifest of data files; format version 1 has no
 _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
 _kept: LruCache[tuple[str, int], tuple[DataFile, ...]] = LruCache(limit=512)
-_placed: LruCache[tuple[str, int], tuple[PlacedFile, ...]] = LruCache(limit=4096)
+_placed: LruCache[tuple[str, int | None], tuple[PlacedFile, ...]] = LruCache(limit=4096)
 
 
 class _BytesInput(InputFile):
@@ -114,10 +114,10 @@ def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[Stor
     ]
 
 
-def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[PlacedFile]:
+def placed_files(manifest_list: str, field_id: int | None, properties: Mapping[str, str]) -> list[PlacedFile]:
     """All files of the snapshot with the given manifest list, by partition. Raises as ``live_files``.
 
-    :param field_id: the column whose bounds are requested; 0 for none.
+    :param field_id: the column whose bounds are requested; ``None`` for none.
     """
     files: list[PlacedFile] = []
     for path, is_data, spec_id in _manifests(manifest_list, properties):
@@ -126,7 +126,7 @@ def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str
 
 
 def _place(
-    path: str, is_data: bool, spec_id: int, field_id: int, properties: Mapping[str, str]
+    path: str, is_data: bool, spec_id: int, field_id: int | None, properties: Mapping[str, str]
 ) -> tuple[PlacedFile, ...]:
     found = []
     with _AvroFile(_BytesInput(path, read_bytes(path, properties))) as entries:
@@ -201,11 +201,11 @@ def _positions(struct: StructType, *field_ids: int) -> list[int]:
     return [at[field_id] for field_id in field_ids]
 
 
-def _bound(bounds: dict[int, bytes] | None, field_id: int) -> int | None:
+def _bound(bounds: dict[int, bytes] | None, field_id: int | None) -> int | None:
     """Decode Iceberg's single-value form of a whole number.
 
     It is little-endian, with 4 bytes if it was written as INT.
     """
-    if not bounds or field_id not in bounds:
+    if field_id is None or not bounds or field_id not in bounds:
         return None
     return int.from_bytes(bounds[field_id], "little", signed=True)

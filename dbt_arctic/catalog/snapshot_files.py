@@ -31,7 +31,9 @@ def snapshot_files(
     :raises VersionUnavailable: the snapshot has expired.
     :raises CatalogUnavailable: a manifest cannot be read.
     """
-    metadata, field_id = _found(f"{catalog}.{schema}.{name}", metadata, column)
+    relation = f"{catalog}.{schema}.{name}"
+    metadata = _existing(relation, metadata)
+    field_id = _known_field(relation, metadata, column)
     # Imported here because it loads pyiceberg, which nothing else of a local catalog needs.
     from dbt_arctic.catalog.manifests import live_files
 
@@ -49,7 +51,7 @@ def snapshot_stored_files(
     properties: Mapping[str, str],
 ) -> list[StoredFile]:
     """All files of ``snapshot_id``, including delete files. Raises as ``snapshot_files``."""
-    metadata, _ = _found(f"{catalog}.{schema}.{name}", metadata, None)
+    metadata = _existing(f"{catalog}.{schema}.{name}", metadata)
     from dbt_arctic.catalog.manifests import stored_files
 
     return _reading(
@@ -70,7 +72,9 @@ def snapshot_placed_files(
 
     :param column: the column whose bounds are requested; empty for none.
     """
-    metadata, field_id = _found(f"{catalog}.{schema}.{name}", metadata, column or None)
+    relation = f"{catalog}.{schema}.{name}"
+    metadata = _existing(relation, metadata)
+    field_id = _known_field(relation, metadata, column) if column else None
     from dbt_arctic.catalog.manifests import placed_files
 
     return _reading(
@@ -78,14 +82,19 @@ def snapshot_placed_files(
     )
 
 
-def _found(relation: str, metadata: TableMetadata | None, column: str | None) -> tuple[TableMetadata, int]:
-    """The metadata of a table that exists, and the id of its column; 0 without a column."""
+def _existing(relation: str, metadata: TableMetadata | None) -> TableMetadata:
+    """The metadata of a table that must exist."""
     if metadata is None:
         raise no_table(relation)
-    field_id = 0 if column is None else _field_id(metadata, column)
+    return metadata
+
+
+def _known_field(relation: str, metadata: TableMetadata, column: str) -> int:
+    """The id of a column that must exist."""
+    field_id = _field_id(metadata, column)
     if field_id is None:
-        raise no_column(relation, column or "", [one.name for one in metadata.state.columns])
-    return metadata, field_id
+        raise no_column(relation, column, [one.name for one in metadata.state.columns])
+    return field_id
 
 
 def _reading(

@@ -104,13 +104,13 @@ def consumed_files(
         return None
     name, consumed = last
     state = catalog.of(name).load_table(name.schema, name.identifier)
-    at = int(consumed.version)
+    at = consumed.snapshot_id
     if state is None or consumed.table_id != plain_id(state):
         why = f"{name} was dropped, so it is unknown which files the model has read"
-    elif at not in {0, *(snapshot.snapshot_id for snapshot in state.snapshots)}:
+    elif at not in {None, *(snapshot.snapshot_id for snapshot in state.snapshots)}:
         why = f"the snapshot {at} of {name} was expired by another tool than dbt-arctic expire"
     else:
-        return load_files(catalog, name, at or None)
+        return load_files(catalog, name, at)
     raise VersionUnavailable(
         f"the list of the files that {model} has read is not available",
         where=model,

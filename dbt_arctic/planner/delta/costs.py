@@ -25,8 +25,8 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
     if not guards:
         return None
     whole = _values_read(trimmed(query), facts)
-    compared = sum(_values_read(state, facts) for guard in guards for state in (guard.old, guard.new))
-    if whole < _WORTH or compared <= _COSTLY * whole:
+    compared = sum(_values_read(state, facts) or 0 for guard in guards for state in (guard.old, guard.new))
+    if whole is None or whole < _WORTH or compared <= _COSTLY * whole:
         return None
     share = f"{compared / whole:.0%} of what the whole query does"
     return Reason(
@@ -36,10 +36,15 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
     ).at(guards[0].line)
 
 
-def _values_read(node: Node, facts: Facts) -> int:
-    """Rows times columns, summed over the scans of a tree; 0 if one of them is unknown."""
-    read = [(facts.of(scan).rows or 0, len(scan.columns)) for scan in scans(node)]
-    return 0 if any(rows <= 0 for rows, _ in read) else sum(rows * columns for rows, columns in read)
+def _values_read(node: Node, facts: Facts) -> int | None:
+    """Rows times columns, summed over the scans of a tree; ``None`` if the rows of one are unknown."""
+    total = 0
+    for scan in scans(node):
+        rows = facts.of(scan).rows
+        if not rows:
+            return None
+        total += rows * len(scan.columns)
+    return total
 
 
 __all__ = ["costly_guards"]

@@ -255,11 +255,11 @@ def rows_of(node: Node, facts: Facts) -> int:
     return facts.known_rows(scans(node))
 
 
-def _rows_of_one(node: Node, facts: Facts) -> int:
-    """The row count of the single table whose rows a relation returns; 0 if there is no such table."""
+def _rows_of_one(node: Node, facts: Facts) -> int | None:
+    """The row count of the single table whose rows a relation returns; ``None`` if there is no such table."""
     while isinstance(node, Filter | Project):
         node = node.child
-    return rows_of(node, facts) if isinstance(node, Scan) else 0
+    return rows_of(node, facts) if isinstance(node, Scan) else None
 
 
 __all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "joined", "matches_few_rows", "rows_of"]
