@@ -24,5 +24,5 @@
   {%- elif action in ('replace', 'alter') -%}
     {%- do log('Applying ' ~ action | upper ~ ' to: ' ~ this) -%}
   {%- endif -%}
-  {{ return(arctic__run_incremental()) }}
+  {{ return(materialization_incremental_arctic()) }}
 {%- endmaterialization %}

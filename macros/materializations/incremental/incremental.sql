@@ -1,11 +1,9 @@
 {% materialization incremental, adapter='arctic', supported_languages=['sql', 'python'] -%}
-  {%- do adapter.check_config(model) -%}
-  {%- do recover_swap(this) -%}
-  {{ return(arctic__run_incremental()) }}
-{%- endmaterialization %}
-
-{# The run of an incremental model whose config is checked, and whose swap is recovered if one was interrupted. #}
-{% macro arctic__run_incremental() -%}
+  {#- a materialized view has done both before it runs this; dbt runs Python only in a materialization itself -#}
+  {%- if model.config.materialized != 'materialized_view' -%}
+    {%- do adapter.check_config(model) -%}
+    {%- do recover_swap(this) -%}
+  {%- endif -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
   {%- set plain = none if keyed else adapter.plain_config(model, strategy) -%}
@@ -89,7 +87,7 @@
   {{ run_hooks(post_hooks, inside_transaction=False) }}
 
   {{ return({'relations': [target_relation]}) }}
-{%- endmacro %}
+{%- endmaterialization %}
 
 {# Whether a run reads only a part of its upstreams. #}
 {% macro arctic__is_partial() -%}

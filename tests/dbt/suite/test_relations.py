@@ -57,7 +57,7 @@ class TestNoPopulateCache(BaseNoPopulateCache):
 
 @pytest.mark.long
 class TestEphemeralMulti(BaseEphemeralMulti):
-    """As in the suite; the text of the view is Spark's."""
+    """As in the suite; the text of the view is Spark's, and lists the columns of the query."""
 
     def test_ephemeral_multi(self, project: Any) -> None:
         run_dbt(["seed"])
@@ -65,7 +65,7 @@ class TestEphemeralMulti(BaseEphemeralMulti):
         for model in ("dependent", "double_dependent", "super_dependent"):
             check_relations_equal(project.adapter, ["seed", model])
         expected = f"""
-            as with __dbt__cte__base as (
+            with __dbt__cte__base as (
             select * from {project.test_schema}.seed
             ), __dbt__cte__base_copy as (
             select * from __dbt__cte__base
@@ -79,12 +79,12 @@ class TestEphemeralMulti(BaseEphemeralMulti):
 
 
 class TestEphemeralNested(BaseEphemeralNested):
-    """As in the suite; the text of the view is Spark's."""
+    """As in the suite; the text of the view is Spark's, and lists the columns of the query."""
 
     def test_ephemeral_nested(self, project: Any) -> None:
         assert len(run_dbt(["run"])) == 2
         expected = f"""
-            as with __dbt__cte__ephemeral_level_two as (
+            with __dbt__cte__ephemeral_level_two as (
             select * from `lake`.`{project.test_schema}`.`source_table`
             ), __dbt__cte__ephemeral as (
             select * from __dbt__cte__ephemeral_level_two
