@@ -6,12 +6,13 @@ Turns a source's declaration and the profile into settings and a database.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from dbt_arctic import secret
 from dbt_arctic.databases import mariadb, postgres
 from dbt_arctic.databases.address import Address, has_password, parse_address
-from dbt_arctic.databases.api import Database, ListedTable
+from dbt_arctic.databases.api import Database, SchemaReader
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.errors import ConfigError
@@ -51,16 +52,18 @@ def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, s
     return table(address, source.table, declared["where"])
 
 
-def list_tables(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> list[ListedTable]:
-    """The tables of the database of a source.
+def read_schema(
+    declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]
+) -> AbstractContextManager[SchemaReader]:
+    """Read the tables of the database of a source, in one transaction.
 
     :param declared: as for ``database_of``; the table is not used.
     :raises ConfigError: it is not known where the database is.
     """
     database_source(declared)
     address = _address(declared, logins)
-    listing = postgres.list_tables if address.kind == "postgresql" else mariadb.list_tables
-    return listing(address, declared["where"])
+    read = postgres.read_schema if address.kind == "postgresql" else mariadb.read_schema
+    return read(address, declared["where"])
 
 
 def _address(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Address:
@@ -95,4 +98,4 @@ def _connection(declared: Mapping[str, Any]) -> str:
     return str(declared["settings"].get("connection") or str(declared["name"]).partition(".")[0])
 
 
-__all__ = ["database_of", "database_source", "list_tables", "writes_of"]
+__all__ = ["database_of", "database_source", "read_schema", "writes_of"]

@@ -169,8 +169,8 @@ class KafkaBroker:
                     f"Kafka at {self.servers} cannot be read",
                     where=self.where,
                     why="; ".join(dict.fromkeys([str(error), *logged[:_SHOWN]])),
-                    fix="check servers in the source's meta.arctic, and kafka in the profile; run again. "
-                    "Nothing was written",
+                    fix="check servers in the source's meta.arctic or after --kafka, and kafka in the "
+                    "profile; run again. Nothing was written",
                 ) from error
             finally:
                 if client is not None:
@@ -179,7 +179,10 @@ class KafkaBroker:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[list[str]]:
-    """Collect the errors that the client only logs in this process, such as a login that was refused."""
+    """Collect the errors that the client only logs in this process, such as a login that was refused.
+
+    They are a part of the error that is raised, so they are not printed as well.
+    """
     found: list[str] = []
 
     class Collector(logging.Handler):
@@ -187,6 +190,7 @@ def _logged() -> Iterator[list[str]]:
             found.append(record.getMessage())
 
     logger, handler = logging.getLogger("kafka"), Collector(logging.ERROR)
+    logger.propagate = False
     logger.addHandler(handler)
     try:
         yield found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbt_arctic.cli.new_files import NewFiles
 from dbt_arctic.cli.output import print_table
+from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
+from dbt_arctic.databases.api import TableName
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
 from dbt_arctic.sources.draft_database_tables import (
@@ -13,12 +14,11 @@ from dbt_arctic.sources.draft_database_tables import (
     choose_tables,
     draft_database_table,
     draft_names,
-    table_setting,
 )
 
 
 def init_database(
-    files: NewFiles,
+    files: ScaffoldWriter,
     source: str,
     url: str,
     logins: Mapping[str, Mapping[str, str]],
@@ -36,7 +36,7 @@ def init_database(
     :raises UnknownRelation: no table has such a name.
     :raises ServerUnreachable: the database does not answer, or refuses.
     """
-    from dbt_arctic.adapter.database_sources import database_of, list_tables
+    from dbt_arctic.adapter.database_sources import read_schema
 
     if not url and not logins.get(source, {}).get("url"):
         raise ConfigError(
@@ -48,13 +48,12 @@ def init_database(
     settings = {"from": "jdbc", **({"url": url} if url else {})}
     where = f"the database of {source}"
     declared = {"name": f"{source}.tables", "settings": settings, "where": where}
-    chosen = choose_tables(list_tables(declared, logins), patterns, excluded, where)
-    drafts = []
-    for listed, name in draft_names(chosen).items():
-        one = {**declared, "settings": {**settings, "table": table_setting(listed)}}
-        transaction = database_of(one, logins).begin()
-        transaction.close()
-        drafts.append(draft_database_table(name, listed, transaction.table))
+    with read_schema(declared, logins) as schema:
+        chosen = choose_tables(schema.tables(), patterns, excluded, where)
+        drafts = [
+            draft_database_table(name, listed, schema.describe(TableName(listed.schema, listed.name)))
+            for listed, name in draft_names(chosen).items()
+        ]
     keyed = [draft for draft in drafts if draft.key]
     if not keyed:
         raise ConfigError(

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.folder_listing import list_files
-from dbt_arctic.cli.new_files import NewFiles
 from dbt_arctic.cli.output import print_table
+from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 from dbt_arctic.engine.file_sample import sample_file
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.infer_tables import SAMPLED_FILES, SAMPLED_ROWS, TableDraft, draft_tables
 from dbt_arctic.sources.scaffold import model_sql, properties, source_name
 
 
-def init_folder(files: NewFiles, folder: str, source: str | None) -> None:
+def init_folder(files: ScaffoldWriter, folder: str, source: str | None) -> None:
     """Write a source and models for a folder of data files.
 
     :param source: the name of the source; ``None`` for that of the folder.

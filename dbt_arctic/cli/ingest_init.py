@@ -10,8 +10,8 @@ import click
 from dbt_arctic.cli.ingest_database import init_database
 from dbt_arctic.cli.ingest_folder import init_folder
 from dbt_arctic.cli.ingest_topics import init_topics
-from dbt_arctic.cli.new_files import NewFiles
 from dbt_arctic.cli.options import FOLDER
+from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 
 _URL_OF_PROFILE = ""
 
@@ -70,7 +70,7 @@ def init(
     from dbt_arctic.adapter.project import find_project, load_target  # imports dbt, which takes a second
 
     _check_options(source, jdbc, kafka, topics, tables, exclude, compare_deletes)
-    files = NewFiles(find_project(project_dir), prefix, into, dry_run)
+    files = ScaffoldWriter(find_project(project_dir), prefix, into, dry_run)
     if jdbc is None and kafka is None:
         init_folder(files, folder, source)
         return

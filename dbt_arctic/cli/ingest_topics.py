@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.brokers.kafka import KafkaBroker
-from dbt_arctic.cli.new_files import NewFiles
 from dbt_arctic.cli.output import print_table
+from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.choose_by_globs import choose_by_globs
 from dbt_arctic.sources.draft_topics import TopicDraft, draft_topic
@@ -17,7 +17,7 @@ _SAMPLED = 500
 
 
 def init_topics(
-    files: NewFiles,
+    files: ScaffoldWriter,
     source: str,
     servers: str,
     client: Mapping[str, str],

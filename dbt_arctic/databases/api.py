@@ -188,6 +188,21 @@ class TableTransaction(Protocol):
         ...
 
 
+class SchemaReader(Protocol):
+    """A transaction that reads which tables a database has, and their columns."""
+
+    def tables(self) -> list[ListedTable]:
+        """The tables that this user may read, by name, without views and partitions."""
+        ...
+
+    def describe(self, name: TableName) -> Table:
+        """The columns and the key of a table.
+
+        :raises UnknownRelation: it does not exist, or this user may not see it.
+        """
+        ...
+
+
 class Database(Protocol):
     """A table of a database."""
 
@@ -214,6 +229,7 @@ __all__ = [
     "KeyRange",
     "ListedTable",
     "RowQuery",
+    "SchemaReader",
     "SelectedColumn",
     "Table",
     "TableName",

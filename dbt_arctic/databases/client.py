@@ -72,8 +72,8 @@ class Failures:
                 f"{self.kind} at {self.shown} cannot be {action}",
                 where=self.where,
                 why=" ".join(why.split()),
-                fix="check url in the source's meta.arctic, and jdbc in the profile; run again. "
-                "Nothing was written",
+                fix="check url in the source's meta.arctic or after --jdbc, and jdbc in the profile; run "
+                "again. Nothing was written",
             ) from error
 
 

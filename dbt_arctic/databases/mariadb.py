@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, Table, TableName
+from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, SchemaReader, Table, TableName
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -98,8 +98,42 @@ def tls_settings(address: Address, where: str) -> dict[str, Any]:
     return {"ssl": context}
 
 
-def list_tables(address: Address, where: str) -> list[ListedTable]:
-    """The tables of the address's database that the user may see, without views.
+@dataclass(frozen=True)
+class MariaSchemaReader:
+    """The tables of a MariaDB or MySQL database, read in a transaction.
+
+    :param where: what declares the database, for errors.
+    """
+
+    run: Run
+    address: Address
+    where: str
+
+    def tables(self) -> list[ListedTable]:
+        """The tables of the address's database that this user may read, by name, without views."""
+        return [ListedTable(*one) for one in self.run(_LIST, (self.address.database,))]
+
+    def describe(self, name: TableName) -> Table:
+        """The columns and the key of a table, which may be a view."""
+        found = self.run(_FIND, name)
+        if not found:
+            raise UnknownRelation(
+                f"there is no table {'.'.join(name)} on {self.address.shown}",
+                where=self.where,
+                why="it does not exist, or this user may not see it",
+                fix="correct table in the source's meta.arctic, as database.name",
+            )
+        columns = tuple(
+            Column(column, kind, *mariadb_type(kind), is_nullable == "YES", holds_flags(kind))
+            for column, kind, is_nullable in self.run(_COLUMNS, name)
+        )
+        key = tuple(column for (column,) in self.run(_KEY, name))
+        return Table(f"mariadb/{'/'.join(name)}", columns, key, int(found[0][0] or 0))
+
+
+@contextlib.contextmanager
+def read_schema(address: Address, where: str) -> Iterator[SchemaReader]:
+    """Read the tables of a database in a transaction.
 
     :param where: what declares the database, for errors.
     :raises ServerUnreachable: the database does not answer, or refuses.
@@ -107,8 +141,7 @@ def list_tables(address: Address, where: str) -> list[ListedTable]:
     """
     connection = connect(address, where)
     with contextlib.closing(connection), connection.reading(_BEGIN) as run:
-        found = run(_LIST, (address.database,))
-        return [ListedTable(*one) for one in found]
+        yield MariaSchemaReader(run, address, where)
 
 
 @dataclass(frozen=True)
@@ -127,7 +160,7 @@ class MariaTable:
         """Begin a transaction that reads the table. Other connections cannot share its state."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
-            table = self._describe(run)
+            table = MariaSchemaReader(run, self.address, self.where).describe(self._place)
         return ClientTransaction(MariaDialect(), connection, table, self._quoted, lambda: "")
 
     def read(self, query: RowQuery) -> JdbcRead:
@@ -154,21 +187,5 @@ class MariaTable:
     def _quoted(self) -> str:
         return ".".join(map(MariaDialect().quote, self._place))
 
-    def _describe(self, run: Run) -> Table:
-        found = run(_FIND, self._place)
-        if not found:
-            raise UnknownRelation(
-                f"there is no table {'.'.join(self._place)} on {self.address.shown}",
-                where=self.where,
-                why="it does not exist, or this user may not see it",
-                fix="correct table in the source's meta.arctic, as database.name",
-            )
-        columns = tuple(
-            Column(name, kind, *mariadb_type(kind), is_nullable == "YES", holds_flags(kind))
-            for name, kind, is_nullable in run(_COLUMNS, self._place)
-        )
-        key = tuple(name for (name,) in run(_KEY, self._place))
-        return Table(f"mariadb/{'/'.join(self._place)}", columns, key, int(found[0][0] or 0))
 
-
-__all__ = ["DRIVER", "MariaTable", "connect", "list_tables", "tls_settings"]
+__all__ = ["DRIVER", "MariaSchemaReader", "MariaTable", "connect", "read_schema", "tls_settings"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, Table, TableName
+from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, SchemaReader, Table, TableName
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -44,7 +44,7 @@ SELECT n.nspname, c.relname, c.reltuples
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
-  AND has_table_privilege(c.oid, 'SELECT')
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
   AND NOT EXISTS (
     SELECT 1 FROM pg_catalog.pg_depend d
     WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
@@ -109,8 +109,47 @@ def connect(address: Address, where: str) -> Connection:
     return Connection(failures, run, connection.close)
 
 
-def list_tables(address: Address, where: str) -> list[ListedTable]:
-    """The tables of a database that the user may read, without views and partitions.
+@dataclass(frozen=True)
+class PostgresSchemaReader:
+    """The tables of a PostgreSQL database, read in a transaction.
+
+    :param where: what declares the database, for errors.
+    """
+
+    run: Run
+    address: Address
+    where: str
+
+    def tables(self) -> list[ListedTable]:
+        """The tables that this user may read, by name, without views and partitions."""
+        return [
+            ListedTable(schema, name, int(rows) if rows >= 0 else None)
+            for schema, name, rows in self.run(_LIST)
+        ]
+
+    def describe(self, name: TableName) -> Table:
+        """The columns and the key of a table, which may be a view."""
+        found = self.run(_FIND, name)
+        if not found:
+            raise UnknownRelation(
+                f"there is no table {'.'.join(name)} in the database {self.address.database} "
+                f"on {self.address.shown}",
+                where=self.where,
+                why="it does not exist, or this user may not see it",
+                fix="correct table in the source's meta.arctic, as schema.name",
+            )
+        ((oid, rows, database),) = found
+        columns = tuple(
+            Column(column, kind, *postgres_type(kind), not is_required)
+            for column, kind, is_required in self.run(_COLUMNS, (oid,))
+        )
+        key = tuple(column for (column,) in self.run(_KEY, (oid,)))
+        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
+
+
+@contextlib.contextmanager
+def read_schema(address: Address, where: str) -> Iterator[SchemaReader]:
+    """Read the tables of a database in a transaction.
 
     :param where: what declares the database, for errors.
     :raises ServerUnreachable: the database does not answer, or refuses.
@@ -118,9 +157,7 @@ def list_tables(address: Address, where: str) -> list[ListedTable]:
     """
     connection = connect(address, where)
     with contextlib.closing(connection), connection.reading(_BEGIN) as run:
-        return [
-            ListedTable(schema, name, int(rows) if rows >= 0 else None) for schema, name, rows in run(_LIST)
-        ]
+        yield PostgresSchemaReader(run, address, where)
 
 
 @dataclass(frozen=True)
@@ -139,7 +176,7 @@ class PostgresTable:
         """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
-            table = self._describe(run)
+            table = PostgresSchemaReader(run, self.address, self.where).describe(self._place)
 
         def export() -> str:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
@@ -176,23 +213,5 @@ class PostgresTable:
     def _quoted(self) -> str:
         return ".".join(map(PostgresDialect().quote, self._place))
 
-    def _describe(self, run: Run) -> Table:
-        found = run(_FIND, self._place)
-        if not found:
-            raise UnknownRelation(
-                f"there is no table {'.'.join(self._place)} in the database {self.address.database} "
-                f"on {self.address.shown}",
-                where=self.where,
-                why="it does not exist, or this user may not see it",
-                fix="correct table in the source's meta.arctic, as schema.name",
-            )
-        ((oid, rows, database),) = found
-        columns = tuple(
-            Column(name, kind, *postgres_type(kind), not is_required)
-            for name, kind, is_required in run(_COLUMNS, (oid,))
-        )
-        key = tuple(name for (name,) in run(_KEY, (oid,)))
-        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
 
-
-__all__ = ["DRIVER", "PostgresTable", "connect", "list_tables"]
+__all__ = ["DRIVER", "PostgresSchemaReader", "PostgresTable", "connect", "read_schema"]

@@ -19,6 +19,8 @@ PROPERTY_SETTINGS = "history.settings"
 """On the base table of a history: JSON of the settings that its rows were computed with. A build from stored
 rows copies it, as it copies the properties that a model sets."""
 
+ADDED_BY_SOURCES = "_source_"
+"""Columns that a source adds begin with it. Two deliveries of one event may differ in them."""
 VERSION = "_arctic_version"
 """BIGINT: how often the row was written. It is the ``sequence_by`` of the table, so that rows that are not
 shown are remembered like the deletes of any table with a sequence."""

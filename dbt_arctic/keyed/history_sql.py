@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dbt_arctic.keyed.checks import raising, shown_row
 from dbt_arctic.keyed.compare import same_value
-from dbt_arctic.keyed.history import CLOSED, DELETED, LAST, VERSION, History, first_of
+from dbt_arctic.keyed.history import ADDED_BY_SOURCES, CLOSED, DELETED, LAST, VERSION, History, first_of
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.table import ACTION
 
@@ -24,8 +24,6 @@ _NEXT, _NEXT_AT, _NEXT_DELETED, _NEXT_FRESH = (
     "_arctic_next_fresh",
 )
 _BEFORE_FRESH = "_arctic_before_fresh"
-_DELIVERED = "_source_"
-"""Columns that a source adds begin with it. Two deliveries of one event may differ in them."""
 
 
 def intervals(history: History, new: str, stored: str | None = None) -> str:
@@ -38,7 +36,7 @@ def intervals(history: History, new: str, stored: str | None = None) -> str:
     :param stored: SQL of the stored rows of the same keys with ``_action``, those that are hidden included;
         ``None`` for a table that is built.
     """
-    all_events = f"{_new(history, new)}"
+    all_events = _new(history, new)
     if stored is not None:
         all_events += f"\n  UNION ALL\n{_remembered(history, stored)}"
     return f"""\
@@ -129,7 +127,7 @@ def _ranked(history: History) -> str:
 def _distinct(history: History) -> str:
     """One event for each key and sequence, with what is stored of its row."""
     place = quote_all(history.row_key)
-    compared = [name for name in history.values if not name.startswith(_DELIVERED)]
+    compared = [name for name in history.values if not name.startswith(ADDED_BY_SOURCES)]
     if history.time != history.sequence:
         compared.append(history.time)
     deleted = quote(DELETED)

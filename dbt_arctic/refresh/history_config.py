@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.history import PROPERTY_SETTINGS, History, MetaColumns
+from dbt_arctic.keyed.history import ADDED_BY_SOURCES, PROPERTY_SETTINGS, History, MetaColumns
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import UNAVAILABLE
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
@@ -24,7 +24,6 @@ ONLY_HISTORY = (
 """The settings of a history. All but ``ignore_cols`` are those of dbt's snapshots."""
 
 _OWN = "_arctic_"
-_FROM_SOURCES = "_source_"
 _COLUMN_SETTINGS = {
     "check_cols": "the columns whose changes begin an interval",
     "ignore_cols": "the columns whose changes do not",
@@ -199,7 +198,7 @@ def resolve(
             )
     others = [name for name in names if name not in fixed]
     ignored = {
-        name for name in others if name in given["ignore_cols"] or name.lower().startswith(_FROM_SOURCES)
+        name for name in others if name in given["ignore_cols"] or name.lower().startswith(ADDED_BY_SOURCES)
     }
     tracked = given["check_cols"] or tuple(name for name in others if name not in ignored)
     return History(

@@ -75,7 +75,7 @@ def draft_topic(topic: str, messages: Sequence[Message]) -> TopicDraft:
     name = table_name(topic.rpartition(".")[2]) or table_name(topic)
     values = [one.value for one in messages if one.value is not None]
     if not values:
-        problem = "it has no messages with a value to look at"
+        problem = "none of its newest messages has a value"
         return TopicDraft(name, topic, None, messages=len(messages), problem=problem)
     objects = [_object(value) for value in values]
     if all(one is not None for one in objects):

@@ -39,9 +39,14 @@ def init(shop: Shop, *words: str) -> Result:
 
 
 def test_the_written_files_load_the_tables_and_later_their_changes(shop: Shop, server: Server) -> None:
-    schema = "sales" if server.kind == "postgresql" else server.sql("SELECT database()")[0][0]
+    is_postgres = server.kind == "postgresql"
+    schema = "sales" if is_postgres else server.sql("SELECT database()")[0][0]
+    partitioned = [
+        "CREATE TABLE sales.days (day int) PARTITION BY RANGE (day)",
+        "CREATE TABLE sales.days_2026 PARTITION OF sales.days FOR VALUES FROM (0) TO (366)",
+    ]
     server.sql(
-        *(["CREATE SCHEMA sales"] if server.kind == "postgresql" else []),
+        *(["CREATE SCHEMA sales", *partitioned] if is_postgres else []),
         f"CREATE TABLE {schema}.orders (id int PRIMARY KEY, total decimal(9,2), updated_at timestamp NULL)",
         f"CREATE TABLE {schema}.order_lines (id int, line int, sku varchar(9), PRIMARY KEY (line, id))",
         f"CREATE TABLE {schema}.visits (at timestamp NULL, page varchar(9))",
@@ -60,6 +65,7 @@ def test_the_written_files_load_the_tables_and_later_their_changes(shop: Shop, s
     written = init(shop, *words)
     assert written.exit_code == 0, written.output
     assert "all_orders" not in written.output
+    assert ("sales.days" in written.output, "days_2026" in written.output) == (is_postgres, False)
     assert "not written: it has no primary key" in written.output
     assert {path.name for path in (shop.folder / "models" / "crm").iterdir()} == {
         "crm.yml",

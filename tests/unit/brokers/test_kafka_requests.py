@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 
+from dbt_arctic.brokers import kafka
 from dbt_arctic.brokers.api import FirstMessage
 from dbt_arctic.brokers.kafka import KafkaBroker
+from dbt_arctic.errors import ServerUnreachable
 
 
 class Admin:
@@ -44,3 +46,13 @@ def test_a_topic_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = broker.first_since("orders", len(topic.ends), 50)
     assert found == (FirstMessage(4, 70), None)
     assert admin.asked == {"describe": 1, "offsets": 3}
+
+
+def test_a_broker_that_does_not_answer_is_one_error_and_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka, "_BOOTSTRAP_MS", 200)
+    with pytest.raises(ServerUnreachable, match="Kafka at localhost:1 cannot be read") as error:
+        KafkaBroker("localhost:1", {}, "--kafka localhost:1").topics()
+    assert "Connection failed" in error.value.why, "what the client logs says why"
+    assert caplog.records == [], "nothing else is printed"

@@ -14,7 +14,7 @@ from dbt_arctic.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class NewFiles:
+class ScaffoldWriter:
     """Where the files of a new source are written.
 
     :param prefix: of the models' names.
@@ -88,4 +88,4 @@ class NewFiles:
         click.echo(f"\n{text}\n    dbt build --select {self.folder(source)}")
 
 
-__all__ = ["NewFiles"]
+__all__ = ["ScaffoldWriter"]
