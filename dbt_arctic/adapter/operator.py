@@ -60,11 +60,6 @@ class Operator:
         )
 
     @property
-    def started_spark(self) -> bool:
-        """Whether a connection was opened."""
-        return self._connection is not None
-
-    @property
     def reader(self) -> CatalogReader:
         """The reader of the target's catalog."""
         return self.catalog.of(self.name("any"))

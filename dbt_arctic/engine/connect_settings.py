@@ -23,7 +23,6 @@ from dbt_arctic.errors import ProfileError
 
 DEFAULT_PORT = 15002
 DEFAULT_TIMEOUT_S = 60
-_SECRET = {"token"}
 
 
 @dataclass(frozen=True)

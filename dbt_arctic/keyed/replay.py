@@ -74,14 +74,6 @@ def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> Mi
     return MissingCommits(tuple(replay), tuple(computed))
 
 
-def _is_covered(snapshot: SnapshotLike, upstreams: set[str]) -> bool:
-    """Whether a commit is a pull from these upstreams."""
-    consumed = snapshot.summary.get(PROPERTY_CONSUMED)
-    if consumed is None or PROPERTY_ROLLBACK in snapshot.summary:
-        return False
-    return set(decode_consumed(consumed)) <= upstreams
-
-
 def replayed(history: Sequence[SnapshotLike]) -> frozenset[int]:
     """The transactions of other generations that were replayed to a generation."""
     return frozenset(txn for snapshot in history for txn in _replays(snapshot))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dbt_arctic.catalog.api import CatalogReader, InCatalog, RelationEntry, TableState, ViewState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import KeyedTable, is_keyed, side_root
+from dbt_arctic.keyed.table import KeyedTable, side_root
 from dbt_arctic.store.state import keyed_from_view
 
 
@@ -122,11 +122,6 @@ class _Loaded:
             except CatalogUnavailable as error:
                 damaged = self.damaged_tables if entry.kind == "table" else self.damaged_views
                 damaged[entry.name] = error
-
-
-def is_ordinary(view: ViewState) -> bool:
-    """Whether a view does not belong to a keyed table."""
-    return not is_keyed(view.properties)
 
 
 def roots(inventory: Inventory) -> set[str]:
