@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, Node, scans
+from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, KeyColumn, Node, scans
 
 PROPERTY_REQUESTED = "arctic.asked"
 """Property of a refresh's commit, JSON: a list of ``table``, ``columns``, and ``met_by``, the key columns
@@ -30,7 +30,7 @@ class RequestedStates:
     """
 
     columns: dict[str, None] = field(default_factory=dict)
-    lookup_keys: set[tuple[str, str]] = field(default_factory=set)
+    lookup_keys: set[KeyColumn] = field(default_factory=set)
     reads: bool = False
 
 

@@ -130,7 +130,7 @@ def after_images_only() -> Iterator[Sources | None]:
 
 
 def _now(node: Scan, wanted: tuple[str, ...], facts: Any) -> Any:
-    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    used = tuple(one for one in node.columns if one.identifier in wanted)
     return only(replace(node, columns=used, state="new"), wanted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.keyed.value_range import ValueRange
-from dbt_arctic.planner.algebra.operators import Project, Restrict, Scan
+from dbt_arctic.planner.algebra.operators import Project, Restrict, Scan, own_names
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
 
@@ -29,8 +29,8 @@ def test_texts_have_an_order_of_their_own(bounds: ValueRange, type_: str | None,
 
 
 def test_bounds_that_do_not_fit_one_column_are_left_out() -> None:
-    keys = Scan("keys", "new", (("key_0", "key_0"), ("key_1", "key_1")))
-    rows = Scan("rows", "new", (("id", "id"), ("name", "name")))
+    keys = Scan("keys", "new", own_names(["key_0", "key_1"]))
+    rows = Scan("rows", "new", own_names(["id", "name"]))
     pairs = ((column("id"), "key_0"), (column("name"), "key_1"))
     node = Project(Restrict(rows, keys, pairs), (("name", column("name")),))
     types = {"id": "bigint", "name": "string"}

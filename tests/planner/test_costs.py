@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Filter, Scan, State
+from dbt_arctic.planner.algebra.operators import Filter, Scan, ScannedColumn, State
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.costs import costly_guards
 from dbt_arctic.planner.delta.join_order import Chain, Count, joined
@@ -67,7 +67,7 @@ def test_changes_go_on_with_a_relation_that_has_a_condition_of_its_own() -> None
     names = ("id", "seller", "day")
     states: dict[str, State] = {"sales": "minus", "sellers": "new", "days": "new"}
     sales, sellers, days = (
-        Scan(source, source, tuple((f"{source}_{one}", one) for one in names), state)
+        Scan(source, source, tuple(ScannedColumn(f"{source}_{one}", one) for one in names), state)
         for source, state in states.items()
     )
     key = {"sellers": 1_000, "days": 5_000}

@@ -17,6 +17,7 @@ from dbt_arctic.planner.algebra.operators import (
     Project,
     Restrict,
     Scan,
+    ScannedColumn,
     State,
     UnionAll,
     scans,
@@ -36,12 +37,17 @@ BY_ORDERS: LookupKeys = frozenset([("orders", "id")])
 BY_LINES: LookupKeys = frozenset([("lines", "order_id")])
 
 
+def scanned(**names: str) -> tuple[ScannedColumn, ...]:
+    """Scanned columns: the stored name of each identifier."""
+    return tuple(map(ScannedColumn, names, names.values()))
+
+
 def orders(state: State = "new") -> Scan:
-    return Scan("orders", "o", (("o_id", "id"), ("o_customer", "customer")), state)
+    return Scan("orders", "o", scanned(o_id="id", o_customer="customer"), state)
 
 
 def lines(state: State = "new") -> Scan:
-    return Scan("lines", "l", (("l_order", "order_id"), ("l_line", "line"), ("l_amount", "amount")), state)
+    return Scan("lines", "l", scanned(l_order="order_id", l_line="line", l_amount="amount"), state)
 
 
 def same(one: str, other: str) -> exp.Expression:
@@ -86,9 +92,9 @@ def test_all_rows_of_a_preserved_side_are_read(
 
 
 def test_the_null_supplying_side_of_a_join_is_not_restricted_by_it() -> None:
-    inner = Join(Scan("customers", "c", (("c_id", "id"),)), lines(), "left", (same("c_id", "l_line"),))
+    inner = Join(Scan("customers", "c", scanned(c_id="id")), lines(), "left", (same("c_id", "l_line"),))
     assert lookups(Join(orders("changed"), inner, "inner", (JOINED,))) == {}
-    turned = Join(lines(), Scan("customers", "c", (("c_id", "id"),)), "left", (same("c_id", "l_line"),))
+    turned = Join(lines(), Scan("customers", "c", scanned(c_id="id")), "left", (same("c_id", "l_line"),))
     assert lookups(Join(orders("changed"), turned, "inner", (JOINED,))) == {"lines": BY_ORDERS}
 
 
@@ -104,7 +110,7 @@ def test_values_of_several_sources_are_looked_up_together() -> None:
 
 
 def test_what_staged_values_are_made_of_is_known() -> None:
-    staged = Scan("staged", "s", (("k", "key_0"),))
+    staged = Scan("staged", "s", scanned(k="key_0"))
     made_of = Aggregate(
         Filter(orders("changed"), (same("o_customer", "o_id"),)), (("key_0", column("o_id")),)
     )

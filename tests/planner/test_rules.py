@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbt_arctic.planner.algebra.operators import Scan
+from dbt_arctic.planner.algebra.operators import Scan, ScannedColumn
 from dbt_arctic.planner.delta.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -488,6 +488,6 @@ def test_columns_that_are_compared_after_a_cast_do_not_stand_for_each_other(
 
 def test_rows_of_both_states_have_no_key() -> None:
     facts = Facts({"a": UpstreamFacts(True, ("id",), has_weights=True)})
-    scan = Scan("a", "a", (("a_id", "id"),))
+    scan = Scan("a", "a", (ScannedColumn("a_id", "id"),))
     assert unique_keys(scan, facts) == {frozenset({"a_id"})}
     assert not unique_keys(replace(scan, state="weighted"), facts)

@@ -19,6 +19,14 @@ PAIRS = {
 }
 """Functions that return tuples of strings, and what these are."""
 
+PAIRS_IN_FIELDS = {
+    "auto/upstreams.py:columns": "names and types of columns",
+    "planner/frontend/pivots_and_generators.py:stored": "names and types of columns",
+    "store/view_switch.py:columns": "names and types of columns",
+    "adapter/other_schema.py:sources": "a key of a dict: schema and identifier",
+}
+"""Fields of classes that hold tuples of strings, and what these are."""
+
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "str"
@@ -43,6 +51,15 @@ def returned_pairs(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
+def pairs_in_fields(tree: ast.AST) -> Iterator[str]:
+    """The fields of classes that hold tuples of strings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and _holds_pair(field.annotation):
+                    yield ast.unparse(field.target)
+
+
 def empty_values(tree: ast.AST) -> Iterator[int]:
     """The lines of ``Literal["", ..]``."""
     for node in ast.walk(tree):
@@ -53,7 +70,7 @@ def empty_values(tree: ast.AST) -> Iterator[int]:
 
 
 def modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "planner" not in path.parts)
+    return sorted(path for path in PACKAGE.rglob("*.py"))
 
 
 def test_no_function_returns_a_tuple_of_strings() -> None:
@@ -63,6 +80,15 @@ def test_no_function_returns_a_tuple_of_strings() -> None:
         for name in returned_pairs(ast.parse(path.read_text(encoding="utf-8")))
     }
     assert found == set(PAIRS)
+
+
+def test_no_field_holds_a_tuple_of_strings() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
+        for path in modules()
+        for name in pairs_in_fields(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == set(PAIRS_IN_FIELDS)
 
 
 def test_no_empty_string_is_one_of_several_values() -> None:
@@ -79,11 +105,13 @@ def test_no_empty_string_is_one_of_several_values() -> None:
 )
 def test_a_tuple_of_strings_is_found(annotation: str) -> None:
     assert list(returned_pairs(ast.parse(f"def read() -> {annotation}: ..."))) == ["read"]
+    assert list(pairs_in_fields(ast.parse(f"class Read:\n    of: {annotation}"))) == ["of"]
 
 
 @pytest.mark.parametrize("annotation", ["tuple[str, ...]", "tuple[str, int]", "list[str]", "Pair"])
 def test_other_tuples_are_not(annotation: str) -> None:
     assert list(returned_pairs(ast.parse(f"def read() -> {annotation}: ..."))) == []
+    assert list(pairs_in_fields(ast.parse(f"class Read:\n    of: {annotation}"))) == []
 
 
 def test_an_empty_value_is_found() -> None:

@@ -63,7 +63,7 @@ class _Renaming:
             node = replace(node, subqueries=tuple(map(self._subquery, node.subqueries)))
         match node:
             case Scan():
-                columns = tuple((self._name(shown), stored) for shown, stored in node.columns)
+                columns = tuple(one._replace(identifier=self._name(one.identifier)) for one in node.columns)
                 return replace(node, alias="t", columns=columns)
             case Project():
                 return replace(node, items=self._items(node.items))

@@ -7,7 +7,7 @@ sqlglot's, with columns named by these identifiers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -30,6 +30,13 @@ class KeyColumn(NamedTuple):
 
     source: str
     column: str
+
+
+class ScannedColumn(NamedTuple):
+    """A column that a scan reads: the identifier that the query gives it, and its stored name."""
+
+    identifier: str
+    name: str
 
 
 LookupKeys = frozenset[KeyColumn]
@@ -98,21 +105,30 @@ def _closed(expression: exp.Expression) -> exp.Expression:
 class Scan:
     """The rows of an upstream.
 
-    :param columns: pairs of identifier and stored name.
     :param lookup_keys: if not empty, only rows whose first key column has one of these values are needed.
         Additional rows do not change the result.
     """
 
     source: str
     alias: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[ScannedColumn, ...]
     state: State = "new"
     lookup_keys: LookupKeys = frozenset()
 
     @property
     def output(self) -> tuple[str, ...]:
         """The identifiers of the columns, in order."""
-        return tuple(identifier for identifier, _ in self.columns)
+        return tuple(one.identifier for one in self.columns)
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The stored names of the columns, by identifier."""
+        return {one.identifier: one.name for one in self.columns}
+
+
+def own_names(names: Iterable[str]) -> tuple[ScannedColumn, ...]:
+    """Scanned columns whose identifiers are their stored names."""
+    return tuple(ScannedColumn(name, name) for name in names)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dbt_arctic.planner.algebra.operators import Node
 
@@ -12,26 +13,33 @@ Schemas = Mapping[str, Sequence[tuple[str, str]]]
 case."""
 
 
+class OutputColumn(NamedTuple):
+    """A column of a query's result: its name, and the identifier that the operators give it."""
+
+    name: str
+    identifier: str
+
+
 @dataclass(frozen=True)
 class Built:
-    """A query as operators. ``names``: output names in order, each with its identifier."""
+    """A query as operators."""
 
     node: Node
-    names: tuple[tuple[str, str], ...]
+    columns: tuple[OutputColumn, ...]
 
 
 @dataclass(frozen=True)
 class Query:
     """The SQL of a model as a tree of operators.
 
-    :param columns: output names as Spark returns them, with their identifiers.
+    :param columns: the names are those that Spark returns.
     :param types: the types of the columns of scans, by identifier.
     :param is_named: whether the text gives a name to all columns but at most one, so that the columns can be
         matched by name in any order.
     """
 
     node: Node
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[OutputColumn, ...]
     types: Mapping[str, str] = field(default_factory=dict)
     is_named: bool = True
 

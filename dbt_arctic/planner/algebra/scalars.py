@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -138,8 +139,15 @@ def _unsigned(value: exp.Expr) -> exp.Expr:
     return value
 
 
-def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) -> Iterator[tuple[str, str]]:
-    """Pairs of plain columns that conditions equate, in both orders.
+class Equality(NamedTuple):
+    """Two columns that a condition equates, by their identifiers."""
+
+    left: str
+    right: str
+
+
+def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) -> Iterator[Equality]:
+    """The plain columns that conditions equate, each pair in both orders.
 
     :param same_type: only pairs of columns that can replace each other in any expression. ``5`` and ``5.00``
         are equal, but their text differs.
@@ -150,5 +158,5 @@ def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) ->
         if isinstance(condition, exp.EQ):
             left, right = plain(condition.this), plain(condition.expression)
             if left is not None and right is not None:
-                yield left, right
-                yield right, left
+                yield Equality(left, right)
+                yield Equality(right, left)

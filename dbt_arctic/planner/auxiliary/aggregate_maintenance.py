@@ -20,7 +20,16 @@ from sqlglot import exp
 from dbt_arctic.keyed.sums import OppositeEnd
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, UnionAll, scans, walk
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    own_names,
+    scans,
+    walk,
+)
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.algebra.scalars import column, columns_of, substitute
@@ -289,7 +298,7 @@ def _new_extremes(roles: Roles, ends: Mapping[str, exp.Expression]) -> Node:
     found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
     groups = Aggregate(aggregate.child, aggregate.groups, found)
     names = tuple(f"key_{place}" for place in range(len(aggregate.groups)))
-    left = Scan(LOST_EXTREMES, "groups_without_extreme", tuple((name, name) for name in names))
+    left = Scan(LOST_EXTREMES, "groups_without_extreme", own_names(names))
     # By the groups: no table can be restricted by a value that is computed from several columns.
     pairs = tuple((column(group), name) for (group, _), name in zip(aggregate.groups, names, strict=True))
     rows = restricted(groups, pairs, left)

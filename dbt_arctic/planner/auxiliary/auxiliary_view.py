@@ -24,9 +24,10 @@ from dbt_arctic.planner.algebra.operators import (
     Scan,
     State,
     map_children,
+    own_names,
     scans,
 )
-from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.query import OutputColumn, Query
 from dbt_arctic.planner.algebra.render import Renderer, quoted
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.auxiliary.own_key import own_key
@@ -82,7 +83,7 @@ class AuxiliaryView:
     state: Node
     key: tuple[str, ...]
     above: tuple[Project | Filter | Limit, ...]
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[OutputColumn, ...]
     parts: Mapping[str, Part] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
     has_few_rows: bool = False
@@ -170,10 +171,9 @@ def outer_sql(
     :param name: the quoted name of the auxiliary view.
     :param types: the types of its columns.
     :param names: the quoted names of the upstreams that it reads in addition.
-
     :raises NoState: it would not return the same.
     """
-    node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
+    node: Node = Scan(STATE, "state", own_names(made.state.output))
     if made.around is not None:
         stored = {name: column(name) for name in made.state.output}
         sums = {name: types.get(part.total or "", "") for name, part in made.parts.items()}
@@ -274,7 +274,7 @@ def with_state_sql(
     groups = _hidden_groups(made)
     more = tuple((name, column(groups.get(name, name))) for name in hidden)
     state = f"(\n{Renderer(_Named(names)).query(aggregate)}\n)"
-    node: Node = Scan(STATE, "state", tuple((name, name) for name in aggregate.output))
+    node: Node = Scan(STATE, "state", own_names(aggregate.output))
     node = Project(node, (*_items(made, types), *more))
     more = tuple((name, column(name)) for name in hidden)
     for part in reversed(made.above):

@@ -23,6 +23,7 @@ from dbt_arctic.planner.algebra.operators import (
     Node,
     Project,
     Scan,
+    ScannedColumn,
     Subquery,
     UnionAll,
     map_children,
@@ -270,7 +271,7 @@ class _Swap:
         if len(mine) != len(theirs) or place.text != self.text:
             return None
         pairs = zip(theirs, mine, strict=True)
-        return Scan(STATE, "_state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
+        return Scan(STATE, "_state", tuple(ScannedColumn(shown, stored) for (shown, _), (stored, _) in pairs))
 
 
 __all__ = ["find_nested_view", "view_of_groups"]

@@ -22,6 +22,7 @@ from dbt_arctic.planner.algebra.operators import (
     Scan,
     Subquery,
     map_children,
+    own_names,
     scans,
     walk,
 )
@@ -96,7 +97,7 @@ def _places(node: Node, facts: Facts) -> Iterator[_Place]:
             mine, other = joined[0]
             source = _origin(chosen, other)
             if source is not None:
-                by = dict(table.columns)[mine]
+                by = table.stored[mine]
                 yield _Place(part, table, own, chosen, source, by, frozenset((mine, other)))
 
 
@@ -126,12 +127,12 @@ class _Swap:
 
     def __init__(self, place: _Place) -> None:
         self.place = place
-        self.names = {stored: name for name, stored in place.table.columns}
+        self.names = {one.name: one.identifier for one in place.table.columns}
         self.looks_up = False
 
     def node(self, node: Node) -> Node:
         if node is self.place.join:
-            scan = Scan(STATE, "state", tuple((name, name) for name in node.output))
+            scan = Scan(STATE, "state", own_names(node.output))
             return Filter(scan, self.place.own) if self.place.own else scan
         node = map_children(node, self.node)
         if isinstance(node, Project | Filter) and node.subqueries:
@@ -147,19 +148,20 @@ class _Swap:
             node = node.child
         if not isinstance(node, Scan) or node.source != self.place.table.source:
             return subquery
-        by = {name for name, stored in node.columns if stored == self.place.by}
+        by = {one.identifier for one in node.columns if one.name == self.place.by}
         links = equalities(subquery.links, same_type=True)
         if not any(inside in by and outside in self.place.names for inside, outside in links):
             return subquery
         self.looks_up = True
-        kept: Node = Scan(STATE, "state", tuple((name, self.names[stored]) for name, stored in node.columns))
+        renamed = tuple(one._replace(name=self.names[one.name]) for one in node.columns)
+        kept: Node = Scan(STATE, "state", renamed)
         for part in reversed(above):
             kept = replace(part, child=kept)
         return replace(subquery, plan=kept)
 
 
 def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> AuxiliaryView | None:
-    names = {stored: name for name, stored in place.table.columns}
+    names = {one.name: one.identifier for one in place.table.columns}
     read = {name for scan in scans(around) if scan.source == STATE for _, name in scan.columns}
     keyed = tuple(names[stored] for stored in key)
     shown = tuple(name for name in place.join.output if name in read.union(keyed))

@@ -151,7 +151,7 @@ def _table(node: Node) -> Scan | None:
 def _stored(node: Node) -> dict[str, str]:
     """The columns of an operator that are columns of its table, with their stored names."""
     if isinstance(node, Scan):
-        return dict(node.columns)
+        return node.stored
     assert isinstance(node, Project | Filter)
     below = _stored(node.child)
     if isinstance(node, Filter):

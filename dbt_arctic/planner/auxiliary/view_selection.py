@@ -26,12 +26,13 @@ from dbt_arctic.planner.algebra.operators import (
     Node,
     Project,
     Scan,
+    ScannedColumn,
     Window,
     map_children,
     scans,
     walk,
 )
-from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.query import OutputColumn, Query
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, without_spare
@@ -263,7 +264,9 @@ def _operators_of_view(query: Query, made: AuxiliaryView, terms: _Terms) -> floa
 
     :raises CannotPlan: it is not incremental.
     """
-    own = replace(query, node=made.state, columns=tuple((name, name) for name in made.state.output))
+    own = replace(
+        query, node=made.state, columns=tuple(OutputColumn(name, name) for name in made.state.output)
+    )
     sums = plan_sums(own, made.key, terms.facts, terms.accept | {"float_sum"})
     if sums is not None:
         return max(map(_count, sums.nodes), default=0)
@@ -279,7 +282,7 @@ class _Swap:
 
     def node(self, node: Node) -> Node:
         if id(node) in self._parts:
-            pairs = tuple(zip(node.output, self._stored, strict=True))
+            pairs = tuple(map(ScannedColumn, node.output, self._stored))
             return Scan(self._source, "_state", pairs)
         return map_children(node, self.node)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, Scan, walk
+from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, Scan, own_names, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.restriction import restricted
@@ -16,9 +16,9 @@ def restricts_a_scan(query: Query, key: Sequence[str]) -> bool:
     It does not reach one through a ``LIMIT``, or through a window over rows of several keys: all of the query
     is then computed, whatever the number of keys.
     """
-    by_name = {name.lower(): identifier for name, identifier in query.columns}
+    by_name = {one.name.lower(): one.identifier for one in query.columns}
     pairs = tuple((column(by_name[name.lower()]), name) for name in key)
-    keys = Scan("", "keys", tuple((name, name) for name in key))
+    keys = Scan("", "keys", own_names(key))
     rows = restricted(query.node, pairs, keys)
     return any(isinstance(part, Restrict) and _is_of_table(part.child) for part in walk(rows))
 

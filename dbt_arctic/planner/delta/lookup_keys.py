@@ -89,7 +89,7 @@ class _Marking:
     def _origins(self, node: Node, name: str) -> LookupKeys | None:
         match node:
             case Scan():
-                stored = dict(node.columns)[name]
+                stored = node.stored[name]
                 if node.source in self.values:
                     return self._origins(self.values[node.source], stored)
                 return frozenset([KeyColumn(node.source, stored)]) if node.state in OF_CHANGES else None
@@ -188,7 +188,7 @@ class _Marking:
                 return node  # There is no table to read.
 
     def _scan(self, node: Scan, name: str, keys: LookupKeys) -> Scan:
-        upstream, stored = self.facts.upstreams.get(node.source), dict(node.columns)[name]
+        upstream, stored = self.facts.upstreams.get(node.source), node.stored[name]
         if upstream is None or node.lookup_keys or node.state not in ("new", "old"):
             return node
         if not (upstream.changed and upstream.logged and upstream.key[:1] == (stored,)):

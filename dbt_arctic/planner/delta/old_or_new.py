@@ -75,7 +75,7 @@ def _only(node: Node, wanted: tuple[str, ...]) -> Node:
 
 
 def _scan(node: Scan, wanted: tuple[str, ...], facts: Facts) -> Node:
-    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    used = tuple(one for one in node.columns if one.identifier in wanted)
     now = replace(node, columns=used, state="new")
     upstream = facts.of(node)
     if not upstream.changed:

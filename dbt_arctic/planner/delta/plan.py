@@ -17,9 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Scan,
     State,
     Subquery,
+    own_names,
     walk,
 )
-from dbt_arctic.planner.algebra.query import Built, Query, Schemas
+from dbt_arctic.planner.algebra.query import Built, OutputColumn, Query, Schemas
 from dbt_arctic.planner.algebra.render import Renderer, Sources, quoted
 from dbt_arctic.planner.algebra.rewrite import pushed_down
 from dbt_arctic.planner.algebra.scalars import column
@@ -91,7 +92,7 @@ class Incremental:
     key: tuple[str, ...]
     affected: Node | None
     rows: Node | None
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[OutputColumn, ...]
     guards: tuple[Guard, ...]
     logged: Origin | None = None
     unique: bool = False
@@ -136,22 +137,22 @@ def understand(
         mark_view(inlined[name], name)
     builder = Builder(schemas, inlined)
     built: Built = builder.build(qualified(timed(tree), schemas))
-    shown = [name for name, _ in built.names] if names is None else list(names)
-    if len(shown) != len(built.names):
+    shown = [one.name for one in built.columns] if names is None else list(names)
+    if len(shown) != len(built.columns):
         what = "Spark gives another number of columns than the SQL was read to have"
         raise CannotPlan("not-resolved", what, _LIST)
     check_columns(built.node)
-    known = {name.lower() for name, _ in built.names}
+    known = {one.name.lower() for one in built.columns}
     by_name = {name.lower(): name for name in shown}
     others = [name for name in shown if name.lower() not in known]
     is_named = len(known) == len(by_name) == len(shown) and len(others) <= 1
     if is_named:
-        shown = [by_name.get(name.lower(), *others[:1]) for name, _ in built.names]
-    for mine, (name, _) in zip(shown, built.names, strict=True):
+        shown = [by_name.get(name.lower(), *others[:1]) for name, _ in built.columns]
+    for mine, (name, identifier) in zip(shown, built.columns, strict=True):
         if mine.lower() != name.lower() and mine.lower() in known:
             what = f"Spark gives the columns in another order: {mine}, not {name}"
-            raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
-    columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
+            raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, identifier))
+    columns = tuple(map(OutputColumn, shown, (one.identifier for one in built.columns)))
     timed_node = node = with_time_columns(built.node, builder.identifier)
     try:
         node = with_typed_nulls(node, builder.types)
@@ -213,7 +214,7 @@ def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: fr
             "make the inner ones models of their own",
             _line_of_innermost(query.node),
         )
-    keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
+    keys = Scan(_KEYS, AFFECTED, own_names(names))
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
     rows = trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts))
     return Incremental(

@@ -48,7 +48,7 @@ def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
     """The range of a column of changed rows, if it is a key column of one upstream."""
     match node:
         case Scan():
-            stored = dict(node.columns)[name]
+            stored = node.stored[name]
             return facts.of(node).ranges.get(stored) if node.state in OF_CHANGES else None
         case Project():
             below = plain(dict(node.items)[name])

@@ -88,7 +88,7 @@ def whole_log(affected: Node) -> Origin | None:
 
 def _matched_columns(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
     """The stored columns of a scan that must equal the key's value of the same column."""
-    names = dict(scan.columns)
+    names = scan.stored
     return {
         names[identifier]
         for value, key in node.pairs
@@ -103,7 +103,7 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
     """
     match node:
         case Scan():
-            stored = dict(node.columns)
+            stored = node.stored
             of_changes = node.state in OF_CHANGES
             return (
                 frozenset([Origin(node.source, tuple(stored[name] for name in names))])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -21,9 +22,11 @@ from dbt_arctic.planner.algebra.operators import (
     Project,
     Restrict,
     Scan,
+    ScannedColumn,
     State,
     UnionAll,
     map_children,
+    own_names,
     walk,
 )
 from dbt_arctic.planner.algebra.scalars import column, plain
@@ -50,12 +53,19 @@ class SharedLookup:
     rows: Node
 
 
+class _LookedUpColumn(NamedTuple):
+    """A stored column of an upstream, and the column of the keys that has its values."""
+
+    name: str
+    key: str
+
+
 @dataclass
 class _Lookup:
-    """Reads of one upstream by the same values. ``pairs``: a stored column and a column of the keys."""
+    """Reads of one upstream by the same values."""
 
     source: str
-    pairs: tuple[tuple[str, str], ...]
+    by: tuple[_LookedUpColumn, ...]
     keys: Node
     columns: dict[str, None] = field(default_factory=dict)
     times: int = 0
@@ -106,7 +116,7 @@ def _name(place: int) -> str:
 
 
 def _same(one: _Lookup, other: _Lookup) -> bool:
-    return (one.source, one.pairs, one.keys) == (other.source, other.pairs, other.keys)
+    return (one.source, one.by, one.keys) == (other.source, other.by, other.keys)
 
 
 def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
@@ -116,46 +126,47 @@ def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
     scan = node.child
     if scan.state not in _SIDES or scan.source not in facts.upstreams:
         return None
-    upstream, stored = facts.of(scan), dict(scan.columns)
+    upstream, stored = facts.of(scan), scan.stored
     if upstream.changed and not upstream.key:
         return None
     pairs = [(plain(value), name) for value, name in node.pairs]
     if any(value is None for value, _ in pairs):
         return None
-    by_stored = tuple(sorted((stored[str(value)], name) for value, name in pairs))
+    by_stored = tuple(sorted(_LookedUpColumn(stored[str(value)], name) for value, name in pairs))
     return scan, _Lookup(scan.source, by_stored, node.keys)
 
 
 def _of_state(scan: Scan, state: State) -> Node:
     """The shared rows of one state, with the columns of the scan that they replace."""
-    whole = replace(scan, columns=(*scan.columns, (SIDE, SIDE)), state="new")
+    whole = replace(scan, columns=(*scan.columns, *own_names([SIDE])), state="new")
     condition = _SIDES[state](this=column(SIDE), expression=exp.Literal.number(0))
     return Project(Filter(whole, (condition,)), tuple((name, column(name)) for name in scan.output))
 
 
 def _rows(lookup: _Lookup, facts: Facts) -> Node:
-    columns = tuple((name, name) for name in lookup.columns)
-    scan = Scan(lookup.source, "r", columns)
+    scan = Scan(lookup.source, "r", own_names(lookup.columns))
     changed = facts.of(scan)
     if not changed.changed:
-        return _sided(_restricted(scan, lookup), columns, exp.Literal.number(0))
+        return _sided(_restricted(scan, lookup), scan.output, exp.Literal.number(0))
     # New rows are recognized by their key, which the statement may not have selected.
-    all_columns = tuple((name, name) for name in dict.fromkeys((*lookup.columns, *changed.key)))
+    all_columns = own_names(dict.fromkeys((*lookup.columns, *changed.key)))
     now = _restricted(replace(scan, columns=all_columns), lookup)
-    renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
+    renamed = tuple(
+        ScannedColumn(f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key)
+    )
     each = tuple((name, column(name)) for name, _ in renamed)
     keys: Node = Aggregate(Scan(lookup.source, "k", renamed, "keys"), each)
     if changed.changed_rows is not None and changed.changed_rows <= _MAX_BROADCAST_KEYS:
         keys = Project(keys, each, broadcast=True)
     same_keys = tuple(exp.EQ(this=column(stored), expression=column(name)) for name, stored in renamed)
-    is_old = exp.Is(this=column(renamed[0][0]), expression=exp.Null())
+    is_old = exp.Is(this=column(renamed[0].identifier), expression=exp.Null())
     is_new = exp.Case(ifs=[exp.If(this=is_old, true=exp.Literal.number(0))], default=exp.Literal.number(1))
     lost = _restricted(replace(scan, state="minus"), lookup)
     minus = exp.Neg(this=exp.Literal.number(1))
     return UnionAll(
         (
-            _sided(Join(now, keys, "left", same_keys), columns, is_new),
-            _sided(lost, columns, minus),
+            _sided(Join(now, keys, "left", same_keys), scan.output, is_new),
+            _sided(lost, scan.output, minus),
         ),
         (*lookup.columns, SIDE),
     )
@@ -163,8 +174,8 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
 
 def _restricted(scan: Scan, lookup: _Lookup) -> Node:
     """The rows of the values. Lost rows are looked up by columns that the scan may not have."""
-    return Restrict(scan, lookup.keys, tuple((column(stored), name) for stored, name in lookup.pairs))
+    return Restrict(scan, lookup.keys, tuple((column(one.name), one.key) for one in lookup.by))
 
 
-def _sided(node: Node, columns: tuple[tuple[str, str], ...], side: exp.Expression) -> Node:
-    return Project(node, (*((name, column(name)) for name, _ in columns), (SIDE, side)))
+def _sided(node: Node, columns: Iterable[str], side: exp.Expression) -> Node:
+    return Project(node, (*((name, column(name)) for name in columns), (SIDE, side)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Scan, State
+from dbt_arctic.planner.algebra.operators import Aggregate, Node, Scan, State, own_names
 from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.affected_keys import Wanted
@@ -40,7 +40,7 @@ class Collected(Inline):
         groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
         made = AffectedValues(f"\0affected_values_{number}", trimmed(Aggregate(rows, groups)))
         self.found.append(made)
-        return Scan(made.name, "affected_values", tuple((key, key) for key in named))
+        return Scan(made.name, "affected_values", own_names(named))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from dbt_arctic.planner.algebra.operators import (
     Project,
     Restrict,
     Scan,
+    ScannedColumn,
     SetOperation,
     State,
     Subquery,
@@ -107,9 +108,9 @@ def _by_comparison(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> 
 
 @delta_rule.register
 def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
-    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    used = tuple(one for one in node.columns if one.identifier in wanted)
     if facts.of(node).has_weights:
-        rows = replace(node, columns=(*used, (SIGN, SIGN_OF_ROW)), state="weighted")
+        rows = replace(node, columns=(*used, ScannedColumn(SIGN, SIGN_OF_ROW)), state="weighted")
         return (_only(rows, wanted),)
     lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
     return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)

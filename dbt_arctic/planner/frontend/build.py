@@ -19,13 +19,14 @@ from dbt_arctic.planner.algebra.operators import (
     Node,
     Project,
     Scan,
+    ScannedColumn,
     SetOperation,
     Subquery,
     SubqueryRef,
     UnionAll,
     Values,
 )
-from dbt_arctic.planner.algebra.query import Built, Schemas
+from dbt_arctic.planner.algebra.query import Built, OutputColumn, Schemas
 from dbt_arctic.planner.algebra.rewrite import conjuncts, filtered
 from dbt_arctic.planner.algebra.scalars import as_operand, column
 from dbt_arctic.planner.frontend.grouping import grouped
@@ -103,7 +104,7 @@ class Builder:
         left, right = self.query(tree.left, ctes, outer), self.query(tree.right, ctes, outer)
         if tree.args.get("by_name"):
             raise refused("UNION BY NAME", "list the columns in one order", tree)
-        columns = tuple(self.identifier(name) for name, _ in left.names)
+        columns = tuple(self.identifier(one.name) for one in left.columns)
         left_node = picked(left)
         right_node = picked(right)
         distinct = bool(tree.args.get("distinct"))
@@ -115,14 +116,13 @@ class Builder:
         else:
             word = "INTERSECT" if isinstance(tree, exp.Intersect) else "EXCEPT"
             node = SetOperation(left_node, right_node, word if distinct else f"{word} ALL", columns)
-        names = tuple((name, made) for (name, _), made in zip(left.names, columns, strict=True))
-        return Built(node, names)
+        return Built(node, tuple(map(OutputColumn, (one.name for one in left.columns), columns)))
 
     def _ordered(self, tree: exp.Expression, built: Built, outer: Scope | None) -> Built:
         """Apply ORDER BY, LIMIT and OFFSET of a set operation or a subquery in parentheses."""
         if tree.args.get("limit") is None and tree.args.get("offset") is None:
             return built
-        scope = Scope({"": {name.lower(): made for name, made in built.names}}, outer)
+        scope = Scope({"": {one.name.lower(): one.identifier for one in built.columns}}, outer)
         return replace(built, node=self._limited(tree, built.node, scope, []))
 
     def _limited(self, tree: exp.Expression, node: Node, scope: Scope, order: list[exp.Expression]) -> Node:
@@ -174,19 +174,21 @@ class Builder:
         refuse_generators(values)
         for (name, _), value in zip(items, values, strict=True):
             made.append((self.identifier(name or "col"), self.expression(value, scope, ctes, subqueries)))
-        names = tuple((name, identifier) for (name, _), (identifier, _) in zip(items, made, strict=True))
+        shown = tuple(
+            OutputColumn(name, identifier) for (name, _), (identifier, _) in zip(items, made, strict=True)
+        )
         if tree.args.get("distinct") is not None:
             node = Project(node, tuple(made), with_nulls(subqueries))
             distinct = self._distinct(node)
             renamed = dict(zip(node.output, distinct.output, strict=True))
-            names = tuple((name, renamed[identifier]) for name, identifier in names)
+            shown = tuple(OutputColumn(name, renamed[identifier]) for name, identifier in shown)
             if limited:
                 positions = {to_sql(value): renamed[identifier] for identifier, value in made}
                 order = [self._order_of_distinct(part, positions, scope) for part in order]
-                return Built(self._limited(tree, distinct, scope, order or [exp.Literal.number(1)]), names)
-            return Built(distinct, names)
+                return Built(self._limited(tree, distinct, scope, order or [exp.Literal.number(1)]), shown)
+            return Built(distinct, shown)
         if not limited:
-            return Built(Project(node, tuple(made), with_nulls(subqueries)), names)
+            return Built(Project(node, tuple(made), with_nulls(subqueries)), shown)
         ordered: list[exp.Expression] = []
         for part in order:
             assert isinstance(part, exp.Ordered)
@@ -199,7 +201,7 @@ class Builder:
             again.set("this", column(known))
             ordered.append(again)
         node = Project(node, tuple(made), with_nulls(subqueries))
-        return Built(self._limited(tree, node, scope, ordered), names)
+        return Built(self._limited(tree, node, scope, ordered), shown)
 
     def _order_of_distinct(
         self, part: exp.Expression, positions: Mapping[str, str], scope: Scope
@@ -285,23 +287,25 @@ class Builder:
             fix = "read a table, a view or a model"
             raise CannotPlan("unknown-relation", f"{name} is not known", fix, line_of(tree))
         stored = [column_name for column_name, _ in columns]
-        made = tuple((self.identifier(f"{alias}_{column_name}"), column_name) for column_name in stored)
-        self.types.update(zip((name for name, _ in made), (type_ for _, type_ in columns), strict=True))
+        made = tuple(ScannedColumn(self.identifier(f"{alias}_{own}"), own) for own in stored)
+        self.types.update(zip((one.identifier for one in made), (type_ for _, type_ in columns), strict=True))
         written = alias
         while written.lower() in self._stored:
             # In a subquery, `a.b` means the field b of a column a rather than the column b of a relation a.
             written += "_"
-        built = Built(Scan(name, written, made), tuple((name, made_) for made_, name in made))
-        return self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
+        output = tuple(OutputColumn(one.name, one.identifier) for one in made)
+        return self._named(
+            Built(Scan(name, written, made), output), tree, [part.name for part in alias_columns(tree)], scope
+        )
 
     def _named(self, built: Built, tree: exp.Expression, columns: list[str], scope: Scope) -> Node:
         alias = tree.alias_or_name
-        shown = columns or [name for name, _ in built.names]
-        if len(shown) != len(built.names):
-            what = f"{alias} names {len(shown)} of {len(built.names)} columns"
+        shown = columns or [one.name for one in built.columns]
+        if len(shown) != len(built.columns):
+            what = f"{alias} names {len(shown)} of {len(built.columns)} columns"
             raise CannotPlan("not-resolved", what, "give each column a name", line_of(tree))
         scope.relations[alias.lower()] = {
-            name.lower(): identifier for name, (_, identifier) in zip(shown, built.names, strict=True)
+            name.lower(): identifier for name, (_, identifier) in zip(shown, built.columns, strict=True)
         }
         return built.node
 

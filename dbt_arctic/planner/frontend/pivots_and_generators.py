@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -140,8 +141,15 @@ def _pivoted(pivot: exp.Pivot, known: _Columns) -> str | None:
     return f"SELECT {_BELOW}.* EXCEPT ({others}), {', '.join(items)} FROM {_BELOW} GROUP BY ALL"
 
 
-def _pivot_value(value: exp.Expression, kinds: set[str]) -> tuple[str, str] | None:
-    """The name and the SQL of a PIVOT value, which Spark casts to the column's type; ``None`` if unsure.
+class _PivotValue(NamedTuple):
+    """A value of a PIVOT: the name of its columns, and its SQL."""
+
+    name: str
+    sql: str
+
+
+def _pivot_value(value: exp.Expression, kinds: set[str]) -> _PivotValue | None:
+    """A value of a PIVOT, which Spark casts to the column's type; ``None`` if unsure.
 
     :param kinds: the possible kinds of the column: ``whole`` for integers, or its type.
     """
@@ -150,7 +158,7 @@ def _pivot_value(value: exp.Expression, kinds: set[str]) -> tuple[str, str] | No
         return None
     name = value.args["alias"].name if isinstance(value, exp.PivotAlias) else plain.name
     fits = kinds == {"string"} if plain.is_string else kinds == {"whole"} and plain.name.isdigit()
-    return (name, to_sql(plain)) if fits else None
+    return _PivotValue(name, to_sql(plain)) if fits else None
 
 
 def _unpivoted(pivot: exp.Pivot, known: _Columns, names: Iterator[str]) -> str | None:

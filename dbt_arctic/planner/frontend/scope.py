@@ -71,7 +71,7 @@ def lifted(name: str) -> exp.Column:
 
 def picked(built: Built) -> Node:
     """The node with exactly the columns of the query, in order."""
-    wanted = tuple(identifier for _, identifier in built.names)
+    wanted = tuple(one.identifier for one in built.columns)
     if built.node.output == wanted:
         return built.node
     return Project(built.node, tuple((identifier, column(identifier)) for identifier in wanted))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -242,9 +243,9 @@ def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
         return None
     left, right = join.left, join.right
     pairs = {
-        (mine, theirs)
-        for mine, theirs in equalities(join.conditions, same_type=True)
-        if mine in left.output and theirs in right.output
+        _Coalesced(*pair)
+        for pair in equalities(join.conditions, same_type=True)
+        if pair.left in left.output and pair.right in right.output
     }
     if not pairs or len(pairs) != len(join.conditions):
         return None
@@ -254,12 +255,19 @@ def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
     # Rows of the two sides that are NULL in a key meet no row, and are NULL in the same column.
     if not (of_left <= not_null_columns(left, facts) or of_right <= not_null_columns(right, facts)):
         return None
-    named = {sides: name for name, value in node.items if (sides := _sides_of(value)) is not None}
-    found = [named.get((one, other)) or named.get((other, one)) for one, other in pairs]
+    named = {sides: name for name, value in node.items if (sides := _coalesced(value)) is not None}
+    found = [named.get(pair) or named.get(_Coalesced(pair.second, pair.first)) for pair in pairs]
     return frozenset(name for name in found if name is not None) if all(found) else None
 
 
-def _sides_of(written: exp.Expression) -> tuple[str, str] | None:
+class _Coalesced(NamedTuple):
+    """The columns of ``coalesce(first, second)``."""
+
+    first: str
+    second: str
+
+
+def _coalesced(written: exp.Expression) -> _Coalesced | None:
     """The two columns of ``coalesce(a, b)``, also where it is written as a ``CASE``."""
     value = written.unnest()
     sides: list[exp.Expression] = []
@@ -274,7 +282,7 @@ def _sides_of(written: exp.Expression) -> tuple[str, str] | None:
     names = [plain(side) for side in sides]
     if len(names) != 2 or names[0] is None or names[1] is None:
         return None
-    return names[0], names[1]
+    return _Coalesced(names[0], names[1])
 
 
 def _covered(keys: Iterable[frozenset[str]], columns: frozenset[str]) -> bool:

@@ -26,7 +26,7 @@ from dbt_arctic.planner.algebra.operators import (
     Values,
     Window,
 )
-from dbt_arctic.planner.algebra.query import Built
+from dbt_arctic.planner.algebra.query import Built, OutputColumn
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import verbatim
@@ -67,10 +67,10 @@ def as_stored(
     known = Types(text.node, scanned).exact()
     unsure = [
         None if stored is None or _is_of_type(known.get(found), stored[1]) else stored[1]
-        for (_, found), stored in zip_longest(text.names, columns[: len(text.names)])
+        for (_, found), stored in zip_longest(text.columns, columns[: len(text.columns)])
     ]
     wanted: dict[str, set[str | None]] = {}
-    for (_, found), type_ in zip(text.names, unsure, strict=True):
+    for (_, found), type_ in zip(text.columns, unsure, strict=True):
         wanted.setdefault(found, set()).add(type_)
     parts = _InParts(known, identifier)
     # A column that is selected with two types is cast separately for each.
@@ -81,18 +81,18 @@ def as_stored(
     }
     pushed = parts.of(text.node, below) if below else None
     node, done = (text.node, frozenset[str]()) if pushed is None else (pushed, frozenset(below))
-    names: list[tuple[str, str]] = []
+    output: list[OutputColumn] = []
     items: dict[str, exp.Expression] = {}
-    for (name, found), type_ in zip(text.names, unsure, strict=True):
+    for (name, found), type_ in zip(text.columns, unsure, strict=True):
         if type_ is None or found in done:
             made, items[found] = found, column(found)
         else:
             made = identifier(name)
             items[made] = _cast(found, type_)
-        names.append((name, made))
-    if tuple(names) == text.names:
+        output.append(OutputColumn(name, made))
+    if tuple(output) == text.columns:
         return replace(text, node=node)
-    return Built(Project(node, tuple(items.items())), tuple(names))
+    return Built(Project(node, tuple(items.items())), tuple(output))
 
 
 def _is_of_type(known: DataType | None, stored: str) -> bool:

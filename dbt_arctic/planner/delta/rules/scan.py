@@ -12,11 +12,11 @@ from dbt_arctic.planner.properties.facts import Facts
 
 @affected_keys_rule.register
 def _affected(node: Scan, wanted: Wanted, facts: Facts) -> AffectedRows:
-    stored = dict(node.columns)
+    stored = node.stored
     key = facts.of(node).key
     if key and {stored[name] for name in wanted} <= set(key):
         # The log contains the keys, so no before-images are looked up.
-        keys = tuple((name, own) for name, own in node.columns if own in key)
+        keys = tuple(one for one in node.columns if one.name in key)
         found = only(replace(node, state="keys", columns=keys), wanted)
         return AffectedRows((found,), (found,))
     return AffectedRows(
