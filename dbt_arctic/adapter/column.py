@@ -13,7 +13,7 @@ from dbt_arctic.keyed import table
 from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.schema_difference import compare_columns
+from dbt_arctic.keyed.schema_difference import compare_columns, stored_type
 
 
 @dataclass
@@ -86,12 +86,31 @@ class ArcticColumn(Column):
 
 
 def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[table.Column]) -> dict[str, str]:
-    """SQL of each column that both a query and a table have, as the table stores it, by lower-case name."""
+    """SQL of each column that both a query and a table have, as the table stores it, by lower-case name.
+
+    The types may differ where Spark's store assignment converts the values.
+    """
     types = {column.name.lower(): column.type for column in stored}
     return {
         name: stored_value(column.quoted, column.dtype, types[name])
         for column in produced
         if (name := column.name.lower()) in types
+    }
+
+
+def values_of_stored_types(
+    produced: Sequence[ArcticColumn], stored: Sequence[table.Column]
+) -> dict[str, str]:
+    """Like ``stored_values``, with the types of the table.
+
+    A row of the query is then compared and united with stored rows as itself. Spark would convert a stored
+    string to the type of the query: ``'007'`` and ``7`` would be equal.
+    """
+    types = {column.name.lower(): column.type for column in stored}
+    given = {column.name.lower(): column.dtype for column in produced}
+    return {
+        name: value if stored_type(given[name]) == types[name] else f"CAST({value} AS {types[name]})"
+        for name, value in stored_values(produced, stored).items()
     }
 
 

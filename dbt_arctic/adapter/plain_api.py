@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from dbt.adapters.base.meta import available
 
-from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values
+from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values, values_of_stored_types
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
@@ -134,7 +134,7 @@ class PlainApi(KeyedApi):
             after = evolve_snapshot(
                 self.context(), target.name_parts, model["name"], stored, as_columns(queried)
             )
-            return stored_values(queried, after)
+            return values_of_stored_types(queried, after)
 
     @available.parse(lambda *a, **k: None)
     def refuse_metadata_columns(self, relation: ArcticRelation, sql: str) -> None:

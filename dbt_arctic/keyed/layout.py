@@ -160,6 +160,34 @@ def partition_column(text: str) -> str:
     return _unquote(match.group(2) or match.group(5))
 
 
+def is_transform(text: str) -> bool:
+    """Whether a partition field is a transform of a column, not the column itself."""
+    return _TRANSFORM.fullmatch(text.strip()) is not None
+
+
+def with_columns_of(fields: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Partition fields with their columns in the spelling of the model's columns.
+
+    >>> with_columns_of(["day(AT)", "Shop", "x"], ["at", "shop"])
+    ('day(`at`)', '`shop`', 'x')
+    """
+    spelled = {column.lower(): column for column in columns}
+    return tuple(_with_column(text.strip(), spelled) for text in fields)
+
+
+def _with_column(text: str, spelled: Mapping[str, str]) -> str:
+    column = partition_column(text)
+    there = spelled.get(column.lower(), column)
+    if there == column:
+        return text
+    match = _TRANSFORM.fullmatch(text)
+    if match is None:
+        return quote(there)
+    if match.group(1):
+        return f"{match.group(1)}({quote(there)})"
+    return f"{match.group(3)}({match.group(4)}, {quote(there)})"
+
+
 class PartitionValue(NamedTuple):
     """The value of a partition field as SQL over a row, and its Spark type."""
 

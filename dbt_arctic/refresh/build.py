@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
-from dbt_arctic.keyed.layout import Layout, plan_layout
+from dbt_arctic.keyed.layout import Layout, plan_layout, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import stored_type
@@ -200,7 +200,7 @@ def _plan_layout(
         types=types,
         buckets=buckets,
         bucket_by=match_columns([config.bucket_by], list(types))[0] if config.bucket_by else None,
-        partition_by=config.partition_by,
+        partition_by=with_columns_of(config.partition_by, list(types)),
         sort_by=match_columns(config.sort_by, list(types)),
     )
 

@@ -109,7 +109,7 @@ def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
     if stored is None:
         return ""
     wanted, there = set(same_fields(config.partition_by)), set(same_fields(tuple(stored)))
-    if wanted == there:
+    if {field.lower() for field in wanted} == {field.lower() for field in there}:
         return ""
     described = f"the table is partitioned by {_shown(there)}, but partition_by is {_shown(wanted)}"
     if config.strategy == "insert_overwrite":

@@ -75,14 +75,18 @@ def property_changes(
 def apply_properties(
     context: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
-    """Apply the properties of a model to its table. Most runs only read metadata and run no statement."""
+    """Apply the properties of a model to its table. Most runs only read metadata and run no statement.
+
+    What is gone is unset before its name leaves the record, so a run that ends in between is completed by the
+    next one.
+    """
     state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None:
         return
     changes = property_changes(state.properties, wanted, defaults)
-    if changes.changed:
-        listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changes.changed.items())
-        context.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")
     if changes.removed:
         listed = ", ".join(map(literal, changes.removed))
         context.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")
+    if changes.changed:
+        listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changes.changed.items())
+        context.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
 from dbt_arctic.keyed import create, unavailable, write
-from dbt_arctic.keyed.layout import check_bucket_count, same_fields
+from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.partial import complete_rows
@@ -145,7 +145,10 @@ def changed_settings(config: KeyedConfig, table: KeyedTable) -> dict[str, tuple[
     names = list(table.column_names)
     wanted: dict[str, tuple[object, object]] = {
         "unique_key": (match_columns(config.unique_key, names), table.key),
-        "partition_by": (same_fields(config.partition_by), same_fields(table.layout.partition_by)),
+        "partition_by": (
+            same_fields(with_columns_of(config.partition_by, names)),
+            same_fields(table.layout.partition_by),
+        ),
     }
     if config.bucket_by is not None:
         wanted["bucket_by"] = (match_columns([config.bucket_by], names)[0], table.layout.bucket_by)

@@ -57,7 +57,7 @@
     {{ header }}
     create or replace table {{ relation }}
     using iceberg
-    {{ arctic__partition_clause() }}
+    {{ arctic__partition_clause(none if header | trim else compiled_code) }}
     {{ arctic__comment_clause() }}
     {{ arctic__table_properties_clause() }}
     as
@@ -65,8 +65,8 @@
   {%- endif -%}
 {%- endmacro %}
 
-{% macro arctic__partition_clause() -%}
-  {%- set fields = adapter.partition_fields(config.get('partition_by')) -%}
+{% macro arctic__partition_clause(sql) -%}
+  {%- set fields = adapter.partition_fields(config.get('partition_by'), sql) -%}
   {%- if fields %}partitioned by ({{ fields | join(', ') }}){% endif -%}
 {%- endmacro %}
 

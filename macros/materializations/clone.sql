@@ -60,7 +60,7 @@
     {%- set statement_sql -%}
       create table {{ built }}
       using iceberg
-      {{ arctic__partition_clause() }}
+      {{ arctic__partition_clause(rows.sql) }}
       {{ arctic__comment_clause() }}
       {{ arctic__table_properties_clause() }}
       as

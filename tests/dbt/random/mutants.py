@@ -13,6 +13,7 @@ from dbt_arctic.adapter import (
     auto_api,
     constraints,
     dbt_invocation,
+    impl,
     keyed_api,
     microbatch,
     model_api,
@@ -24,7 +25,7 @@ from dbt_arctic.engine import session, statement, warehouse
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import plain_config
+from dbt_arctic.refresh import build, plain_config
 from tests.dbt.random.draw_other_programs import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -130,6 +131,18 @@ def _no_end_without_a_time(patch: Patch) -> None:
 
 def _any_current_end(patch: Patch) -> None:
     patch.setattr(plain_api, "keep_current_end", lambda *_: None)
+
+
+def _types_of_the_query(patch: Patch) -> None:
+    patch.setattr(plain_api, "values_of_stored_types", plain_api.stored_values)
+
+
+def _transform_by_case(patch: Patch) -> None:
+    patch.setattr(impl, "with_columns_of", lambda fields, columns: fields)
+
+
+def _partition_by_case(patch: Patch) -> None:
+    patch.setattr(build, "with_columns_of", lambda fields, columns: tuple(fields))
 
 
 def _structs_by_position(patch: Patch) -> None:
@@ -334,6 +347,27 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "table", hooks_of("first_statement_of_a_hook")),
         (rows("v1 int", (1,)), rows("v1 int", (2,))),
         patch=_first_statement_of_a_hook,
+    ),
+    "record_of_a_deletion_in_the_type_of_the_query": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols="all", hard_deletes="new_record"),
+        (rows("k int; v1 string", (1, "007"), (2, "5")), rows("k int; v1 int", (2, 5))),
+        patch=_types_of_the_query,
+    ),
+    "transform_of_a_column_by_case": Mutant(
+        Model("", "insert_overwrite", {"partition_by": "month(at)", "on_schema_change": "fail"}),
+        (rows("v1 int; at date", (1, _DAY)), rows("v1 int; at date", (2, _DAY))),
+        patch=_transform_by_case,
+        contract="v1 int; AT date",
+    ),
+    "partition_of_a_keyed_table_by_case": Mutant(
+        Model(
+            "",
+            "keyed_overwrite",
+            {"unique_key": "k", "partition_by": "part", "on_schema_change": "fail", "buckets": 1},
+        ),
+        (rows("k int; part int", (1, 0), (2, 1)), rows("k int; part int", (3, 0))),
+        patch=_partition_by_case,
+        contract="k int; PART int",
     ),
     "setting_without_effect": Mutant(
         Model("", "append", {"merge_exclude_columns": ["v1"]}),

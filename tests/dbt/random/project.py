@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +30,13 @@ INCREMENTAL = (*KEYED, *PLAIN, "auto")
 KINDS = (*INCREMENTAL, *REPLACED, "snapshot")
 STRATEGIES = {"keyed_overwrite": "insert_overwrite", "keyed_microbatch": "microbatch", "upsert": None}
 DAY_ZERO = "2024-03-01"
+
+
+def is_set_aside(name: str, relations: Iterable[str]) -> bool:
+    """Whether an interrupted run that replaces a view by a table, or the reverse, has renamed the old one."""
+    return any(one.startswith(f"{name}__arctic_old_") for one in relations)
+
+
 SIDE_NAME = re.compile(r".+__(base|change)_\d+")
 """Names of the parts of keyed tables, which no model may have."""
 PACKAGED = "\n{{ shared.all_rows() }}"

@@ -17,7 +17,7 @@ from tests.dbt.random.columns import (
 )
 from tests.dbt.random.project import Batch, Model
 from tests.dbt.random.stored_values import stored_type
-from tests.dbt.random.values import canonical
+from tests.dbt.random.values import comparable
 
 
 def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected:
@@ -70,7 +70,7 @@ def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], adde
             return is_greater(new["at"], old["at"])
         columns = [names[name.lower()] for name in checked]
         return added or any(
-            canonical(old[name], table.types[name]) != canonical(new[name], table.types[name])
+            comparable(old[name], table.types[name]) != comparable(new[name], table.types[name])
             for name in columns
         )
 

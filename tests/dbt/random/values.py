@@ -245,6 +245,22 @@ def canonical(value: Any, type_: str) -> Any:
     return _canonical(value, parse_type(type_))
 
 
+def comparable(value: Any, type_: str) -> Any:
+    """The value in a form in which values are equal that SQL finds equal: ``0.0`` and ``-0.0``."""
+    return canonical(_with_one_zero(value), type_)
+
+
+def _with_one_zero(value: Any) -> Any:
+    match value:
+        case float():
+            return value + 0.0
+        case list() | tuple():
+            return type(value)(map(_with_one_zero, value))
+        case dict():
+            return {name: _with_one_zero(one) for name, one in value.items()}
+    return value
+
+
 def _canonical(value: Any, type_: DataType) -> Any:
     if value is None:
         return None
