@@ -11,7 +11,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.adapter.view_columns import by_name, lists_its_columns
+from dbt_arctic.adapter.view_columns import stored_query
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
@@ -27,11 +27,9 @@ class KeyedSqlApi(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def view_query(self, sql: str) -> str:
-        """The query that a view stores: with its columns listed, unless its text lists them."""
-        if lists_its_columns(sql):
-            return sql
+        """The query that a view stores, with columns and fields of structs by name."""
         with as_dbt_errors():
-            return by_name(sql, [name for name, _ in self._schema(sql)])
+            return stored_query(sql, self._schema(sql))
 
     @available.parse(lambda *a, **k: "")
     def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:

@@ -22,6 +22,7 @@ from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
+from dbt_arctic.planner.frontend.view_fields import with_fields_by_name
 from dbt_arctic.planner.properties.facts import UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
@@ -143,7 +144,7 @@ def read(
             if isinstance(found, View):
                 views[key] = found
                 with of_view(key):
-                    trees[key] = follow(parse(found.sql), found.home, name)
+                    trees[key] = follow(with_fields_by_name(parse(found.sql)), found.home, name)
             else:
                 upstreams[key] = found
         return named(tree, lambda written: full_name(written, home).dotted.lower())

@@ -8,7 +8,7 @@ error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
@@ -180,25 +180,54 @@ def stored_value(value: str, produced: str, stored: str) -> str:
     """
     if produced == stored:
         return value
-    return _stored(value, parse_type(produced), parse_type(stored), 0)
+    return _stored(value, parse_type(produced), parse_type(stored), 0, _same_shape)
 
 
-def _stored(value: str, produced: DataType, stored: DataType, depth: int) -> str:
-    if _same_shape(produced, stored):
+def fields_by_name(value: str, type_: str) -> str:
+    """SQL of a value with each struct in it put together again from its fields, which are taken by name.
+
+    The result has the given type, even if the value has its fields in another order, or more of them, when
+    the SQL runs.
+
+    :param value: SQL of the value; it may be repeated in the result.
+
+    >>> fields_by_name("`a`", "struct<x:int>")
+    "CASE WHEN (`a`) IS NOT NULL THEN named_struct('x', (`a`).`x`) END"
+    """
+    parsed = parse_type(type_)
+    return _stored(value, parsed, parsed, 0, lambda _, stored: not has_struct(stored))
+
+
+def has_struct(type_: DataType) -> bool:
+    """Whether a type is a struct or contains one."""
+    match type_:
+        case Array(element):
+            return has_struct(element)
+        case Map(key, value):
+            return has_struct(key) or has_struct(value)
+    return isinstance(type_, Struct)
+
+
+_Keeps = Callable[[DataType, DataType], bool]
+"""Whether a value of one type is stored as it is in a column of the other."""
+
+
+def _stored(value: str, produced: DataType, stored: DataType, depth: int, keeps: _Keeps) -> str:
+    if keeps(produced, stored):
         return value
     name = f"_arctic_{depth}"
     match produced, stored:
         case Struct(), Struct():
             fields = ", ".join(
-                f"{literal(field)}, {_field(value, produced, field, type_, depth)}"
+                f"{literal(field)}, {_field(value, produced, field, type_, depth, keeps)}"
                 for field, type_ in stored.fields
             )
             return f"CASE WHEN ({value}) IS NOT NULL THEN named_struct({fields}) END"
         case Array(one), Array(other):
-            return f"transform({value}, {name} -> {_stored(name, one, other, depth + 1)})"
+            return f"transform({value}, {name} -> {_stored(name, one, other, depth + 1, keeps)})"
         case Map(), Map():
-            key = _stored(f"{name}.key", produced.key, stored.key, depth + 1)
-            inner = _stored(f"{name}.value", produced.value, stored.value, depth + 1)
+            key = _stored(f"{name}.key", produced.key, stored.key, depth + 1, keeps)
+            inner = _stored(f"{name}.value", produced.value, stored.value, depth + 1, keeps)
             entry = f"struct({key} AS key, {inner} AS value)"
             return f"map_from_entries(transform(map_entries({value}), {name} -> {entry}))"
         case Atomic(), Atomic():
@@ -206,11 +235,11 @@ def _stored(value: str, produced: DataType, stored: DataType, depth: int) -> str
     return value
 
 
-def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int) -> str:
+def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int, keeps: _Keeps) -> str:
     there = produced.field(field)
     if there is None:
         return f"CAST(NULL AS {type_text(type_)})"
-    return _stored(f"({value}).{quote(there[0])}", there[1], type_, depth)
+    return _stored(f"({value}).{quote(there[0])}", there[1], type_, depth, keeps)
 
 
 def typed(produced: str, stored: str) -> str:

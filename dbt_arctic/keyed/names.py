@@ -18,6 +18,9 @@ _ESCAPES = str.maketrans(
     }
 )
 
+BY_NAME = "arctic_by_name_"
+"""The start of the names of columns that only the text of a view has, see ``adapter/view_columns.py``."""
+
 
 def quote(identifier: str) -> str:
     """An identifier in backticks, backticks inside it doubled.

@@ -44,9 +44,8 @@
   create or replace view {{ relation }}
   {{ arctic__comment_clause() }}
   tblproperties ('arctic.protocol' = '', 'arctic.clone' = {{ adapter.string_literal(property) }})
-  {#- with `*`, the columns of a view are matched by position -#}
-  {%- set columns = adapter.get_columns_in_relation(source) | map(attribute='quoted') | join(', ') %}
-  as select {{ columns or '*' }} from {{ source }}
+  as
+  {{ adapter.view_query('select * from ' ~ source) }}
 {%- endmacro %}
 
 {# Convert a clone to a separate table, keyed or plain, before its first write. #}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 import yaml
 
 import dbt_arctic
+from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.store.state import find_keyed
@@ -193,8 +196,8 @@ def test_a_first_write_to_a_clone_survives_an_end_at_every_statement(
     assert not [name for name in entries(shop, f"{shop.schema}_ci") if "__arctic_" in name]
 
 
-def test_views_and_clones_follow_columns_that_change_places(production: Shop) -> None:
-    """Iceberg matches the columns of a view with those of its query by position."""
+def test_views_and_clones_follow_columns_and_fields_that_change_places(production: Shop) -> None:
+    """Iceberg matches the columns of a view with those of its query by position, and their fields too."""
 
     def write(columns: str) -> None:
         production.model("rebuilt", f"{{{{ config(materialized='table') }}}} select {columns}")
@@ -203,13 +206,65 @@ def test_views_and_clones_follow_columns_that_change_places(production: Shop) ->
             f"{{{{ config(materialized='incremental', unique_key='a', buckets=1) }}}} select {columns}",
         )
 
-    write("'1' as a, '2' as b, '3' as `c-d`")
+    # Fields of equal types: of unequal ones, Spark refuses most orders by itself.
+    forth = """'1' as a, '2' as b, '3' as `c-d`, named_struct('x', 'x', 'y', 'y') as `s-1`,
+        array(named_struct('in', named_struct('p', 1, 'q', 2), 'n', 3), null) as l,
+        map(named_struct('k', 4, 'j', 5), named_struct('v', 6, 'w', 7)) as m,
+        if(false, named_struct('x', 1, 'y', 2), null) as nothing"""
+    back = """if(false, named_struct('new', 9, 'y', 2, 'x', 1), null) as nothing,
+        map(named_struct('j', 5, 'k', 4), named_struct('w', 7, 'new', 9, 'v', 6)) as m,
+        array(named_struct('n', 3, 'in', named_struct('q', 2, 'p', 1)), null) as l,
+        named_struct('y', 'y', 'new', named_struct('z', 9), 'x', 'x') as `s-1`,
+        '3' as `c-d`, '2' as b, '1' as a"""
+    listed = "a, b, `c-d`, `s-1`, l, m, nothing"
+    write(forth)
     production.model("shown", "{{ config(materialized='view') }} select * from {{ ref('rebuilt') }}; -- all")
+    production.model("listed", f"select {listed} from {{{{ ref('shown') }}}}")
+    production.model(
+        "summed",
+        "{{ config(materialized='materialized_view', unique_key='x', buckets=1) }} "
+        "select l[0].`in`.p as x, max(`s-1`.x) as y from {{ ref('listed') }} group by 1",
+    )
     build(production)
     ci(production, "clone", "--state", "state")
-    write("'3' as `c-d`, '2' as b, '1' as a")
+    views = [
+        *(f"{production.schema}.{name}" for name in ("shown", "listed")),
+        *(f"{production.schema}_ci.{name}" for name in ("rebuilt", "keyed", "shown", "listed")),
+    ]
+
+    def values(view: str) -> list[Any]:
+        shown = listed.replace("m,", "map_entries(m) as m,")
+        return production.sql(f"SELECT to_json(struct({shown})), `s-1`.y, l.`in`.p FROM lake.{view}")
+
+    expected = values(views[0])
+    assert json.loads(expected[0][0])["s-1"] == {"x": "x", "y": "y"}
+    for view in views:
+        table = "keyed" if view.endswith("keyed") else "rebuilt"
+        of_view, of_table = (
+            _scan(production, f"SELECT l.n FROM lake.{one} WHERE `s-1`.x = 'x'")
+            for one in (view, f"{production.schema}.{table}")
+        )
+        assert of_view == of_table
+        assert any("x = 'x'" in part for part in of_table)
+        assert table == "keyed" or of_table[0] == "struct<s-1:struct<x:string>,l:array<struct<n:int>>>"
+    write(back)
     production.dbt("run", "--full-refresh", "--select", "rebuilt", "keyed")
-    own = [f"{production.schema}.shown"]
-    clones = [f"{production.schema}_ci.{name}" for name in ("rebuilt", "keyed", "shown")]
-    for name in (*own, *clones):
-        assert production.sql(f"SELECT a, b, `c-d` FROM lake.{name}") == [("1", "2", "3")], name
+    for view in views:
+        assert values(view) == expected, view
+    production.dbt("run", "--select", "summed")
+    assert production.rows("summed", "x, y") == [(1, "x")]
+
+    # A field that is gone is an error, and never another value.
+    write(back.replace("'y', 'y', ", ""))
+    production.dbt("run", "--select", "rebuilt")
+    for view in views[:2]:
+        with pytest.raises(StatementError, match="No such struct field"):
+            values(view)
+
+
+def _scan(shop: Shop, query: str) -> list[str]:
+    """The columns that the scans of a query read, and their filters."""
+    plan = shop.connection.session.sql(query)._jdf.queryExecution()
+    leaves = plan.optimizedPlan().collectLeaves()
+    columns = [str(leaves.apply(at).schema().simpleString()) for at in range(leaves.size())]
+    return [*columns, *re.findall(r"filters=(.*?), runtimeFilters", str(plan.executedPlan().toString()))]

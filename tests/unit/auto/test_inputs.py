@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from sqlglot import exp
 
+from dbt_arctic.adapter.view_columns import stored_query
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.inputs import Reading, fingerprint_of, full_name, read, unsupported_setting
@@ -134,6 +135,21 @@ def test_a_name_in_a_view_is_of_the_views_schema() -> None:
     assert full_name("ours.t", Name("lake", "", "v")) == Name("lake", "ours", "t")
     with pytest.raises(CannotPlan):
         full_name("t", Name("lake", "", "v"))
+
+
+def test_a_view_over_structs_is_analysed_by_its_values_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = (("id", "int"), ("s", "struct<x:int,y:int>"), ("m", "map<struct<k:int>,array<struct<v:int>>>"))
+    made = reading(SQL)
+    for text in ("SELECT * FROM t", "SELECT id, s, m FROM t"):
+        there = {
+            T: replace(made.upstreams[T.dotted], columns=columns),
+            V: View(V, columns, stored_query(text, columns), T),
+        }
+        monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more, there=there: there[name])
+        found = read(cast(Any, OneCatalog()), T, "SELECT s.y, max(id) AS id FROM v GROUP BY s.y", {})
+        assert found.reason is None
+        assert [name for name, _ in inputs.understood(found, ["y", "id"]).columns] == ["y", "id"]
+        assert "IDENTIFIER" not in found.trees[V.dotted].sql("spark")
 
 
 @pytest.mark.parametrize(
