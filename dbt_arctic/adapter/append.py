@@ -73,11 +73,13 @@ def _register(session: Any, view: str, rows: Any, table: str) -> None:
         register_frame(session, view, rows, f"append to {table}")
     except PythonModelFailed as error:
         raise ConfigError(
-            f"the rows are of the type {type(rows).__name__} and cannot be read",
+            f"the rows are of the type {type(rows).__name__} and cannot be read"
+            + (f": {error.what}" if error.why else ""),
             where=f"append to {table}",
             why=error.why or "it is not a DataFrame",
-            fix="pass a DataFrame of pandas, PySpark or Polars, or an Arrow table; each column has a unique "
-            "name and values of a single type",
+            fix=error.fix
+            if error.why
+            else "pass a DataFrame of pandas, PySpark or Polars, or an Arrow table",
         ) from error
 
 

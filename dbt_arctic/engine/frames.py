@@ -137,18 +137,61 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
             )
     except (pa.ArrowException, ValueError) as error:
         raise PythonModelFailed(
-            "the model's DataFrame has a column that cannot be stored",
+            "the DataFrame has a column that cannot be stored",
             where=model,
             why=str(error),
             fix="give each column a unique name and values of a single type",
         ) from error
-    return session.createDataFrame(_storable(table))
+    return session.createDataFrame(_storable(table, model))
 
 
-def _storable(table: Any) -> Any:
-    """An Arrow table without types that Spark does not support: unsigned integers and dictionaries."""
+def _storable(table: Any, model: str) -> Any:
+    """An Arrow table with types that Spark supports, and with the same values.
+
+    Spark has no unsigned integers and dictionaries. Its times have microseconds: pyspark would cut off what
+    is finer, and an overflow would become another time.
+
+    :raises PythonModelFailed: Spark has no such value.
+    """
     import pyarrow as pa
 
+    fields, columns = [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        wanted = _spark_type(field.type)
+        try:
+            columns.append(column.cast(wanted))
+        except pa.ArrowException as error:
+            raise PythonModelFailed(
+                f"the column {field.name} has a value that cannot be stored",
+                where=model,
+                why=f"it is {field.type} in the DataFrame and {wanted} in Spark: {error}",
+                fix="round its values to microseconds, as pandas does with dt.round('us'), or return them as "
+                "integers or strings",
+            ) from error
+        fields.append(field.with_type(wanted))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _spark_type(type_: Any) -> Any:
+    """The Arrow type with the same values that Spark supports."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(type_):
+        return _spark_type(type_.value_type)
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_duration(type_):
+        return pa.duration("us")
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_spark_type(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_spark_type(type_.key_type), _spark_type(type_.item_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_element(type_), type_.list_size)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(_element(type_))
+    if pa.types.is_list(type_):
+        return pa.list_(_element(type_))
     signed = {
         pa.uint8(): pa.int16(),
         pa.uint16(): pa.int32(),
@@ -156,8 +199,8 @@ def _storable(table: Any) -> Any:
         pa.uint64(): pa.decimal128(20),
         pa.float16(): pa.float32(),
     }
-    fields = []
-    for field in table.schema:
-        plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        fields.append(field.with_type(signed.get(plain, plain)))
-    return table.cast(pa.schema(fields))
+    return signed.get(type_, type_)
+
+
+def _element(type_: Any) -> Any:
+    return type_.value_field.with_type(_spark_type(type_.value_type))
