@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.assignment import unstorable
 from dbt_arctic.keyed.create import add_columns, drop_columns, widen_column
+from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import FieldChange, compare_columns, evolved
 from dbt_arctic.keyed.table import Column
@@ -70,6 +72,7 @@ def _altered(
     *,
     fill: bool,
 ) -> tuple[Column, ...]:
+    _refuse_partition_columns(context, name, model, changes)
     after = evolved(stored, changes)
     given = ((column.name, column.type) for column in produced)
     found = unstorable(given, ((column.name, column.type) for column in after), fill=fill)
@@ -86,3 +89,25 @@ def _altered(
     if removed := [change.path for change in changes if change.kind == "removed"]:
         context.run("drop_columns", drop_columns(name, removed))
     return after
+
+
+def _refuse_partition_columns(
+    context: Context, name: Name, model: str, changes: Sequence[FieldChange]
+) -> None:
+    """Refuse to drop columns and fields by which the table is partitioned.
+
+    :raises SchemaChanged: Iceberg cannot drop them.
+    """
+    removed = {".".join(change.path).lower(): change.label for change in changes if change.kind == "removed"}
+    state = context.catalog.of(name).load_table(name.schema, name.identifier) if removed else None
+    for text in (state.partitioning or ()) if state is not None else ():
+        column = partition_column(text).lower()
+        for path, label in removed.items():
+            if column == path or column.startswith(f"{path}."):
+                raise SchemaChanged(
+                    f"the model no longer returns {label}",
+                    where=model,
+                    why=f"the table is partitioned by {text}, and Iceberg cannot drop that column",
+                    fix="select it, or remove it from partition_by and rebuild: "
+                    f"dbt run --full-refresh --select {model}",
+                )

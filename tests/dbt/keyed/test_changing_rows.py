@@ -85,6 +85,10 @@ def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
     shop.dbt(*operation, "{sql: update orders set amount = amount + 1}")
     assert shop.rows("orders", "id, amount") == [(1, 11), (2, 21), (9, 10)]
     assert not shop.try_dbt(*operation, "{sql: select 1}").success
+    shop.file("macros/truncate.sql", "{% macro truncate(name) %}{% do adapter.truncate_relation(ref(name)) %}"
+              "{% endmacro %}")  # fmt: skip
+    shop.dbt("run-operation", "truncate", "--args", "{name: orders}")
+    assert shop.rows("orders") == []
 
 
 def test_a_model_that_produces_some_columns_keeps_the_others(shop: Shop, sql: Callable[..., str]) -> None:

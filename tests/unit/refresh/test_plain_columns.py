@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,10 +18,14 @@ MODES = ("ignore", "append_new_columns", "sync_all_columns")
 
 
 class _Recorded:
-    """Takes the statements that would be sent."""
+    """Takes the statements that would be sent to a table with this partitioning."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitioning: tuple[str, ...] | None = ()) -> None:
         self.steps: list[str] = []
+        state = SimpleNamespace(partitioning=partitioning)
+        self.catalog = SimpleNamespace(
+            of=lambda name: SimpleNamespace(load_table=lambda schema, identifier: state)
+        )
 
     def run(self, step: str, sql: str, table: Any = None) -> int:
         self.steps.append(step)
@@ -63,3 +68,40 @@ def test_a_column_may_be_gone_unless_all_have_to_be_written() -> None:
         evolve("ignore", id="bigint")
     for mode in MODES[1:]:
         evolve(mode, id="bigint")
+
+
+@pytest.mark.parametrize(
+    ("partitioning", "is_refused"),
+    [
+        (("day",), True),
+        (("id", "days(`At`)"), True),
+        (("truncate(2, at)",), True),
+        (("addr.zip",), True),
+        (("days(id)",), False),
+        ((), False),
+        (None, False),
+    ],
+)
+def test_a_column_of_the_partitioning_is_not_dropped(
+    partitioning: tuple[str, ...] | None, is_refused: bool
+) -> None:
+    kept = Column("id", "bigint")
+    dropped = (
+        Column("day", "date"),
+        Column("at", "timestamp"),
+        Column("addr", "struct<zip:int,city:string>"),
+    )
+    recorded = _Recorded(partitioning)
+
+    def drop() -> None:
+        context = cast(Context, recorded)
+        evolve_plain(context, Name("lake", "dev", "t"), "m", "sync_all_columns", (kept, *dropped), (kept,))
+
+    if not is_refused:
+        drop()
+        assert recorded.steps == ["drop_columns"]
+        return
+    with pytest.raises(SchemaChanged, match="no longer returns") as error:
+        drop()
+    assert "dbt run --full-refresh --select m" in error.value.fix
+    assert recorded.steps == []
