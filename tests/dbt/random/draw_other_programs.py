@@ -1,4 +1,4 @@
-"""Draws what other programs and packages do in a case: see ``others.py``.
+"""Draws what other programs and packages do in a case, see ``others.py``, and which models a run leaves out.
 
 With random numbers of its own, so that the models and rows of a seed stay the same.
 """
@@ -9,7 +9,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from tests.dbt.random.drift import reordered
 from tests.dbt.random.project import KEYED, PACKAGED, Batch, Case, Column, Model, Round
+from tests.dbt.random.values import draw_value
 
 
 def with_others(case: Case) -> Case:
@@ -18,6 +20,9 @@ def with_others(case: Case) -> Case:
     rounds = [_beside(chance, models, case.rounds, number) for number in range(len(case.rounds))]
     rounds = _adopted(chance, models, rounds)
     models, rounds = _with_ends(random.Random(f"ends {case.seed}"), models, rounds)
+    chance_of_part = random.Random(f"excluded {case.seed}")
+    models, rounds = _with_structs(chance_of_part, models, rounds)
+    rounds = _with_excluded(chance_of_part, models, rounds)
     keyed = [model.name for model in models if model.kind in KEYED]
     if keyed and chance.random() < 0.1:
         name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
@@ -103,3 +108,71 @@ def _adopted(chance: random.Random, models: list[Model], rounds: list[Round]) ->
                 given: dict[str, Any] = {**found[place].settings.get(model.name, {}), "buckets": None}
                 found[place] = replace(found[place], settings={**found[place].settings, model.name: given})
     return found
+
+
+DEEP = "struct<a:int,b:int,c:array<struct<x:string,y:string>>,d:map<struct<k:int,l:int>,struct<v:int,w:int>>>"
+"""The type of a column of some views; fields of equal types may change places without an error of Spark."""
+
+
+def _with_structs(
+    chance: random.Random, models: list[Model], rounds: list[Round]
+) -> tuple[list[Model], list[Round]]:
+    """Views over a table with a column of structs."""
+    found, told = list(models), list(rounds)
+    for place, model in enumerate(models):
+        batches = [one.batches[model.name] for one in rounds if model.name in one.batches]
+        types = " ".join(one.type for batch in batches for one in batch.columns)
+        is_changed = any(model.name in {*one.kinds, *one.contracts} for one in rounds)
+        is_free = model.kind == "view" and not is_changed and "void" not in types and "collate" not in types
+        if not is_free or chance.random() > 0.9:
+            continue
+        found[place] = replace(model, source="table")
+        deep: dict[int, Batch] = {}
+        for number, round_ in enumerate(rounds):
+            batch = round_.batches[model.name]
+            # A retry has the batch of the round before.
+            if id(batch) not in deep:
+                rows = tuple((*row, draw_value(chance, DEEP)) for row in batch.rows)
+                deep[id(batch)] = Batch((*batch.columns, Column("deep", DEEP)), rows)
+            with_deep = {**told[number].batches, model.name: deep[id(batch)]}
+            told[number] = replace(told[number], batches=with_deep)
+    return found, told
+
+
+def _with_excluded(chance: random.Random, models: list[Model], rounds: list[Round]) -> list[Round]:
+    """Rounds of a part of the project. What a retry repeats has all of it."""
+    found = list(rounds)
+    for number, round_ in enumerate(rounds):
+        following = rounds[number + 1 : number + 2]
+        verbs = {round_.verb, *(one.verb for one in following)}
+        if not number or "retry" in verbs or round_.cancel is not None or chance.random() > 0.4:
+            continue
+        excluded: set[str] = set()
+        for model in models:
+            is_changed = round_.settled(model).kind != rounds[number - 1].settled(model).kind
+            others = {*round_.ends, *round_.late, *round_.adopted}
+            if is_changed or model.name in others or chance.random() > (0.7 if model.kind == "view" else 0.3):
+                continue
+            excluded.add(model.name)
+            if model.source in ("view", "table") and chance.random() < 0.3:
+                excluded.add(f"in_{model.name}")
+        if all(model.name in excluded for model in models):
+            continue
+        # What is below a view that is left out has the same columns and fields in another order.
+        moved = {
+            model.name: _moved(chance, found[number - 1].batches[model.name])
+            for model in models
+            if model.name in excluded and model.kind == "view" and chance.random() < 0.7
+        }
+        found[number] = replace(round_, excluded=frozenset(excluded), batches={**round_.batches, **moved})
+    return found
+
+
+def _moved(chance: random.Random, batch: Batch) -> Batch:
+    places = list(range(len(batch.columns)))
+    chance.shuffle(places)
+    columns = [batch.columns[place] for place in places]
+    return Batch(
+        tuple(replace(one, type=reordered(chance, one.type)) for one in columns),
+        tuple(tuple(row[place] for place in places) for row in batch.rows),
+    )

@@ -20,10 +20,12 @@ from dbt_arctic.adapter import (
     plain_api,
     snapshots,
     target_type,
+    view_columns,
 )
 from dbt_arctic.engine import session, statement, warehouse
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
+from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import build, plain_config
 from tests.dbt.random.draw_other_programs import CURRENT_END
@@ -48,6 +50,7 @@ class Mutant:
     :param contract: the types of a contract.
     :param adopted: whether ``dbt-arctic adopt`` makes its table a keyed one before the second round.
     :param late: whether another process upserts during the second round, which is a full refresh.
+    :param excluded: whether the second round leaves the model out, and not what it reads.
     """
 
     model: Model
@@ -58,6 +61,7 @@ class Mutant:
     contract: str = ""
     adopted: bool = False
     late: bool = False
+    excluded: bool = False
 
 
 _DAY, _NOON = dt.date(2024, 3, 1), dt.datetime(2024, 3, 1, 12)
@@ -392,6 +396,15 @@ MUTANTS: dict[str, Mutant] = {
         (rows("v1 int; at date", (1, _DAY)), rows("v1 int; at date", (2, _DAY))),
         patch=_any_time_zone,
     ),
+    "view_with_fields_by_position": Mutant(
+        Model("", "view", source="table"),
+        (
+            rows("s struct<a:int,b:int>", ({"a": 1, "b": 2},)),
+            rows("s struct<b:int,a:int>", ({"a": 3, "b": 4},)),
+        ),
+        patch=lambda patch: patch.setattr(view_columns, "_chosen", lambda name, type_, other: quote(name)),
+        excluded=True,
+    ),
 }
 
 
@@ -408,6 +421,7 @@ def case_of(names: list[str]) -> Case:
             kinds={name: "upsert" for name in names if number and MUTANTS[name].adopted},
             adopted=frozenset(name for name in names if number and MUTANTS[name].adopted),
             late=frozenset(name for name in names if MUTANTS[name].late),
+            excluded=frozenset(name for name in names if number and MUTANTS[name].excluded),
         )
         for number in range(2)
     ]

@@ -134,6 +134,7 @@ class Round:
     :param adopted: models whose plain table ``dbt-arctic adopt`` makes a keyed one before the run.
     :param planned: whether ``dbt-arctic plan`` follows the run.
     :param late: models into which another process upserts while they are refreshed in full.
+    :param excluded: nodes that the command leaves out: models, and upstreams of these.
     """
 
     batches: dict[str, Batch]
@@ -150,6 +151,7 @@ class Round:
     adopted: frozenset[str] = frozenset()
     planned: bool = False
     late: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
     def settled(self, model: Model) -> Model:
         """A model with its kind and settings of this round."""
@@ -172,6 +174,7 @@ class Round:
             cancel=self.cancel if self.cancel and self.cancel[0] in names else None,
             adopted=self.adopted & names,
             late=self.late & names,
+            excluded=frozenset(one for one in self.excluded if one.removeprefix("in_") in names),
             threads=1,
         )
 
@@ -301,6 +304,8 @@ def arguments_of(round_: Round, has_microbatch: bool) -> list[str]:
     if has_microbatch:
         start, end = interval_of(round_)
         words += ["--event-time-start", start, "--event-time-end", end]
+    if round_.excluded:
+        words += ["--exclude", *sorted(round_.excluded)]
     return words
 
 

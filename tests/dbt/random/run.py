@@ -55,6 +55,7 @@ from tests.dbt.random.project import (
 from tests.dbt.random.properties import wrong_properties
 from tests.dbt.random.read_tables import Rows, StoredTable, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.values import comparable_type, in_zone, quote
+from tests.dbt.random.views_left_alone import shown_by
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class Trial:
         self.tables: dict[str, Table | None] = {model.name: None for model in case.models}
         self.statuses: dict[str, Any] = {}
         self.judged = CaseResult()
+        self.left_alone: dict[str, Table] = {}
         self.written: dict[str, str] = {}
         self.steps: Counter[tuple[str, str]] = Counter()
         self.catalog = EmbeddedCatalog("lake", bench.warehouse)
@@ -298,7 +300,11 @@ class Trial:
         known = [
             one for one in self.case.models if one.name in self.tables and not SIDE_NAME.fullmatch(one.name)
         ]
-        return [one for one in known if one.name in results or round_.settled(one).kind != "view"]
+        views = [round_.settled(one) for one in known if round_.settled(one).kind == "view"]
+        shown = {one.name: shown_by(one, self.tables[one.name], round_, results) for one in views}
+        self.left_alone = {name: table for name, table in shown.items() if table is not None}
+        unknown = shown.keys() - results.keys() - self.left_alone.keys()
+        return [one for one in known if one.name not in unknown]
 
     def _dbt(self, words: list[str]) -> Any:
         folders = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
@@ -320,10 +326,14 @@ class Trial:
             self.judged.refused += ran.failed
         if after.fault is not None:
             return after.fault
-        if model.kind == "view" and ran.result is None:
-            return None
         if isinstance(found, Fault):
             return found
+        if model.kind == "view" and ran.result is None:
+            shown = self.left_alone.get(model.name)
+            self.judged.met["view: left alone"] += shown is not None
+            if shown is None or found is None or as_found(model, shown) == found:
+                return None
+            return Fault("view", f"it did not run: {as_found(model, shown).describe(found)}")
         for table in after.candidates:
             expected = None if table is None else as_found(model, table)
             if expected == found:
