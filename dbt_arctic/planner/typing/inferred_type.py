@@ -230,7 +230,8 @@ def common_of(types: Sequence[Inferred | None]) -> Inferred | None:
     if mixed is not None:
         inner = common_of([one.common if isinstance(one, Mixed) else one for one in valued])
         is_exact = len({family_of(one) for one in valued}) == 1
-        return None if inner is None else Mixed(mixed.column, inner, is_exact)  # type: ignore[arg-type]
+        assert not isinstance(inner, Mixed), "what is common to the parts of a UNION is one type"
+        return None if inner is None else Mixed(mixed.column, inner, is_exact)
     if {family_of(one) for one in valued} == {"string"}:
         return STRING
     return widest(valued)
