@@ -314,6 +314,41 @@ def _lateral(dice: random.Random) -> _Drawn:
     return sql, 3, dice.choice(["o1", "o1 o3"])
 
 
+def _disjoint(dice: random.Random) -> _Drawn:
+    """Parts of one table that a condition separates, and a window over them whose order is unique so."""
+    one, other = dice.choice(
+        [
+            ("{0} > 1", "NOT {0} > 1"),
+            ("{0} <= 1", "{0} > 1"),
+            ("{0} IS NULL", "{0} IS NOT NULL"),
+            ("NOT ({0} = 1)", "{0} = 1"),
+        ]
+    )
+    by = dice.choice(["x", "z"])
+    groups = "(SELECT t4.k, min(t4.m) AS m FROM c AS t4 GROUP BY t4.k) AS t2"
+    inner = f"(SELECT * FROM a AS t4 WHERE {one.format(f't4.{by}')}) AS t1"
+    first = dice.choice(
+        [
+            f"SELECT t1.id, t1.x, t1.y AS v FROM {inner}",
+            f"SELECT t1.id, t1.x, t2.m AS v FROM {inner} JOIN {groups} ON t2.k = t1.z",
+            f"SELECT t1.id, t1.x, t1.z AS v FROM {inner} LEFT SEMI JOIN b AS t2 ON t2.aid = t1.x",
+        ]
+    )
+    value = dice.choice(["count(*) OVER (PARTITION BY t3.z)", "t3.z"])
+    also = dice.choice(["", " AND t3.y >= 0"])
+    second = f"SELECT t3.id, t3.y, {value} FROM a AS t3 WHERE {other.format(f't3.{by}')}{also}"
+    call = dice.choice(["sum(v)", "lag(v)", "row_number()", "first_value(v)", "lead(v)"])
+    frame = " ROWS UNBOUNDED PRECEDING" if call[0] in "sf" else ""
+    part = dice.choice(["PARTITION BY x ", ""])
+    order = dice.choice(["id", "v DESC, id"])
+    return (
+        f"SELECT id AS o1, {call} OVER ({part}ORDER BY {order}{frame}) AS o2, x AS o3 "
+        f"FROM ({first} UNION ALL {second}) AS q",
+        3,
+        "o1",
+    )
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
@@ -326,5 +361,6 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "windows over each other": _stacked,
     "windows over equal rows": _interchangeable,
     "lateral subqueries": _lateral,
+    "parts that exclude each other": _disjoint,
 }
 OPERATORS = tuple(SHAPES)

@@ -239,6 +239,56 @@ CASES = {
         "r",
         "ties",
     ),
+    "own key in a part of a union": (
+        "select tid, field, at, v from u where field <> 'c' union all "
+        "select tid, 'c', cast(upd as timestamp), lead(v) over (partition by tid order by upd) from raw",
+        "tid field at",
+        INCREMENTAL,
+    ),
+    "own key in a part of a union that is joined": (
+        "select x.*, t.v as w from (select tid, field, at, v from u where field <> 'c' union all "
+        "select tid, 'c', at, lead(v) over (partition by tid order by at) from u) x "
+        "left join t on t.id = x.tid",
+        "tid field at",
+        INCREMENTAL,
+    ),
+    "own key beside what it matches": (
+        "select x.*, t.v as w from t right join (select tid, upd, lead(v) over (partition by tid "
+        "order by upd) n from raw) x on t.id = x.tid",
+        "tid upd",
+        INCREMENTAL,
+    ),
+    "own key of what has matches": (
+        "select x.*, t.v as w from (select tid, upd, lead(v) over (partition by tid order by upd) n "
+        "from raw) x join t on t.id = x.tid",
+        "tid upd",
+        "ties",
+    ),
+    "own key of what a filter leaves": (
+        "select * from (select tid, upd, lead(v) over (partition by tid order by upd) n from raw) x "
+        "where n > 'a'",
+        "tid upd",
+        "ties",
+    ),
+    "own key of the other side": (
+        "select x.*, t.v as w, t.id from (select tid, upd, lead(v) over (partition by tid order by upd) n "
+        "from raw) x left join t on t.v = x.tid",
+        "id upd",
+        "ties",
+    ),
+    "parts of one table that exclude each other": (
+        "with j as (select t.*, o.name from t join o on o.id = t.other_id), "
+        "p as (select *, 'a' k from j where n > 1 union all select *, 'b' k from j where not n > 1) "
+        "select id, sum(v) over (partition by g order by at, id rows unbounded preceding) s from p",
+        "id",
+        INCREMENTAL,
+    ),
+    "parts of one table that overlap": (
+        "with p as (select * from t where n > 1 union all select * from t where not n > 2) "
+        "select id, sum(v) over (partition by g order by at, id rows unbounded preceding) s from p",
+        "id s",
+        "ties",
+    ),
     "running sum of another column": (
         "select g, sum(n) over (partition by g order by v rows unbounded preceding) s from t",
         "g s",
@@ -338,6 +388,11 @@ BY_KEY = {
     "limit of a rollup without its key": STATE,
     # No key is known of the source.
     "deduplication": "ties",
+    "own key of what has matches": "ties",
+    "own key of what a filter leaves": "ties",
+    "own key of the other side": "ties",
+    # A row of the table may be in both parts.
+    "parts of one table that overlap": "ties",
     # The subquery does not select the key.
     "number of equal floats": "ties",
 }

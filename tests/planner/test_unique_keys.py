@@ -77,6 +77,50 @@ CASES = {
     "SELECT i, s FROM (SELECT id AS i, 'a' AS s FROM a UNION ALL SELECT id, 'b' FROM b) AS q": {"i", "s"},
     "SELECT i, s FROM (SELECT id AS i, 'a' AS s FROM a UNION ALL SELECT id, 'a' FROM b) AS q": None,
     "SELECT i, s FROM (SELECT id AS i, 'a' AS s FROM a UNION ALL SELECT k, 'b' FROM c) AS q": None,
+    # No row of a table is in two parts, if one has what the other has not.
+    **{
+        f"SELECT i, s FROM (SELECT id AS i, x AS s FROM a WHERE {one} UNION ALL "
+        f"SELECT id, y FROM a WHERE {other}) AS q": {"i"} if differs else None
+        for one, other, differs in (
+            ("x > 1", "NOT x > 1", True),
+            ("x > 1", "x <= 1", True),
+            ("NOT (x <> 1)", "x <> 1", True),
+            ("x IS NULL", "x IS NOT NULL", True),
+            ("y < 2 AND x = 1", "z > 0 AND NOT (x = 1)", True),
+            ("(x = 1) = true", "(x = 1) <> true", True),
+            ("(x = 1) = false", "x = 1", True),
+            ("x > 1", "x > 2", False),
+            ("x > 1", "y <= 1", False),
+            ("x > 1", "coalesce(x <= 1, true)", False),
+            ("x > (SELECT max(y) FROM a)", "x <= (SELECT min(y) FROM a)", False),
+        )
+    },
+    "SELECT i, s FROM (SELECT id AS i, x AS s FROM a WHERE x > 1 UNION ALL "
+    "SELECT id, v FROM b WHERE v <= 1) AS q": None,
+    "SELECT s FROM (SELECT x AS s FROM a WHERE x > 1 UNION ALL SELECT y FROM a WHERE x <= 1) AS q": None,
+    "SELECT i, s FROM (SELECT id AS i, x AS s FROM a WHERE x > 1 UNION ALL "
+    "SELECT x, id FROM a WHERE x <= 1) AS q": None,
+    # Through joins, windows and groups, with what each part needs to be unique.
+    "SELECT i, j FROM (SELECT t1.id AS i, t2.id AS j FROM a AS t1 JOIN b AS t2 ON t2.aid = t1.id "
+    "WHERE t1.x > 0 UNION ALL SELECT t1.id, row_number() OVER (ORDER BY t1.id) FROM a AS t1 "
+    "WHERE t1.x <= 0) AS q": {"i", "j"},
+    "SELECT i, n FROM (SELECT t1.id AS i, count(*) AS n FROM a AS t1 WHERE x > 0 GROUP BY t1.id "
+    "UNION ALL SELECT t1.id, t1.y FROM a AS t1 LEFT SEMI JOIN b AS t2 ON t2.aid = t1.id WHERE NOT t1.x > 0) "
+    "AS q": None,
+    # The condition is about the side that may be missing.
+    "SELECT i, n FROM (SELECT t2.id AS i, t2.v AS n FROM b AS t2 JOIN a AS t1 ON t1.id = t2.aid AND t1.x > 0 "
+    "UNION ALL SELECT t2.id, t2.w FROM b AS t2 LEFT JOIN a AS t1 ON t1.id = t2.aid AND NOT t1.x > 0) "
+    "AS q": None,
+    "SELECT i, j FROM (SELECT t2.id AS i, t1.id AS j FROM b AS t2 LEFT JOIN a AS t1 ON t1.id = t2.aid "
+    "AND t1.x > 0 UNION ALL SELECT t2.id, t1.id FROM b AS t2 LEFT JOIN a AS t1 ON t1.id = t2.aid "
+    "AND NOT t1.x > 0) AS q": None,
+    "SELECT i, j FROM (SELECT t2.id AS i, t1.id AS j FROM b AS t2 LEFT JOIN a AS t1 ON t1.id = t2.aid "
+    "WHERE t2.v > 0 UNION ALL SELECT t2.id, t2.v FROM b AS t2 WHERE t2.v <= 0) AS q": {"i"},
+    # Of three parts, each excludes each.
+    "SELECT id FROM (SELECT id FROM a WHERE x > 1 AND y > 1 UNION ALL SELECT id FROM a "
+    "WHERE x > 1 AND y <= 1 UNION ALL SELECT id FROM a WHERE x <= 1) AS q": {"id"},
+    "SELECT id FROM (SELECT id FROM a WHERE x > 1 UNION ALL SELECT id FROM a WHERE x <= 1 "
+    "UNION ALL SELECT id FROM a WHERE y > 1) AS q": None,
 }
 
 GROUPED = "SELECT t1.x, '{}' AS s, t2.v, sum(t2.w) AS n FROM a AS t1 JOIN b AS t2 ON {} GROUP BY ALL"

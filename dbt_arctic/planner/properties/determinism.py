@@ -13,16 +13,16 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
-from dbt_arctic.planner.algebra.scalars import columns_of, plain
+from dbt_arctic.planner.algebra.scalars import plain
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, moves
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.time_columns import moves_some
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
-from dbt_arctic.planner.properties.functional_dependencies import is_of
 from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
 from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
+from dbt_arctic.planner.properties.written_windows import windows_of_written_rows
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
@@ -123,7 +123,7 @@ def is_any_choice(item: exp.Expression) -> bool:
 def _tied(
     node: Node, types: Mapping[str, str], facts: Facts, key: frozenset[str]
 ) -> Iterator[tuple[Window, exp.Window, CannotPlan]]:
-    own = list(_identified_by(node, key)) if key else []
+    own = list(windows_of_written_rows(node, key)) if key else []
     used, same = cache(lambda: used_of_windows(node)), identical(node, types)
     for part in walk(node):
         if isinstance(part, Window):
@@ -133,26 +133,6 @@ def _tied(
                 if error is not None and not ties_decide_nothing(part, item, used()[id(part)], facts, same):
                     assert isinstance(item, exp.Window)
                     yield part, item, error
-
-
-def _identified_by(node: Node, key: frozenset[str]) -> Iterator[tuple[Window, frozenset[str]]]:
-    """The windows whose rows correspond to rows of the result, with columns that follow from its key.
-
-    Rows with equal values in these columns have equal keys.
-    """
-    names = key
-    while isinstance(node, Project | Window):
-        if isinstance(node, Project):
-            items = dict(node.items)
-            values = [items[name] for name in names]
-            if not all(is_of(value, columns_of(value)) for value in values):
-                return
-            names = columns_of(*values)
-        elif names <= set(node.child.output):
-            yield node, names
-        else:
-            return
-        node = node.child
 
 
 def _limited_by(node: Node, key: frozenset[str]) -> tuple[Limit, frozenset[str]] | None:

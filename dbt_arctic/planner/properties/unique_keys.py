@@ -29,6 +29,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import equalities, plain
 from dbt_arctic.planner.properties.column_equivalences import equal_columns
 from dbt_arctic.planner.properties.constant_columns import constant_of, fixed_columns
+from dbt_arctic.planner.properties.disjoint_parts import key_of_disjoint_parts
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import (
     Dependency,
@@ -136,7 +137,7 @@ def _numbers(node: Window) -> Iterator[frozenset[str]]:
 
 
 def _of_union(node: UnionAll, facts: Facts) -> Keys:
-    """The keys of all parts with a constant that differs in each part."""
+    """The keys of all parts, with a constant that differs in each part, if they do not exclude each other."""
     keys = [min(unique_keys(part, facts), key=len, default=None) for part in node.children]
     for place, name in enumerate(node.columns):
         constants = [constant_of(part, part.output[place]) for part in node.children]
@@ -145,7 +146,11 @@ def _of_union(node: UnionAll, facts: Facts) -> Keys:
             parts = zip(node.children, keys, strict=True)
             places = {part.output.index(one) for part, key in parts for one in key or ()}
             return frozenset({frozenset([name, *(node.columns[one] for one in places)])})
-    return _NONE
+    if None in keys:
+        return _NONE
+    needed = [(key or _NOTHING) - fixed_columns(part) for part, key in zip(node.children, keys, strict=True)]
+    made = key_of_disjoint_parts(node, needed, facts)
+    return _NONE if made is None else frozenset({made})
 
 
 def has_one_row(node: Node) -> bool:
