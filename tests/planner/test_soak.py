@@ -112,6 +112,17 @@ def test_a_seed_has_a_kind_and_all_kinds_have_their_share() -> None:
     assert all(abs(found[name] - 100 * kind.share) < 3 * kind.share + 100 for name, kind in KINDS.items())
 
 
+def test_each_operator_is_drawn_often_enough_to_be_met_in_one_case_of_a_hundred() -> None:
+    """Some of the cases are full, or have no difference. What only a refresh shows has a kind of its own."""
+    seeds = range(2_000)
+    names = Counter(kind_of(seed) for seed in seeds)
+    drawn = Counter(name for seed in seeds for name in KINDS[kind_of(seed)].draw(seed).operators)
+    least = 1.25 * soak.OF_EACH_OPERATOR * len(seeds)
+    for kind, made in KINDS.items():
+        for name in made.operators:
+            assert (drawn[name] or names[kind] / 2) >= least, name
+
+
 def test_as_many_cases_are_judged_as_seeds_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     done = tally(range(30))
     assert done.cases == 30 == sum(done.kinds.values())
