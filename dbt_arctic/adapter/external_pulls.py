@@ -74,7 +74,7 @@ class ExternalPulls(KeyedApi):
                     logger.warning(warning)
                 for note in planned.notes:
                     logger.info(note)
-                if isinstance(planner, FilePlanner):
+                if isinstance(planner, FilePlanner | KafkaPlanner):
                     rejected = RejectedRows(self.context(), pulls, self._handle)
                     return rejected.reject(unique_id, target, planner.source, planned.pull, expected).sql
         return planned.pull.sql

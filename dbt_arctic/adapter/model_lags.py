@@ -30,7 +30,7 @@ from dbt_arctic.scheduling.model_lag import (
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE
-from dbt_arctic.sources.kafka_pull import PLACE
+from dbt_arctic.sources.kafka_settings import PLACE
 from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX

@@ -18,6 +18,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
+from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
 from dbt_arctic.sources.replay import take_again
 from dbt_arctic.store.context import Context
@@ -42,7 +43,7 @@ class RejectedRows:
         self,
         unique_id: str,
         target: Name,
-        source: FileSource,
+        source: FileSource | KafkaSource,
         planned: Pull,
         expected: Mapping[str, Consumed],
     ) -> Pull:
@@ -52,17 +53,14 @@ class RejectedRows:
         :param expected: what the model has consumed.
         :returns: the pull with the SQL of the rows for the model.
         """
-        if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:
-            locate_with(lambda path: self._find_bad_row(source, path))
+        if isinstance(source, FileSource):
+            self._locate(source, planned)
         pulls, context, name = self.pulls, self.context, rejected_name(target)
         # Another source of the model may have rejected rows in the same run.
         done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
         base = done[-1] if done else last_rejected(context.catalog, name, expected)
-        if base is not None and planned.stage and source.changed_files == "reread":
-            newer = without_reread(context, source, target, planned.stage.view, base)
-            if newer is not None:
-                pulls.add(unique_id, expected, newer, base.consumed)
-                base = Version(name, newer.consumed)
+        if base is not None and planned.stage and isinstance(source, FileSource):
+            base = self._without_reread(unique_id, target, source, planned.stage.view, base, expected)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
         taken = take_again(context, source, base) if REPLAYING.is_on and base is not None else None
         if not view and taken is None and expected:
@@ -78,6 +76,28 @@ class RejectedRows:
         pulls.replace(unique_id, found)
         return found
 
+    def _without_reread(
+        self,
+        unique_id: str,
+        target: Name,
+        source: FileSource,
+        view: str,
+        base: Version,
+        expected: Mapping[str, Consumed],
+    ) -> Version:
+        """The rejected rows without those of files that the model reads again."""
+        if source.changed_files != "reread":
+            return base
+        newer = without_reread(self.context, source, target, view, base)
+        if newer is None:
+            return base
+        self.pulls.add(unique_id, expected, newer, base.consumed)
+        return Version(rejected_name(target), newer.consumed)
+
+    def _locate(self, source: FileSource, planned: Pull) -> None:
+        if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:
+            locate_with(lambda path: self._find_bad_row(source, path))
+
     def _find_bad_row(self, source: FileSource, path: str) -> BadRow | None:
         connection, view = self.connection(), f"arctic_bad_row_{self.context.new_txn()}"
 
@@ -92,12 +112,13 @@ class RejectedRows:
             query(f"DROP VIEW IF EXISTS {quote(view)}")
 
 
-def _log(source: FileSource, rejection: Rejection, name: Name) -> None:
-    if rejection.by_file:
-        rows, files = sum(rejection.by_file.values()), len(rejection.by_file)
+def _log(source: FileSource | KafkaSource, rejection: Rejection, name: Name) -> None:
+    if rejection.by_place:
+        rows, places = sum(rejection.by_place.values()), len(rejection.by_place)
         done = "Dropped" if source.on_bad_row == "drop" else "Quarantined"
+        row, place = ("message", "partition") if isinstance(source, KafkaSource) else ("row", "file")
         logger.warning(
-            f"{done} {rows:,} row{'s' * (rows != 1)} of {files:,} file{'s' * (files != 1)} "
+            f"{done} {rows:,} {row}{'s' * (rows != 1)} of {places:,} {place}{'s' * (places != 1)} "
             f"of the source {source.name}, which did not fit: see {name}"
         )
 

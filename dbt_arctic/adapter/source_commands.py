@@ -9,6 +9,7 @@ from dbt_arctic.adapter.database_sources import database_of, database_source, wr
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
+from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.model_lags import name_of
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import REPLAYING
@@ -20,23 +21,27 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.sources.database_preview import TablePreview, preview_table
 from dbt_arctic.sources.database_pull import upstream_of
-from dbt_arctic.sources.read_preview import ReadPreview, preview_read
+from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview, preview_read, preview_topic
 
 
 def preview_sources(
     operator: Operator, target: Target, select: Sequence[str]
-) -> list[ReadPreview | TablePreview]:
-    """What the next run of the selected models would read of their sources of files and databases.
+) -> list[ReadPreview | TopicPreview | TablePreview]:
+    """What the next run of the selected models would read of their sources.
 
     Starts no Spark.
     """
-    found: list[ReadPreview | TablePreview] = []
+    found: list[ReadPreview | TopicPreview | TablePreview] = []
     catalog = Once(operator.catalog)
     for node, name, declared in _pulled(target, select):
         kind = kind_of(declared)
         if kind == "files":
             files, consumed = file_source(declared, str(target.project_root)), consumed_by(catalog, name)
             found.append(preview_read(catalog, files, node.name, name, consumed))
+        elif kind == "kafka":
+            topic = kafka_source(declared, target.credentials.kafka_properties)
+            broker, read = broker_of(topic, declared["where"]), consumed_by(catalog, name)
+            found.append(preview_topic(catalog, topic, broker, node.name, name, read))
         elif kind == "jdbc":
             database = database_of(declared, target.credentials.databases)
             last = consumed_by(catalog, name).get(upstream_of(declared["name"]).dotted)

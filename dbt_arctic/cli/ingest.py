@@ -15,7 +15,7 @@ from dbt_arctic.cli.ingest_init import init
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_bytes
 from dbt_arctic.sources.database_preview import TablePreview
-from dbt_arctic.sources.read_preview import ReadPreview
+from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -38,7 +38,7 @@ _SELECT = click.option(
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
-    """Show what the next run of each model would read from its sources of files and databases.
+    """Show what the next run of each model would read from its sources.
 
     Spark does not start.
     """
@@ -46,9 +46,10 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
-        click.echo("No selected model pulls from a source of files or a database.")
+        click.echo("No selected model pulls from a source of files, a topic or a database.")
     else:
         _show_previews([one for one in found if isinstance(one, ReadPreview)])
+        _show_topics([one for one in found if isinstance(one, TopicPreview)])
         _show_tables([one for one in found if isinstance(one, TablePreview)])
 
 
@@ -64,13 +65,13 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     """
     from dbt_arctic.adapter.source_commands import replay_rejected
 
-    before = {(one.model, one.source): one for one in _files(target, select) if one.rejected}
+    before = {(one.model, one.source): one for one in _with_rejected(target, select) if one.rejected}
     if not before:
         click.echo("No selected model has rejected rows.")
         return
     models = sorted({model for model, _ in before})
     succeeded = replay_rejected(target, models)
-    after = {(one.model, one.source): one for one in _files(target, models)}
+    after = {(one.model, one.source): one for one in _with_rejected(target, models)}
     print_table(
         {"model": "name", "source": "name", "rejected before": "number", "now": "number"},
         [
@@ -81,16 +82,42 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     context.exit(0 if succeeded else 1)
 
 
-def _files(target: Target, select: Sequence[str]) -> list[ReadPreview]:
-    return [one for one in _look(target, select) if isinstance(one, ReadPreview)]
+def _with_rejected(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview]:
+    return [one for one in _look(target, select) if not isinstance(one, TablePreview)]
 
 
-def _look(target: Target, select: Sequence[str]) -> list[ReadPreview | TablePreview]:
+def _look(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview | TablePreview]:
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.source_commands import preview_sources
 
     with operating(target, "ingest plan") as operator:
         return preview_sources(operator, target, select)
+
+
+def _show_topics(found: Sequence[TopicPreview]) -> None:
+    if not found:
+        return
+    print_table(
+        {
+            "model": "name",
+            "source": "name",
+            "messages": "number",
+            "rejected": "number",
+            "dropped": "number",
+            "problem": "text",
+        },
+        [
+            [
+                one.model,
+                one.source,
+                f"{one.messages:,}" + (" (all)" if one.reads_all else ""),
+                f"{one.rejected:,}" if one.rejected else "",
+                f"{one.dropped:,}" if one.dropped else "",
+                one.problem,
+            ]
+            for one in found
+        ],
+    )
 
 
 def _show_tables(found: Sequence[TablePreview]) -> None:

@@ -16,11 +16,15 @@ from dbt_arctic.engine.api import FileRead
 from dbt_arctic.keyed.checks import raising, shown_row
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.file_settings import BLOCK, ORDER, ROWS_WITH_TEXT, TEXT, FileSource
+from dbt_arctic.store.rejected_table import COLUMNS
 
 _POSITION = "_arctic_position"
 _PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": TEXT}
 _OF_FILES = ("header", "enforceSchema", "encoding", "charset", "lineSep", "multiLine", "columnPruning")
 """Options that describe files, and not the text of one row."""
+NO_FIELD: Mapping[str, str] = {"_arctic_no_field": "STRING"}
+"""Columns that each JSON object fits."""
+_NO_MESSAGE = f"CAST(NULL AS {COLUMNS['message']}) AS `message`"
 _FOLDER = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 
 
@@ -58,7 +62,7 @@ def rejected_rows(source: FileSource, view: str, folders: Collection[str]) -> st
             f"SELECT {name} AS `source`, `_source_file` AS `location`, "
             "max(`_source_modified`) AS `modified`, "
             "CAST(NULL AS BIGINT) AS `position`, `error`, CAST(NULL AS STRING) AS `raw`, "
-            "count(*) AS `row_count`, current_timestamp() AS `rejected_at`\n"
+            f"count(*) AS `row_count`, current_timestamp() AS `rejected_at`, {_NO_MESSAGE}\n"
             f"FROM (\nSELECT `_source_file`, `_source_modified`, {error} AS `error`\n"
             f"FROM {quote(view)}\nWHERE {is_bad(source)}\n)\nGROUP BY `_source_file`, `error`"
         )
@@ -66,7 +70,7 @@ def rejected_rows(source: FileSource, view: str, folders: Collection[str]) -> st
         f"SELECT {name} AS `source`, `_source_file` AS `location`, `_source_modified` AS `modified`, "
         f"CAST({quote(_POSITION)} AS BIGINT) AS `position`, {error} AS `error`, "
         f"{_raw_text(source, folders)} AS `raw`, CAST(1 AS BIGINT) AS `row_count`, "
-        f"current_timestamp() AS `rejected_at`\nFROM (\n{_with_positions(source, view)}\n)\n"
+        f"current_timestamp() AS `rejected_at`, {_NO_MESSAGE}\nFROM (\n{_with_positions(source, view)}\n)\n"
         f"WHERE {is_bad(source)}"
     )
 
@@ -155,21 +159,37 @@ def error_text(
         return f"{parsed(source, text, types)}.{quote(TEXT)} IS NOT NULL"
 
     # Fields of JSON have names, so others need not be parsed. Values of CSV are found by their position.
-    as_text = dict.fromkeys(columns, "STRING") if source.format == "csv" else {"_arctic_no_field": "STRING"}
-    broken = (
-        f"the row is no valid line of {len(columns)} values"
-        if source.format == "csv"
-        else "the row is not a valid JSON object"
-    )
-    rest = as_text if source.format == "csv" else {}
+    is_csv = source.format == "csv"
+    of_csv = f"the row is no valid line of {len(columns)} values"
+    broken = of_csv if is_csv else "the row is not a valid JSON object"
+    as_text = dict.fromkeys(columns, "STRING") if is_csv else NO_FIELD
+    found = reasons(columns, fails, broken, as_text, as_text if is_csv else {})
+    return f"CASE WHEN {text} IS NULL THEN {missing} ELSE {found} END"
+
+
+def reasons(
+    columns: Mapping[str, str],
+    fails: Callable[[Mapping[str, str]], str],
+    broken: str,
+    least: Mapping[str, str],
+    rest: Mapping[str, str] | None = None,
+) -> str:
+    """SQL of why a text does not fit some columns.
+
+    :param fails: gives the SQL condition that the text does not fit other columns.
+    :param broken: what is wrong if it does not fit any.
+    :param least: columns that each valid text fits.
+    :param rest: columns with which each of the columns is tried; ``None`` for none.
+    """
     values = ", ".join(
-        f"CASE WHEN {fails({**rest, name: kind})} THEN {literal(f'the value of {name} is not a {kind}')} END"
+        f"CASE WHEN {fails({**(rest or {}), name: kind})} "
+        f"THEN {literal(f'the value of {name} is not a {kind}')} END"
         for name, kind in columns.items()
         if kind.lower() != "string"
     )
     several = f"nullif(concat_ws('; ', {values}), '')" if values else "CAST(NULL AS STRING)"
     return (
-        f"CASE WHEN {text} IS NULL THEN {missing} WHEN {fails(as_text)} THEN {literal(broken)} "
+        f"CASE WHEN {fails(least)} THEN {literal(broken)} "
         f"ELSE coalesce({several}, 'the row does not fit the columns') END"
     )
 
@@ -208,6 +228,7 @@ def _raw_text(source: FileSource, folders: Collection[str]) -> str:
 
 
 __all__ = [
+    "NO_FIELD",
     "count_bad",
     "data_columns",
     "error_text",
@@ -215,6 +236,7 @@ __all__ = [
     "folder_columns",
     "is_bad",
     "parsed",
+    "reasons",
     "rejected_rows",
     "require",
     "tolerant_request",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
+
+OnBadRow = Literal["fail", "quarantine", "drop"]
 
 
 def reject_unknown(name: str, settings: Mapping[str, Any], known: Collection[str], where: str) -> None:
@@ -56,6 +58,34 @@ def columns_of(given: Any, added: Collection[str], name: str, where: str) -> dic
     return columns
 
 
+def on_bad_row_of(settings: Mapping[str, Any], name: str, where: str) -> OnBadRow:
+    """What to do about a row that does not fit.
+
+    :raises ConfigError: it is another value than those of ``OnBadRow``.
+    """
+    given = settings.get("on_bad_row", "fail")
+    policy: OnBadRow = one_of(get_args(OnBadRow), "on_bad_row", given, name, where)
+    return policy
+
+
+def required_of(given: Any, declared: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
+    """The columns in which a row that fits is not NULL, as they are declared.
+
+    :param declared: types by column name.
+    :raises ConfigError: one of them is not declared.
+    """
+    by_name = {column.lower(): column for column in declared}
+    columns = [given] if isinstance(given, str) else list(given or ())
+    unknown = [str(column) for column in columns if str(column).lower() not in by_name]
+    if unknown:
+        raise ConfigError(
+            f"the source {name} requires {unknown[0]}, which is none of its columns",
+            where=where,
+            fix=f"use some of {', '.join(declared)}" if declared else "declare the columns of the source",
+        )
+    return tuple(by_name[str(column).lower()] for column in columns)
+
+
 def texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
     """A mapping of texts, with numbers and truth values as Spark writes them.
 
@@ -73,4 +103,4 @@ def texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
     }
 
 
-__all__ = ["columns_of", "one_of", "reject_unknown", "texts"]
+__all__ = ["OnBadRow", "columns_of", "on_bad_row_of", "one_of", "reject_unknown", "required_of", "texts"]

@@ -16,11 +16,18 @@ from dbt_arctic.sources.change_settings import (
     known_settings,
     parse_changes,
 )
-from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown, texts
+from dbt_arctic.sources.common_settings import (
+    OnBadRow,
+    columns_of,
+    on_bad_row_of,
+    one_of,
+    reject_unknown,
+    required_of,
+    texts,
+)
 
 Format = Literal["json", "csv", "parquet", "orc", "avro", "text", ChangeFormat]
 ChangedFiles = Literal["fail", "reread", "ignore"]
-OnBadRow = Literal["fail", "quarantine", "drop"]
 
 _OF_ALL = ("from", "path", "format", "pattern", "columns", "changed_files")
 _SETTINGS = (*_OF_ALL, "options", "on_bad_row", "required")
@@ -131,10 +138,8 @@ def parse_source(
     options = texts(settings.get("options") or {}, name, "options", where)
     if form == "text" and not declared:
         declared = {"value": "string"}
-    on_bad_row: OnBadRow = one_of(
-        get_args(OnBadRow), "on_bad_row", settings.get("on_bad_row", "fail"), name, where
-    )
-    required = _required(settings.get("required") or (), declared, name, where)
+    on_bad_row = on_bad_row_of(settings, name, where)
+    required = required_of(settings.get("required"), declared, name, where)
     if on_bad_row != "fail" and form not in ROWS_WITH_TEXT and not required:
         raise ConfigError(
             f"on_bad_row of the source {name} has no effect",
@@ -165,19 +170,6 @@ def _refuse_delivery(changes: ChangeEvents, name: str, where: str) -> None:
         )
 
 
-def _required(given: Any, declared: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
-    by_name = {column.lower(): column for column in declared}
-    columns = [given] if isinstance(given, str) else list(given)
-    unknown = [str(column) for column in columns if str(column).lower() not in by_name]
-    if unknown:
-        raise ConfigError(
-            f"the source {name} requires {unknown[0]}, which is none of its columns",
-            where=where,
-            fix=f"use some of {', '.join(declared)}" if declared else "declare the columns of the source",
-        )
-    return tuple(by_name[str(column).lower()] for column in columns)
-
-
 __all__ = [
     "BLOCK",
     "FILE_COLUMNS",
@@ -187,6 +179,5 @@ __all__ = [
     "ChangedFiles",
     "FileSource",
     "Format",
-    "OnBadRow",
     "parse_source",
 ]

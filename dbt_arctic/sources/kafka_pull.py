@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 from dbt_arctic.brokers.api import Broker
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
 from dbt_arctic.sources.change_pull import take_changes
 from dbt_arctic.sources.change_settings import must_select
 from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
-from dbt_arctic.sources.kafka_settings import KafkaSource
+from dbt_arctic.sources.kafka_settings import KafkaSource, upstream_of
 from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
+from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
-
-PLACE = "kafka"
-"""In the place of a catalog in the name of a topic."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class KafkaPlanner:
     @property
     def upstream(self) -> Name:
         """``kafka.<source>.<table>``: the same for all models, because each records its own offsets."""
-        return Name(PLACE, *self.source.name.split(".", 1))
+        return upstream_of(self.source)
 
     def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run.
@@ -74,7 +72,9 @@ class KafkaPlanner:
     ) -> tuple[str, tuple[str, ...]]:
         source = self.source
         if source.changes is None:
-            return rows_of(source, view), ()
+            if purpose == "consume" and source.on_bad_row != "fail":
+                self.context.run("stage", cache_statement(view))
+            return rows_of(source, quote(view)), ()
         if purpose != "consume":
             return rows_of_events(source.changes, delivery_of(source), view), ()
         with dropped_on_error(self.context, view):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.sources.change_settings import (
     CHANGE_FORMATS,
     ChangeEvents,
@@ -15,7 +15,15 @@ from dbt_arctic.sources.change_settings import (
     known_settings,
     parse_changes,
 )
-from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown, texts
+from dbt_arctic.sources.common_settings import (
+    OnBadRow,
+    columns_of,
+    on_bad_row_of,
+    one_of,
+    reject_unknown,
+    required_of,
+    texts,
+)
 
 Format = Literal["json", "text", "binary", ChangeFormat]
 KeyFormat = Literal["text", "json"]
@@ -38,8 +46,11 @@ MALFORMED = "_source_malformed"
 OF_CHANGES = ("_source_timestamp", "_source_partition", "_source_offset")
 """The columns of ``ADDED`` that rows of change events have."""
 
+PLACE = "kafka"
+"""In the place of a catalog in the name of a topic."""
+
 _OF_ALL = ("from", "servers", "topic", "format", "columns", "options", "on_data_loss")
-_SETTINGS = (*_OF_ALL, "key", "key_format")
+_SETTINGS = (*_OF_ALL, "key", "key_format", "on_bad_row", "required")
 _PREFIX = "kafka."
 _OF_READER = (
     *("minPartitions", "maxRecordsPerPartition", "kafkaConsumer.pollTimeoutMs"),
@@ -62,6 +73,8 @@ class KafkaSource:
     :param reader: other options of Spark's reader of Kafka.
     :param client: properties of Kafka's Java client. They may contain passwords.
     :param changes: how the messages are read, if they are change events.
+    :param on_bad_row: what to do about a message that does not fit.
+    :param required: columns in which a message that fits is not NULL. A tombstone has those of the key only.
     """
 
     name: str
@@ -77,6 +90,8 @@ class KafkaSource:
     on_data_loss: OnDataLoss = "fail"
     isolation: Isolation = "read_committed"
     changes: ChangeEvents | None = None
+    on_bad_row: OnBadRow = "fail"
+    required: tuple[str, ...] = ()
 
     @property
     def added(self) -> dict[str, str]:
@@ -89,6 +104,11 @@ class KafkaSource:
     def value_columns(self) -> dict[str, str]:
         """The columns that are in the message's value."""
         return {name: kind for name, kind in self.columns.items() if name not in self.key}
+
+
+def upstream_of(source: KafkaSource) -> Name:
+    """The name under which the commits of all models record what they have consumed of a topic."""
+    return Name(PLACE, *source.name.split(".", 1))
 
 
 def parse_kafka(
@@ -156,8 +176,20 @@ def parse_kafka(
         one_of(get_args(OnDataLoss), "on_data_loss", settings.get("on_data_loss", "fail"), name, where),
         isolation,
         changes,
+        on_bad_row_of(settings, name, where),
     )
-    return made if is_changes else _with_whole_value(made, where)
+    if is_changes:
+        return made
+    whole = _with_whole_value(made, where)
+    required = required_of(settings.get("required"), whole.columns, name, where)
+    if whole.on_bad_row != "fail" and form == "binary" and not (required or whole.key):
+        raise ConfigError(
+            f"on_bad_row of the source {name} has no effect",
+            where=where,
+            why="each message fits the format binary",
+            fix="remove the setting, or use another format",
+        )
+    return replace(whole, required=required)
 
 
 def _sorted(options: Mapping[str, str], where: str) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -227,4 +259,4 @@ def _with_whole_value(source: KafkaSource, where: str) -> KafkaSource:
     return replace(source, columns={**keys, **columns})
 
 
-__all__ = ["ADDED", "MALFORMED", "KafkaSource", "parse_kafka"]
+__all__ = ["ADDED", "MALFORMED", "PLACE", "KafkaSource", "parse_kafka", "upstream_of"]

@@ -1,6 +1,6 @@
 """SQL of the rows of a topic: from the messages that Spark reads to the declared columns. Pure.
 
-A message that does not fit the columns fails the statement, with its partition and offset.
+A message that does not fit the columns fails the statement, with its partition and offset, or is left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,21 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.engine.api import SourceRead
 from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.sources.change_messages import computed
 from dbt_arctic.sources.change_sql import Delivery
 from dbt_arctic.sources.kafka_offsets import Range
-from dbt_arctic.sources.kafka_settings import MALFORMED, OF_CHANGES, KafkaSource
+from dbt_arctic.sources.kafka_settings import OF_CHANGES, KafkaSource
+from dbt_arctic.sources.message_parts import (
+    Part,
+    columns_of,
+    content,
+    format_of,
+    malformed,
+    parsed_parts,
+    parts,
+    readable,
+    value_in,
+)
 
 _FROM_MESSAGE: Mapping[str, str] = {
     "_source_key": "`key`",
@@ -23,7 +35,6 @@ _FROM_MESSAGE: Mapping[str, str] = {
     "_source_offset": "`offset`",
     "_action": "IF(`value` IS NULL, 'D', 'U')",
 }
-_VALUE, _KEY = "_source_value", "_source_key_parsed"
 _SHOWN = 200
 
 
@@ -57,91 +68,119 @@ def delivery_of(source: KafkaSource) -> Delivery:
     )
 
 
-def rows_of(source: KafkaSource, view: str) -> str:
+def rows_of(source: KafkaSource, relation: str) -> str:
     """SQL of a pull: the declared columns, those of the message, and ``_action``.
 
-    :param view: with the columns of Spark's reader of Kafka.
+    :param relation: SQL of a relation with the columns of Spark's reader of Kafka.
     """
-    key = {name: source.columns[name] for name in source.key}
-    parsed = ["*"]
-    if source.format == "json" and source.value_columns:
-        parsed.append(f"{_from_json(source, 'value', source.value_columns)} AS {quote(_VALUE)}")
-    if key and source.key_format == "json":
-        parsed.append(f"{_from_json(source, 'key', key)} AS {quote(_KEY)}")
-    checked = ["*"]
-    if source.format == "json" and source.value_columns:
-        checked.append(f"{_checked_json(source, 'value', _VALUE)} AS `_value`")
-    elif source.value_columns:
-        checked.append(f"{_whole(source)} AS `_value`")
-    if key:
-        checked.append(f"{_checked_key(source, key)} AS `_key`")
+    if source.on_bad_row != "fail" or source.required:
+        fits = f"NOT ({is_bad(source)})" if source.on_bad_row != "fail" else _require(source)
+        taken = {part: content(source, part) for part in parts(source)}
+        return f"SELECT\n  {_selected(source, taken)}\nFROM (\n{parsed(source, relation)}\n)\nWHERE {fits}"
+    # Without a filter, Spark parses a message once also if the columns are those of a SELECT.
+    added = ", ".join(["*", *(f"{sql} AS {quote(name)}" for name, sql in parsed_parts(source).items())])
+    checked = ", ".join(["*", *(f"{_checked(source, part)} AS `_{part}`" for part in parts(source))])
+    return (
+        f"SELECT\n  {_selected(source, {part: f'`_{part}`' for part in parts(source)})}\n"
+        f"FROM (\nSELECT {checked}\nFROM (\nSELECT {added}\nFROM {relation}\n)\n)"
+    )
+
+
+def parsed(source: KafkaSource, relation: str) -> str:
+    """SQL of the messages with their parsed parts, each of which is parsed once."""
+    added = parsed_parts(source)
+    return computed(added.items(), relation) if added else f"SELECT *\nFROM {relation}"
+
+
+def is_bad(source: KafkaSource) -> str:
+    """SQL condition on a row of ``parsed``: it does not fit. Never NULL."""
+    found = [f"({quote(part)} IS NOT NULL AND ({malformed(source, part)}))" for part in parts(source)]
+    return " OR ".join([*found, *missing(source).values()]) or "false"
+
+
+def missing(source: KafkaSource) -> dict[str, str]:
+    """The required columns, each with the SQL condition that a row of ``parsed`` has no value in it.
+
+    A tombstone has a value in the columns of its key only.
+    """
+    conditions = {}
+    for name in source.required:
+        part: Part = "key" if name in source.key else "value"
+        is_null = f"{value_in(source, part, name, content(source, part))} IS NULL"
+        conditions[name] = f"({is_null})" if part == "key" else f"(`value` IS NOT NULL AND {is_null})"
+    return conditions
+
+
+def _require(source: KafkaSource) -> str:
+    """SQL condition for the policy ``fail``: an error for a message that does not fit."""
+    branches = [
+        f"WHEN {quote(part)} IS NOT NULL AND ({malformed(source, part)}) THEN {_error(source, part)}"
+        for part in parts(source)
+    ]
+    branches += [
+        f"WHEN {is_missing} THEN {_missing_error(source, name)}"
+        for name, is_missing in missing(source).items()
+    ]
+    return f"CASE {' '.join(branches)} ELSE true END"
+
+
+def _selected(source: KafkaSource, taken: Mapping[Part, str]) -> str:
+    """The columns of a pull.
+
+    :param taken: SQL of the content of each part of the message.
+    """
     selected = []
     for name in source.columns:
-        if name in source.key:
-            taken = f"`_key`.{quote(name)}" if source.key_format == "json" else "`_key`"
-        else:
-            taken = f"`_value`.{quote(name)}" if source.format == "json" else "`_value`"
-        selected.append(f"{taken} AS {quote(name)}")
+        part: Part = "key" if name in source.key else "value"
+        selected.append(f"{value_in(source, part, name, taken[part])} AS {quote(name)}")
     selected += [f"{sql} AS {quote(name)}" for name, sql in _FROM_MESSAGE.items()]
-    listed = ",\n  ".join(selected)
+    return ",\n  ".join(selected)
+
+
+def _checked(source: KafkaSource, part: Part) -> str:
+    """SQL of the content of a part of the message, or an error if it is malformed."""
+    condition, taken = malformed(source, part), content(source, part)
+    if condition == "false":
+        return taken
     return (
-        f"SELECT\n  {listed}\nFROM (\nSELECT {', '.join(checked)}\nFROM (\nSELECT {', '.join(parsed)}\n"
-        f"FROM {quote(view)}\n)\n)"
+        f"CASE WHEN {quote(part)} IS NULL THEN NULL WHEN {condition} THEN {_error(source, part)} "
+        f"ELSE {taken} END"
     )
 
 
-def _from_json(source: KafkaSource, part: str, columns: Mapping[str, str]) -> str:
-    """The columns of a part of the message as a struct, and its text if it does not fit them."""
-    fields = ", ".join(f"{quote(name)} {kind}" for name, kind in {**columns, MALFORMED: "string"}.items())
-    # In Spark's strict mode, the error would not say which message it is about.
-    options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-    pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in options.items())
-    return f"from_json(CAST({quote(part)} AS STRING), {literal(fields)}, map({pairs}))"
-
-
-def _checked_json(source: KafkaSource, part: str, parsed: str) -> str:
-    named = quote(parsed)
-    malformed = f"{named} IS NULL OR {named}.{quote(MALFORMED)} IS NOT NULL OR {_not_text(part)}"
-    return _checked(source, part, malformed, named)
-
-
-def _whole(source: KafkaSource) -> str:
-    if source.format == "binary":
-        return "`value`"
-    return _checked(source, "value", _not_text("value"), "CAST(`value` AS STRING)")
-
-
-def _checked_key(source: KafkaSource, columns: Mapping[str, str]) -> str:
-    if source.key_format == "json":
-        return _checked_json(source, "key", _KEY)
-    ((_, kind),) = columns.items()
-    if kind.lower() == "binary":
-        return "`key`"
-    value = f"TRY_CAST(CAST(`key` AS STRING) AS {kind})"
-    return _checked(source, "key", f"{value} IS NULL OR {_not_text('key')}", value)
-
-
-def _not_text(part: str) -> str:
-    return f"NOT is_valid_utf8(CAST({quote(part)} AS STRING))"
-
-
-def _checked(source: KafkaSource, part: str, malformed: str, value: str) -> str:
-    """SQL of a value, or an error if the part of the message that it comes from is malformed."""
-    at = "' partition ', `partition`, ', offset ', `offset`"
-    # A vertical bar separates the parts of the error.
-    text = f"replace(left(make_valid_utf8(CAST({quote(part)} AS STRING)), {_SHOWN}), '|', '/')"
-    columns = source.value_columns if part == "value" else {name: source.columns[name] for name in source.key}
-    wanted = ", ".join(f"{name} {kind}" for name, kind in columns.items()).replace("|", "/")
-    error = raising(
-        "AR-311",
+def _error(source: KafkaSource, part: Part) -> str:
+    wanted = ", ".join(f"{name} {kind}" for name, kind in columns_of(source, part).items())
+    return _raised(
+        source,
         f"the {part} of a message of the topic {source.topic} does not fit the columns of the source "
-        f"{source.name}:".replace("|", "/"),
-        f"{at}, ': ', {text}",
-        source.name,
-        f"it is read as {source.key_format if part == 'key' else source.format} with the columns {wanted}",
-        "correct the columns or the format in the source's meta.arctic; nothing was written",
+        f"{source.name}:",
+        part,
+        f"it is read as {format_of(source, part)} with the columns {wanted}",
     )
-    return f"CASE WHEN {quote(part)} IS NULL THEN NULL WHEN {malformed} THEN {error} ELSE {value} END"
 
 
-__all__ = ["delivery_of", "read_request", "rows_of"]
+def _missing_error(source: KafkaSource, column: str) -> str:
+    return _raised(
+        source,
+        f"a message of the topic {source.topic} has no value in the column {column}, which the source "
+        f"{source.name} requires:",
+        "key" if column in source.key else "value",
+        "the field is missing or null",
+    )
+
+
+def _raised(source: KafkaSource, what: str, part: Part, why: str) -> str:
+    # A vertical bar separates the parts of the error.
+    shown = f"coalesce(replace(left({readable(part)}, {_SHOWN}), '|', '/'), 'NULL')"
+    return raising(
+        "AR-311",
+        what.replace("|", "/"),
+        f"' partition ', `partition`, ', offset ', `offset`, ': ', {shown}",
+        source.name,
+        why.replace("|", "/"),
+        "correct the columns or the format in the source's meta.arctic; or take the other messages only, "
+        "with on_bad_row: quarantine; nothing was written",
+    )
+
+
+__all__ = ["delivery_of", "is_bad", "missing", "parsed", "read_request", "rows_of"]

@@ -1,20 +1,22 @@
 """Takes the rows that do not fit out of what a model pulls, and stores or counts them.
 
 The rejected rows are written first, as a new version of the model's rejected table. The model's commit then
-consumes that version together with the files. If it does not come to that, the version belongs to no commit,
-and the next run starts from the one before.
+consumes that version together with the files or offsets. If it does not come to that, the version belongs to
+no commit, and the next run starts from the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources import bad_messages
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
 from dbt_arctic.sources.file_settings import FileSource
+from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.replay import ReplayedRows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import (
@@ -35,24 +37,25 @@ class Rejection:
     """The rows of one pull that did not fit.
 
     :param pull: the version of the rejected table for the model's commit; ``None`` if it stays as it is.
-    :param by_file: how many rows of each file did not fit.
+    :param by_place: how many rows of each file or partition did not fit.
     """
 
     pull: Pull | None
-    by_file: Mapping[str, int]
+    by_place: Mapping[str, int]
 
 
 def cache_statement(view: str) -> str:
     """SQL that keeps the rows of a view once they were computed, until the view is dropped.
 
-    Files are parsed once, and all statements read the same rows. What does not fit in memory goes to disk.
+    Files and messages are read once, and all statements read the same rows. What does not fit in memory goes
+    to disk.
     """
     return f"CACHE LAZY TABLE {quote(view)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK')"
 
 
 def reject(
     context: Context,
-    source: FileSource,
+    source: FileSource | KafkaSource,
     model: Name,
     view: str,
     base: Version | None,
@@ -61,22 +64,33 @@ def reject(
     """Store or count the rows of a view that do not fit.
 
     :param model: the name of the model's table.
-    :param view: over the files of the pull; empty if it reads none.
+    :param view: over the files or messages of the pull; empty if it reads none.
     :param base: the rejected rows that stay; ``None`` for none.
     :param taken: which of them the model takes again.
     """
-    by_file = (
-        {str(path): int(number) for path, number in context.query(count_bad(source, view))} if view else {}
-    )
+    counted = _count(source, view) if view else ""
+    places = {str(place): int(number) for place, number in context.query(counted)} if view else {}
     name = rejected_name(model)
     state = load_rejected(context.catalog, name)
     # A full refresh starts without rejected rows.
     is_stale = base is None and state is not None and version_of(name, state) is not None
-    if by_file or is_stale or taken is not None:
-        rows = rejected_rows(source, view, folder_columns(source, by_file)) if by_file else ""
+    if places or is_stale or taken is not None:
+        rows = _rejected(source, view, places) if places else ""
         kept = "" if taken is None else taken.kept
-        return Rejection(store(context, model, base, rows, kept), by_file)
-    return Rejection(None, by_file)
+        return Rejection(store(context, model, base, rows, kept), places)
+    return Rejection(None, places)
+
+
+def _count(source: FileSource | KafkaSource, view: str) -> str:
+    if isinstance(source, KafkaSource):
+        return bad_messages.count_bad(source, quote(view))
+    return count_bad(source, view)
+
+
+def _rejected(source: FileSource | KafkaSource, view: str, places: Collection[str]) -> str:
+    if isinstance(source, KafkaSource):
+        return bad_messages.rejected_messages(source, quote(view))
+    return rejected_rows(source, view, folder_columns(source, places))
 
 
 def without_reread(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
+from dbt_arctic.sources import bad_messages
 from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
 from dbt_arctic.sources.file_settings import TEXT, FileSource
+from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import COLUMNS, Version
 
@@ -29,7 +31,7 @@ class ReplayedRows:
     kept: str
 
 
-def take_again(context: Context, source: FileSource, version: Version) -> ReplayedRows | None:
+def take_again(context: Context, source: FileSource | KafkaSource, version: Version) -> ReplayedRows | None:
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
         str(path)
@@ -43,12 +45,24 @@ def take_again(context: Context, source: FileSource, version: Version) -> Replay
     ]
     if not mine:
         return None
+    if isinstance(source, KafkaSource):
+        return _messages_again(context, source, version)
     folders = folder_columns(source, mine)
     again = _parsed_again(source, version, folders)
     ((fitting,),) = context.query(f"SELECT count(*)\nFROM (\n{again}\n)\nWHERE {quote(_FITS)}")
     if not fitting and source.on_bad_row != "drop":
         return None
     return ReplayedRows(int(fitting), _rows(source, folders, again), _kept(source, version, folders, again))
+
+
+def _messages_again(context: Context, source: KafkaSource, version: Version) -> ReplayedRows | None:
+    ((fitting,),) = context.query(bad_messages.count_fitting(source, version))
+    if not fitting and source.on_bad_row != "drop":
+        return None
+    # With the policy ``fail``, the messages that do not fit stay where they are.
+    tolerant = replace(source, on_bad_row="quarantine") if source.on_bad_row == "fail" else source
+    rows, kept = bad_messages.fitting_rows(tolerant, version), bad_messages.kept_rows(tolerant, version)
+    return ReplayedRows(int(fitting), rows, kept)
 
 
 def _rows(source: FileSource, folders: Collection[str], again: str) -> str:

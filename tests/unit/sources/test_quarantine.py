@@ -123,7 +123,7 @@ class Model:
         assert taken is None or taken.fitting == len(replayed)
         lake.views = {"files": list(bad)}
         rejection = reject(context, SOURCE, self.name, "files" if bad else "", base, taken)
-        assert sum(rejection.by_file.values()) == len(bad)
+        assert sum(rejection.by_place.values()) == len(bad)
         if not commits:
             return
         new = {} if rejection.pull is None else {rejection.pull.upstream.dotted: rejection.pull.consumed}
