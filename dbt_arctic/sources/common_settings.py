@@ -86,6 +86,22 @@ def required_of(given: Any, declared: Mapping[str, str], name: str, where: str) 
     return tuple(by_name[str(column).lower()] for column in columns)
 
 
+def refuse_inferred(given: Any, fix: str, name: str, where: str) -> None:
+    """Refuse ``columns: infer``.
+
+    :param fix: how to see the columns that the data has.
+    :raises ConfigError: says it.
+    """
+    if given == "infer":
+        raise ConfigError(
+            f"the source {name} has columns: infer",
+            where=where,
+            why="types that depend on the data of one day could change from run to run, so they are inferred "
+            "once and reviewed",
+            fix=fix,
+        )
+
+
 def texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
     """A mapping of texts, with numbers and truth values as Spark writes them.
 
@@ -103,4 +119,13 @@ def texts(given: Any, name: str, setting: str, where: str) -> dict[str, str]:
     }
 
 
-__all__ = ["OnBadRow", "columns_of", "on_bad_row_of", "one_of", "reject_unknown", "required_of", "texts"]
+__all__ = [
+    "OnBadRow",
+    "columns_of",
+    "on_bad_row_of",
+    "one_of",
+    "refuse_inferred",
+    "reject_unknown",
+    "required_of",
+    "texts",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -21,6 +22,7 @@ from dbt_arctic.sources.common_settings import (
     columns_of,
     on_bad_row_of,
     one_of,
+    refuse_inferred,
     reject_unknown,
     required_of,
     texts,
@@ -124,6 +126,7 @@ def parse_source(
             f"the source {name} has no path", where=where, fix="add path: the folder that contains the files"
         )
     form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
+    refuse_inferred(settings.get("columns"), _columns_from(form, path), name, where)
     changed: ChangedFiles = one_of(
         get_args(ChangedFiles), "changed_files", settings.get("changed_files", "fail"), name, where
     )
@@ -158,6 +161,16 @@ def parse_source(
         on_bad_row,
         required,
     )
+
+
+def _columns_from(form: Format, path: str) -> str:
+    """How to see the columns that files have."""
+    if form == "avro":
+        return (
+            "remove columns, which is an error that lists the types that Spark finds; review and declare them"
+        )
+    command = f"dbt-arctic ingest init {shlex.quote(path)} --dry-run"
+    return f"copy the columns that this command prints, and review them: {command}"
 
 
 def _refuse_delivery(changes: ChangeEvents, name: str, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -20,6 +21,7 @@ from dbt_arctic.sources.common_settings import (
     columns_of,
     on_bad_row_of,
     one_of,
+    refuse_inferred,
     reject_unknown,
     required_of,
     texts,
@@ -139,6 +141,10 @@ def parse_kafka(
             f"the source {name} has no servers", where=where, fix="add servers: host:port of a Kafka broker"
         )
     topic = str(settings.get("topic") or name.partition(".")[2])
+    command = f"dbt-arctic ingest init {shlex.quote(name.partition('.')[0])} --kafka {shlex.quote(servers)}"
+    command += f" --topic {shlex.quote(topic)} --dry-run"
+    fix = f"copy the columns that this command prints, and review them: {command}"
+    refuse_inferred(settings.get("columns"), fix, name, where)
     form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
     changes = parse_changes(name, form, settings, columns, ADDED, where) if is_changes else None
     declared = (

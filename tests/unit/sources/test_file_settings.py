@@ -34,6 +34,8 @@ def test_columns_of_the_source_itself_are_used_where_the_settings_have_none() ->
         ({"path": None}, "has no path"),
         ({"format": "xlsx"}, "use one of json, csv, parquet, orc, avro, text"),
         ({"changed_files": "skip"}, "use one of fail, reread, ignore"),
+        ({"columns": "infer"}, "review them: dbt-arctic ingest init "),
+        ({"columns": "infer", "format": "avro"}, "lists the types that Spark finds"),
         ({"on_bad_row": "skip"}, "use one of fail, quarantine, drop"),
         ({"on_bad_row": "drop", "format": "orc"}, "on_bad_row of the source landing.clicks has no effect"),
         ({"required": ["it"]}, "requires it, which is none of its columns"),

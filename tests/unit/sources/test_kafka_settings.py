@@ -55,6 +55,10 @@ def test_what_may_be_left_out() -> None:
         ({"format": "xml"}, "use one of json, text, binary"),
         ({"topik": "x"}, "use 'topic'"),
         ({"columns": None}, "declares no columns"),
+        (
+            {"columns": "infer"},
+            "review them: dbt-arctic ingest init shop --kafka a:1 --topic orders --dry-run",
+        ),
         ({"columns": {"_SOURCE_OFFSET": "int"}}, "has a column _SOURCE_OFFSET"),
         ({"key": "nr"}, "not one of its columns"),
         ({"key": ["id", "status"]}, "write key_format: json"),
