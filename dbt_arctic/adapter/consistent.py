@@ -26,7 +26,7 @@ class ConsistentReads(KeyedApi):
         super().__init__(config, mp_context)
         pins.begin(None)
         own, *others = config.credentials.catalog_names
-        pins.begin_others(OtherReads(self.catalog, own) if others else None)
+        pins.begin_others(OtherReads(self.catalog, own) if others else None, self.catalog)
 
     def acquire_connection(self, name: str | None = None) -> Any:
         """Pin versions before anything else, even if dbt does not list all relations first.
@@ -70,11 +70,14 @@ class ConsistentReads(KeyedApi):
 
         :raises ConfigError: it would read from a catalog of another name.
         """
+        written = sql
         sql, others = pins.unpinned(sql), pins.other_reads()
         if others is not None:
             with as_dbt_errors():
                 fix = "make it a table, or an incremental model"
                 others.refuse_names(sql, self.config.credentials.schema, "a view, which stores names", fix)
+        with as_dbt_errors():
+            pins.refuse_records(written, "a view, which stores names")
         return sql
 
     def cache_added(self, relation: BaseRelation | None) -> str:

@@ -11,16 +11,24 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.multi_catalog import together
 from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.catalog.records import RecordNames, WithRecords
 from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
 from dbt_arctic.engine import server, start_notices
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import OtherCatalog
+from dbt_arctic.keyed.records import record_of, recorded
+from dbt_arctic.keyed.table import is_keyed
 
 logger = AdapterLogger("Arctic")
+
+RECORDS = RecordNames(record_of, recorded, is_keyed)
+HAVE_VIEWS = (EmbeddedCatalog,)
+"""The readers of catalogs that have views in any case."""
 
 
 class ChosenEngine(NamedTuple):
@@ -72,7 +80,9 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
             readers[other.name] = _by_server(other, run)
         else:
             readers[other.name] = open_catalog(other.name, other.warehouse, other.properties, run)
-    return together(readers)
+    found = together(readers)
+    have_views = all(isinstance(reader, HAVE_VIEWS) for reader in readers.values())
+    return found if have_views else WithRecords(found, RECORDS)
 
 
 def _by_server(catalog: OtherCatalog, run: Run) -> CatalogReader:

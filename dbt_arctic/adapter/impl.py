@@ -269,7 +269,7 @@ class ArcticAdapter(
         """All stored relations of a schema, including side tables; views first."""
         with as_dbt_errors():
             entries = self._listed(schema_relation)
-        return [
+        found = [
             self.Relation.create(
                 database=schema_relation.database,
                 schema=entry.schema,
@@ -278,6 +278,7 @@ class ArcticAdapter(
             )
             for entry in sorted(entries, key=lambda entry: entry.kind, reverse=True)
         ]
+        return [self.record(one) or one if one.is_view else one for one in found]
 
     def get_columns_in_relation(self, relation: ArcticRelation) -> list[ArcticColumn]:
         """The columns of a relation from metadata; empty if it does not exist.

@@ -28,6 +28,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
@@ -45,6 +46,7 @@ from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.other_catalogs import require_same_name
+from dbt_arctic.store.records import reading_records
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 
@@ -70,7 +72,7 @@ class KeyedApi(SQLAdapter):
 
     def context(self, run_id: str = "") -> Context:
         """The context of a refresh."""
-        return Context(
+        context = Context(
             self.catalog,
             self._run,
             self._schema,
@@ -81,6 +83,7 @@ class KeyedApi(SQLAdapter):
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),
         )
+        return reading_records(context) if isinstance(self.catalog, WithRecords) else context
 
     def _shared_rows(self) -> SharedRows | None:
         """The row cache of this invocation; ``None`` with a server, which would outlive it."""

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.contracts.relation import RelationType
 from dbt_common.invocation import get_invocation_id
 
 from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.pins import remember_text
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.adapter.view_columns import stored_query
+from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.records import record_of
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import pull
 from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.parse_dml import parse_modification
-from dbt_arctic.store.state import current_version, load_keyed
+from dbt_arctic.store.other_catalogs import merged_text
+from dbt_arctic.store.state import current_version, find_keyed, load_keyed
 
 
 class KeyedSqlApi(KeyedApi):
@@ -30,6 +35,41 @@ class KeyedSqlApi(KeyedApi):
         """The query that a view stores, with columns and fields of structs by name."""
         with as_dbt_errors():
             return stored_query(sql, self._schema(sql))
+
+    @available.parse(lambda *a, **k: "")
+    def merged(self, relation: ArcticRelation) -> str:
+        """The text that reads the merged rows of a keyed table, as its view does, for a FROM clause.
+
+        Pulls and automatic models recognise it as a read of that table.
+
+        :raises UnknownRelation: it is not a keyed table.
+        """
+        with as_dbt_errors():
+            name = self._origin(relation)
+            table = load_keyed(self.catalog, name)
+            if relation.read_as is not None:
+                return relation.read_as  # at one version, or in a catalog without views
+            text = merged_text(table)
+            remember_text(text, name)
+            return text
+
+    @available.parse(lambda *a, **k: None)
+    def record(self, relation: ArcticRelation) -> ArcticRelation | None:
+        """The record of a keyed table without a view; ``None`` for any other relation."""
+        with as_dbt_errors():
+            has_records = isinstance(self.catalog, WithRecords)
+            table = find_keyed(self.catalog, relation.name_parts) if has_records else None
+        if table is None or table.has_view:
+            return None
+        found: ArcticRelation = self.record_of(relation)
+        return found
+
+    @available
+    @classmethod
+    def record_of(cls, relation: ArcticRelation) -> ArcticRelation:
+        """The table that is the record of a keyed table, if it has one."""
+        path = replace(relation.path, identifier=record_of(relation.identifier or ""))
+        return relation.replace(path=path, type=RelationType.Table)
 
     @available.parse(lambda *a, **k: "")
     def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:

@@ -23,6 +23,7 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
+from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
@@ -36,6 +37,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import has_other_name, require_same_name
+from dbt_arctic.store.records import reading_records, with_records
 from dbt_arctic.store.state import keyed_from_view
 
 
@@ -50,14 +52,16 @@ class Operator:
         self._engine: Engine | None = None
         self._connection: Connection | None = None
         root = str(target.project_root)
-        self.catalog: CatalogReader = choose_catalog(target.credentials, root, self.query)
-        self.context = Context(
+        self.catalog: CatalogReader = choose_catalog(target.credentials, root, self._rows)
+        context = Context(
             catalog=self.catalog,
             run=self._run,
             query_schema=self._schema,
-            query=self.query,
+            query=self._rows,
             run_id=f"{uuid.uuid4()}:dbt-arctic {command}",
         )
+        self._has_records = isinstance(self.catalog, WithRecords)
+        self.context = reading_records(context) if self._has_records else context
 
     @property
     def reader(self) -> CatalogReader:
@@ -153,6 +157,9 @@ class Operator:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
+        return self.context.query(sql)
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.read(sql)[1]
 
     def read(self, sql: str, *, as_cells: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -181,7 +188,7 @@ class Operator:
 
             def run(sql: str) -> list[tuple[Any, ...]]:
                 with closing(connection.cursor()) as cursor:
-                    cursor.execute(sql)
+                    cursor.execute(with_records(self.catalog, sql) if self._has_records else sql)
                     return cursor.fetchall()
 
             for statement in statements:

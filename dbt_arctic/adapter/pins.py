@@ -16,8 +16,11 @@ from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.store.records import text_without_view
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,13 @@ class _Current:
     """The pins of the current invocation in this process; ``None`` if nothing is pinned.
 
     ``other_reads`` knows the relations that must not be read by their names, if the profile has several
-    catalogs. ``texts`` are those by which some were read.
+    catalogs. ``records`` reads the catalogs, if one of them may have no views. ``texts`` are those by which
+    some were read.
     """
 
     pins: Pins | None = None
     other_reads: OtherReads | None = None
+    records: WithRecords | None = None
     texts: ClassVar[dict[str, Name]] = {}
 
 
@@ -102,9 +107,13 @@ def begin(catalog: CatalogReader | None, catalog_names: Collection[str] = ()) ->
     return _Current.pins
 
 
-def begin_others(others: OtherReads | None) -> None:
-    """Begin an invocation with these relations of several catalogs; ``None`` for one catalog."""
+def begin_others(others: OtherReads | None, catalog: CatalogReader | None = None) -> None:
+    """Begin an invocation with these relations of several catalogs; ``None`` for one catalog.
+
+    :param catalog: the readers of all catalogs of the profile.
+    """
     _Current.other_reads, _Current.texts = others, {}
+    _Current.records = catalog if isinstance(catalog, WithRecords) else None
 
 
 def other_reads() -> OtherReads | None:
@@ -117,10 +126,22 @@ def text_of(name: Name) -> str | None:
     pin = _Current.pins.find(name) if _Current.pins is not None else None
     if pin is not None:
         return pin.text
-    text = _Current.other_reads.text_of(name) if _Current.other_reads is not None else None
+    text = _text_today(name)
     if text is not None:
-        _Current.texts[text] = name
+        remember_text(text, name)
     return text
+
+
+def _text_today(name: Name) -> str | None:
+    text = _Current.other_reads.text_of(name) if _Current.other_reads is not None else None
+    if text is None and _Current.records is not None:
+        text = text_without_view(_Current.records, name)
+    return text
+
+
+def remember_text(text: str, name: Name) -> None:
+    """Remember that a text in the SQL of this invocation reads a relation."""
+    _Current.texts[text] = name
 
 
 def current() -> Pins | None:
@@ -133,13 +154,28 @@ def texts_of(sql: str) -> dict[Name, str]:
 
     They are those that ``ref()`` and ``source()`` have written into it.
     """
-    if _Current.other_reads is None:
+    if _Current.other_reads is None and _Current.records is None:
         return {}
     texts = dict(_Current.texts)
     if _Current.pins is not None:
         texts |= _Current.pins.texts
-    found = {name: _Current.other_reads.text_of(name) for text, name in texts.items() if text in sql}
+    found = {name: _text_today(name) for text, name in texts.items() if text in sql}
     return {name: text for name, text in found.items() if text is not None}
+
+
+def refuse_records(sql: str, where: str) -> None:
+    """Refuse to store SQL that reads a keyed table without a view: its text is that of one generation.
+
+    :raises ConfigError: names the table.
+    """
+    for text, name in _Current.texts.items():
+        if _Current.records is not None and text in sql and text_without_view(_Current.records, name):
+            raise ConfigError(
+                f"the keyed table {name} has no view",
+                where=where,
+                why=f"the catalog {name.catalog} has none, and other clients could not read a view over it",
+                fix="make it a table, or an incremental model",
+            )
 
 
 def unpinned(sql: str) -> str:

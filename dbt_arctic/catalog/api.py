@@ -101,6 +101,8 @@ class ViewState:
     """The default schema of its query; empty if unknown, as DESCRIBE does not return it."""
     catalog: str = field(default="", compare=False)
     """The catalog of unqualified names in its text; empty for its own catalog."""
+    is_record: bool = False
+    """Whether it is the record of a keyed table in a catalog without views. It has no text."""
 
 
 @dataclass(frozen=True)

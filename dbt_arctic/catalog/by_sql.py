@@ -39,7 +39,7 @@ from dbt_arctic.errors import CatalogUnavailable, StatementError
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
-_NO_SCHEMA = "dbt_arctic_no_such_schema"
+NO_SCHEMA = "dbt_arctic_no_such_schema"
 _WITHOUT_VIEWS = re.compile(r"does not support|not supported|UnsupportedOperation", re.IGNORECASE)
 _HIDDEN = "*********(redacted)"
 """Spark's placeholder for a property whose name or value looks like a secret or a URL with one."""
@@ -82,13 +82,13 @@ class SqlCatalog(OneCatalog):
 
     def _fails_without_schema(self) -> bool:
         try:
-            self._run(f"SHOW VIEWS IN {quoted(self._catalog, _NO_SCHEMA)}")
+            self._run(f"SHOW VIEWS IN {quoted(self._catalog, NO_SCHEMA)}")
         except StatementError:
             return True
         return False
 
     def _knows_views(self) -> bool:
-        view = quoted(self._catalog, _NO_SCHEMA, "v")
+        view = quoted(self._catalog, NO_SCHEMA, "v")
         try:
             self._run(f"CREATE VIEW {view} AS SELECT 1 AS a")
         except StatementError as error:

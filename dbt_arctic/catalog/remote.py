@@ -25,7 +25,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import NO_SCHEMA, SqlCatalog
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -77,7 +77,20 @@ class RemoteCatalog(OneCatalog):
         self._tables: LruCache[tuple[str, str, str], TableMetadata] = LruCache(limit=1024)
 
     def has_views(self) -> bool:
-        return self._by_sql.has_views()
+        return self._knows_views() or self._by_sql.has_views()
+
+    def _knows_views(self) -> bool:
+        """Whether the server looks for views in a schema that does not exist, which needs no Spark."""
+        if self._views_by_sql:
+            return False
+        from pyiceberg.exceptions import NoSuchNamespaceError
+
+        with self._opened_catalog() as catalog:
+            try:
+                catalog.list_views((NO_SCHEMA,))
+            except NoSuchNamespaceError:
+                return True
+        return False
 
     def list_schemas(self) -> list[str]:
         with self._opened_catalog() as catalog:

@@ -17,7 +17,6 @@ from dbt_arctic.keyed.table import (
     PROPERTY_TOMBSTONES,
     TXN,
     Column,
-    Generation,
     KeyedTable,
 )
 
@@ -121,9 +120,16 @@ def publish_view(
 ) -> str:
     """The atomic statement that publishes a generation: names, key, layout, columns.
 
-    :param replaces: whether it replaces a view of that name; otherwise it fails if there is one.
+    :param replaces: whether it replaces a view or record of that name; otherwise it fails if there is one.
     """
     verb = "CREATE OR REPLACE" if replaces else "CREATE"
+    if not table.has_view:
+        listed = ",\n  ".join(_table_column(column, False) for column in table.visible.columns)
+        # The comment is always written, because a replaced record keeps the properties of the old one.
+        described_as = {"format-version": "3", "comment": comment, **(properties or {})}
+        named = _property_list({**described_as, **table.to_properties()})
+        record = table.described_by.sql
+        return f"{verb} TABLE {record} (\n  {listed}\n)\nUSING iceberg\nTBLPROPERTIES ({named})"
     columns = ", ".join(_view_column(column) for column in table.visible.columns)
     described = f"\nCOMMENT {literal(comment)}" if comment else ""
     everything = {**(properties or {}), **table.to_properties()}
@@ -136,7 +142,7 @@ def publish_view(
 def set_retention(table: KeyedTable) -> str:
     """Set how long tombstones are kept. Readers do not depend on it, so the view's query is unchanged."""
     properties = {PROPERTY_TOMBSTONES: str(table.tombstone_retention_s)}
-    return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({_property_list(properties)})"
+    return f"{alter_description(table)} SET TBLPROPERTIES ({_property_list(properties)})"
 
 
 def add_columns(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
@@ -195,13 +201,18 @@ def forget_previous(table: KeyedTable) -> str:
 
     It runs before the drop, so that the view never refers to a dropped table.
     """
-    return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
+    return f"{alter_description(table)} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
 
 
-def name_previous(view: Name, generation: Generation) -> str:
-    """The statement that records the previous generation in the view."""
-    value = json.dumps(generation.to_list())
-    return f"ALTER VIEW {view.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = {literal(value)})"
+def name_previous(table: KeyedTable) -> str:
+    """The statement that records the generation of a table as the previous one in the view."""
+    named = {"arctic.previous": json.dumps(table.generation.to_list())}
+    return f"{alter_description(table)} SET TBLPROPERTIES ({_property_list(named)})"
+
+
+def alter_description(table: KeyedTable) -> str:
+    """The beginning of a statement that alters the view or the record of a table."""
+    return f"ALTER {'VIEW' if table.has_view else 'TABLE'} {table.described_by.sql}"
 
 
 def announce_drop(table: Name, run_id: str) -> str:
@@ -212,6 +223,11 @@ def announce_drop(table: Name, run_id: str) -> str:
 def withdraw_drop(table: Name) -> str:
     """The statement that withdraws an announced drop."""
     return f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({literal(PROPERTY_DROPPED_BY)})"
+
+
+def drop_description(table: KeyedTable) -> str:
+    """The statement that drops the view or the record of a table."""
+    return drop_view(table.name) if table.has_view else drop_table(table.described_by)
 
 
 def drop_view(view: Name) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.records import record_of
 
 PROTOCOL = 3
 """The newest storage protocol that this program reads and writes."""
@@ -91,7 +92,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A logical table with a primary key: one view, one base table, one change table."""
+    """A logical table with a primary key: one view, or a record instead, one base table, one change table."""
 
     name: Name
     generation: Generation
@@ -113,6 +114,13 @@ class KeyedTable:
     """While columns of the side tables are changed: the number of the run that changes them. The view
     then names the fields that it shows, even if the side tables have others; see
     ``columns_at.projected``."""
+    has_view: bool = True
+    """Whether a view has its name. In a catalog without views, a record describes it; see ``records``."""
+
+    @property
+    def described_by(self) -> Name:
+        """The view or the record, whose properties describe the table."""
+        return self.name if self.has_view else self.name.sibling(record_of(self.name.identifier))
 
     @property
     def visible(self) -> KeyedTable:

@@ -215,7 +215,7 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
         drops = [Step("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh creates it again"
         yield InTheWay(
-            "state", kept.name.identifier, why, (*drops, Step("drop_view", create.drop_view(kept.name)))
+            "state", kept.name.identifier, why, (*drops, Step("drop_view", create.drop_description(kept)))
         )
 
 

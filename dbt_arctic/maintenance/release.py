@@ -67,7 +67,7 @@ def _unname(context: Context, table: KeyedTable) -> None:
             f"{table.made_as.schema}.{table.made_as.identifier}",
         )
     context.run("move", adoption.move(table.base), table)
-    context.run("drop_view", create.drop_view(table.name), table)
+    context.run("drop_view", create.drop_description(table), table)
     if _moved(context, table, base, change):
         finish_adoption(context, table.name)
         raise ConcurrentRun(

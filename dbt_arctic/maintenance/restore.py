@@ -123,7 +123,7 @@ def _take_back(
 ) -> None:
     """Make the previous generation current, with the commits that were made to it in the meantime."""
     if shown is None:
-        context.run("drop_view", create.drop_view(restored.name), restored)
+        context.run("drop_view", create.drop_description(restored), restored)
         return
     alone = replace(shown, previous=None)
     show(context, alone, comment, ViewObservation(restored.generation, {}), None, where=restored.name.dotted)

@@ -138,6 +138,7 @@ def build_generation(
         required=match_columns(config.required, list(types)),
         tombstone_retention_s=config.tombstone_retention_s,
         hidden=like.hidden if like else tuple(hidden),
+        has_view=context.catalog.of(name).has_views(),
     )
     require_unmoved(context, table, before, config.model)
     lease = take(context, config.lease_timeout_s)
@@ -167,7 +168,8 @@ def build_generation(
     if retired is not None:
         carry_over(context, retired, table, config.model)
     _drop_abandoned(context, table, found)
-    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
+    without = "" if table.has_view else ", without a view"
+    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}{without}", rows, fill)
 
 
 def _layout_like(context: Context, table: KeyedTable) -> Layout:
@@ -314,7 +316,7 @@ def _publish(
 def drop_keyed(context: Context, table: KeyedTable) -> None:
     """Drop a keyed table. The view is dropped last: as long as it exists, the other tables can be found."""
     drop_side_tables(context, table)
-    context.run("drop_view", create.drop_view(table.name), table)
+    context.run("drop_view", create.drop_description(table), table)
 
 
 def drop_side_tables(context: Context, table: KeyedTable) -> None:

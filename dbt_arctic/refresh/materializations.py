@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.create import alter_description
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import keyed_from_view
 
 MATERIALIZED_VIEW = "materialized_view"
 STREAMING_TABLE = "streaming_table"
@@ -120,9 +122,11 @@ def mark(context: Context, name: Name, materialized: str) -> None:
     wanted = materialized == MATERIALIZED_VIEW
     if view is None or not is_keyed(view.properties) or is_materialized_view(view.properties) == wanted:
         return
+    table = keyed_from_view(name, view)
+    assert table is not None, "its properties are those of a keyed table"
     value = literal("true" if wanted else "")
     property_ = literal(PROPERTY_MATERIALIZED_VIEW)
-    context.run("mark_view", f"ALTER VIEW {name.sql} SET TBLPROPERTIES ({property_} = {value})")
+    context.run("mark_view", f"{alter_description(table)} SET TBLPROPERTIES ({property_} = {value})")
 
 
 def choose_action(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name
@@ -40,7 +42,7 @@ def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) 
     stored = {column.name for column in change.columns} - set(SYSTEM_COLUMNS)
     # An interrupted schema change may have reached only one of the two tables.
     columns = tuple(column for column in base.columns if column.name in stored)
-    return from_sides(
+    table = from_sides(
         name,
         root,
         number,
@@ -49,6 +51,7 @@ def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) 
         to_columns(columns),
         tuple(column.name for column in columns if not column.nullable),
     )
+    return table if catalog.of(name).has_views() else replace(table, has_view=False)
 
 
 def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: Name) -> TableState:

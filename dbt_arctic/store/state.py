@@ -27,7 +27,8 @@ def keyed_from_view(name: Name, view: ViewState) -> KeyedTable | None:
     """The keyed table behind a view, or ``None`` for an ordinary view."""
     if not is_keyed(view.properties):
         return None
-    return from_properties(name, view.properties, to_columns(view.columns))
+    table = from_properties(name, view.properties, to_columns(view.columns))
+    return replace(table, has_view=False) if view.is_record else table
 
 
 def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:

@@ -1,5 +1,7 @@
 """Refuses views that a catalog cannot store, or that other clients could not read.
 
+A keyed table needs no view: in a catalog without views, it has a record (``keyed.records``).
+
 Nothing has been written before.
 """
 
@@ -11,27 +13,25 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import require_same_name
 
 _NEEDS = {
-    "a keyed table": "A keyed table is a base table, a change table, and a view that merges them.",
     "a clone": "A clone is a view over its source.",
     "a view": "The model has materialized: view.",
 }
 
 
 def require_views(context: Context, name: Name, where: str, what: str = "a keyed table") -> None:
-    """Check that the catalog can store a view, and that other clients can read it.
+    """Check that the catalog can store what describes a relation, and that other clients can read it.
 
     :param what: ``a keyed table``, ``a clone`` or ``a view``.
     :raises ConfigError: the catalog has no views, or another client has stored the view with another name
         for the catalog.
     """
-    if context.catalog.of(name).has_views():
+    if what == "a keyed table" or context.catalog.of(name).has_views():
         require_same_name(context.catalog, name, where)
         return
     raise ConfigError(
         f"{name} cannot be {what}, because the catalog `{name.catalog}` has no views",
         where=where,
         why=_NEEDS[what],
-        fix="Use materialized: table, or incremental_strategy: merge, append, delete+insert or "
-        "insert_overwrite; or use a catalog with views, such as postgres, rest or hive. `dbt debug` shows "
-        "what the catalog can do.",
+        fix="Use materialized: table, ephemeral or incremental; or a catalog with views, such as postgres, "
+        "rest or hive. `dbt debug` shows what the catalog can do.",
     )

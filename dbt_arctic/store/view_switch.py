@@ -204,7 +204,7 @@ def forget_previous(context: Context, table: KeyedTable) -> None:
     context.run("forget_previous", create.forget_previous(table), table)
     after = observe_view(context, table.name)
     if after.generation not in (None, table.generation) and after.previous is None:
-        context.run("name_previous", create.name_previous(table.name, table.generation), table)
+        context.run("name_previous", create.name_previous(table), table)
 
 
 def require_unmoved(
@@ -313,7 +313,7 @@ def _generation(number: int, base_id: str, change_id: str, sequence_by: str | No
 def _forget(context: Context, table: KeyedTable, properties: Sequence[str]) -> None:
     if properties:
         listed = ", ".join(map(literal, properties))
-        statement = f"ALTER VIEW {table.name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
+        statement = f"{create.alter_description(table)} UNSET TBLPROPERTIES IF EXISTS ({listed})"
         context.run("forget_switches", statement, table)
 
 

@@ -23,6 +23,12 @@
 {%- endmacro %}
 
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
+  {%- set record = adapter.record(from_relation) -%}
+  {%- if record is not none -%}
+    {#- in a catalog without views, a keyed table is renamed by its record -#}
+    {%- set from_relation = record -%}
+    {%- set to_relation = adapter.record_of(to_relation) -%}
+  {%- endif -%}
   {%- call statement('rename_relation') -%}
     {#- Iceberg expects the new name of a table without the catalog -#}
     alter {{ 'view' if from_relation.is_view or from_relation.is_materialized_view or from_relation.is_keyed or from_relation.is_clone else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}

@@ -1,4 +1,14 @@
 {#
+  The merged rows of a keyed table: the query of its view, as a subquery. Automatic models recognise it. In a
+  catalog without views, ref() is the same.
+
+    select * from {{ merged(ref('orders')) }}
+#}
+{% macro merged(relation) -%}
+  {{ return(adapter.merged(relation) if execute else relation) }}
+{%- endmacro %}
+
+{#
   The merged rows of a keyed table, as a subquery: now, or at a version that table_version() gave.
 
     select * from {{ merge_on_read(ref('orders'), version='1.7012851337734626201.3644935425924968914') }}

@@ -15,10 +15,10 @@ _HEAD = """# Tested catalogs, engines and stores
 `make matrix` writes this page. It starts each component on this machine and runs one project in each cell:
 seeds, a keyed, an automatic and a merged model and a snapshot over three rounds. An upsert and a full
 refresh fail before their last statement and are repeated. Compaction, `verify` and `docs generate` follow.
-The rows are compared with an oracle after each step. On a catalog without views, the keyed models have to
-be refused before anything is written. The columns on the right are what [the catalog can
-do](../explanation/capabilities.md), as `dbt debug` reports it. In cells with `standalone`,
-the executors run on a cluster of two workers, and both must have executed tasks.
+The rows are compared with an oracle after each step. On a catalog without views, the keyed tables have a
+[record instead](../explanation/without-views.md), and a view has to be refused. The columns on the right are
+what [the catalog can do](../explanation/capabilities.md), as `dbt debug` reports it. In cells with
+`standalone`, the executors run on a cluster of two workers, and both must have executed tasks.
 
 """
 _CAPABILITIES = ("format v3", "row lineage", "branches", "concurrent commits", "views", "rename", "drop")

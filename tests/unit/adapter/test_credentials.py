@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.engine.connect_settings import connect_conf, parsed_host
 from dbt_arctic.errors import ProfileError
@@ -140,7 +141,9 @@ def test_the_catalog_of_a_server_is_never_taken_for_a_folder_here(
 ) -> None:
     """Nothing would exist there, and tables would be created again."""
     credentials = profile(method="connect", host="h", catalog_properties=properties)
-    assert type(choose_catalog(credentials, None, lambda sql: [])) is reader
+    found = choose_catalog(credentials, None, lambda sql: [])
+    assert isinstance(found, WithRecords)
+    assert type(found.behind) is reader
 
 
 @pytest.mark.parametrize(

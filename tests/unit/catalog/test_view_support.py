@@ -1,10 +1,11 @@
-"""Whether a catalog has views follows from its answers, and a keyed table is refused where it has none."""
+"""Whether a catalog has views follows from its answers, and a view is refused where it has none."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from pyiceberg.exceptions import NoSuchNamespaceError
 
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
@@ -12,10 +13,8 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.errors import CatalogUnavailable, ConfigError, StatementError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.adopt import plan_adoption
-from dbt_arctic.refresh.build import build_generation
-from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.view_support import require_views
 
 NO_SCHEMA = StatementError("Spark rejected a statement.", why="Namespace does not exist: no_such_schema")
 NO_VIEWS = StatementError(
@@ -73,18 +72,42 @@ def test_the_embedded_catalog_has_views_and_needs_no_statement() -> None:
     assert EmbeddedCatalog("lake", "none").has_views()
 
 
-def test_without_views_a_keyed_table_is_refused_before_anything_is_written() -> None:
+@pytest.mark.parametrize("what", ["a view", "a clone"])
+def test_without_views_a_view_is_refused_before_anything_is_written(what: str) -> None:
     spark = Spark(create=NO_VIEWS)
 
     def refused(*arguments: Any) -> Any:
         raise AssertionError(f"sent: {arguments}")
 
     context = Context(SqlCatalog("lake", spark), refused, refused, refused)
-    config = parse_config("orders", {"unique_key": "id", "incremental_strategy": "upsert"})
     name = Name("lake", "shop", "orders")
     with pytest.raises(ConfigError, match="`lake` has no views") as error:
-        build_generation(context, name, config, "SELECT 1 AS id", {}, owner="o")
-    assert "incremental_strategy: merge" in error.value.fix
-    with pytest.raises(ConfigError, match="`lake` has no views"):
-        plan_adoption(context, name, ["id"])
+        require_views(context, name, "orders", what)
+    assert "materialized: table" in error.value.fix
     assert len(spark.ran) == 2
+    require_views(context, name, "orders")  # a keyed table has a record instead
+
+
+class Server:
+    """What pyiceberg answers for a schema that does not exist."""
+
+    def __init__(self, answer: Exception | None) -> None:
+        self.answer = answer
+
+    def list_views(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
+        if self.answer is not None:
+            raise self.answer
+        return []
+
+
+@pytest.mark.parametrize(
+    ("answer", "has_views", "statements"), [(NoSuchNamespaceError(), True, 0), (None, False, 2)]
+)
+def test_views_of_a_rest_server_need_no_spark(
+    answer: Exception | None, has_views: bool, statements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = Spark(create=NO_VIEWS)
+    catalog = RemoteCatalog("lake", {"type": "rest"}, SqlCatalog("lake", spark), views_by_sql=False)
+    monkeypatch.setattr(catalog, "_open", lambda: Server(answer))
+    assert catalog.has_views() == has_views
+    assert len(spark.ran) == statements

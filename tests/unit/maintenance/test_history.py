@@ -34,6 +34,9 @@ class Catalog(OneCatalog):
         self.view = view
         self.gone = gone
 
+    def has_views(self) -> bool:
+        return True
+
     def list_names(self, schema: str) -> list[Any]:
         from dbt_arctic.catalog.api import RelationEntry
 

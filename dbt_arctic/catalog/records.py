@@ -1,0 +1,132 @@
+"""A catalog without views whose keyed tables have records: the reader that shows a record as a view.
+
+The rest of dbt-arctic finds a keyed table by the properties of its view. This reader returns a record in the
+place of that view, so nothing else has to know where the properties are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dbt_arctic.catalog.api import (
+    CatalogColumn,
+    CatalogReader,
+    DataFile,
+    InCatalog,
+    ListedFile,
+    PlacedFile,
+    RelationEntry,
+    StoredFile,
+    TableState,
+    ViewState,
+)
+
+
+class RecordNames(NamedTuple):
+    """How records are recognised.
+
+    :param record_of: the name of the record of a keyed table.
+    :param recorded: the name of the keyed table whose record would have a name; ``None`` for other names.
+    :param is_record: whether a table with these properties is a record.
+    """
+
+    record_of: Callable[[str], str]
+    recorded: Callable[[str], str | None]
+    is_record: Callable[[Mapping[str, str]], bool]
+
+
+class WithRecords:
+    """A ``CatalogReader`` in which records are views. It changes nothing in a catalog that has views."""
+
+    def __init__(self, catalog: CatalogReader, names: RecordNames) -> None:
+        self._catalog, self._names = catalog, names
+        self._others: dict[int, WithRecords] = {}
+
+    @property
+    def behind(self) -> CatalogReader:
+        """The reader that this one reads from."""
+        return self._catalog
+
+    def of(self, name: InCatalog) -> WithRecords:
+        catalog = self._catalog.of(name)
+        if catalog is self._catalog:
+            return self
+        return self._others.setdefault(id(catalog), WithRecords(catalog, self._names))
+
+    def names_with(self, name: InCatalog) -> Sequence[str]:
+        return self._catalog.names_with(name)
+
+    @property
+    def needs_spark(self) -> bool:
+        return self._catalog.needs_spark
+
+    def has_views(self) -> bool:
+        return self._catalog.has_views()
+
+    def list_schemas(self) -> list[str]:
+        return self._catalog.list_schemas()
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        return self._shown(schema, self._catalog.list_relations(schema), has_properties=True)
+
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        return self._shown(schema, self._catalog.list_names(schema), has_properties=False)
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        of = self._names.recorded(name)
+        if of is not None and self._record(schema, of) is not None:
+            return None  # as a view, it is not a table
+        return self._catalog.load_table(schema, name)
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        return self._catalog.load_view(schema, name) or self._record(schema, name)
+
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
+        return self._catalog.columns_at(schema, name, snapshot_id)
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        return self._catalog.data_files(schema, name, snapshot_id, column)
+
+    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
+        return self._catalog.stored_files(schema, name, snapshot_id)
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        return self._catalog.placed_files(schema, name, snapshot_id, column)
+
+    def read_rows(
+        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        return self._catalog.read_rows(schema, name, columns, snapshot_id)
+
+    def list_files(self, folder: str) -> list[ListedFile]:
+        return self._catalog.list_files(folder)
+
+    def _record(self, schema: str, name: str) -> ViewState | None:
+        """The record of a keyed table, as a view without a text."""
+        if self.has_views():
+            return None
+        state = self._catalog.load_table(schema, self._names.record_of(name))
+        if state is None or not self._names.is_record(state.properties):
+            return None
+        comment = state.properties.get("comment", "")
+        return ViewState(
+            schema, name, state.properties, state.columns, "", comment, state.location, is_record=True
+        )
+
+    def _shown(
+        self, schema: str, entries: list[RelationEntry], *, has_properties: bool
+    ) -> list[RelationEntry]:
+        """A listing with records as views. In a catalog without views, nothing else has their names."""
+        if not any(self._names.recorded(entry.name) for entry in entries):
+            return entries
+        shown = []
+        for entry in entries:
+            of = self._names.recorded(entry.name) if entry.kind == "table" else None
+            view = None if of is None else self._record(schema, of)
+            if view is None:
+                shown.append(entry)
+            else:
+                properties = view.properties if has_properties else {}
+                shown.append(RelationEntry(schema, view.name, "view", properties))
+        return sorted(shown, key=lambda entry: entry.name)
