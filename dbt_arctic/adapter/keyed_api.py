@@ -301,7 +301,7 @@ class KeyedApi(SQLAdapter):
     def standing_kind(self, relation: ArcticRelation) -> str | None:
         """Like ``relation_kind``, after the run has repaired an interrupted swap."""
         with as_dbt_errors():
-            return replacement.kind_of(self.catalog, replacement.standing(self.catalog, relation.name_parts))
+            return replacement.standing_kind(self.catalog, relation.name_parts)
 
     @available.parse(lambda *a, **k: None)
     def finish_adoption(self, relation: ArcticRelation) -> None:

@@ -44,7 +44,7 @@ from dbt_arctic.keyed.write import mark_buckets
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.state import find_keyed, load_base, to_columns
+from dbt_arctic.store.state import find_keyed, keyed_from_view, load_base, to_columns
 from dbt_arctic.store.view_support import require_views
 
 _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
@@ -223,9 +223,10 @@ def _plain_table(catalog: CatalogReader, name: Name) -> TableState:
 def _kind(catalog: CatalogReader, name: Name) -> str | None:
     if catalog.of(name).load_table(name.schema, name.identifier) is not None:
         return "table"
-    if catalog.of(name).load_view(name.schema, name.identifier) is None:
+    view = catalog.of(name).load_view(name.schema, name.identifier)
+    if view is None:
         return None
-    return "keyed table" if find_keyed(catalog, name) is not None else "view"
+    return "keyed table" if keyed_from_view(name, view) is not None else "view"
 
 
 def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:

@@ -51,3 +51,11 @@ def standing(catalog: CatalogReader, name: Name) -> Name:
         for entry in set_aside(catalog, name):
             return name.sibling(entry.name)
     return name
+
+
+def standing_kind(catalog: CatalogReader, name: Name) -> Kind | None:
+    """The kind of the relation that ``standing`` returns."""
+    kind = kind_of(catalog, name)
+    if kind is not None:
+        return kind
+    return next((kind_of(catalog, name.sibling(entry.name)) for entry in set_aside(catalog, name)), None)

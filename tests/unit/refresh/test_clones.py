@@ -18,6 +18,7 @@ from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.maintenance.adopt import find_unfinished
 from dbt_arctic.refresh import clone, replacement
 
 CONSUMED = '{"lake.prod.orders": ["an-id", "7"]}'
@@ -113,10 +114,29 @@ def test_a_pull_from_another_table_than_the_last_one_is_refused() -> None:
 def test_what_an_interrupted_swap_left_stands_for_a_name_that_is_free() -> None:
     catalog = Catalog({("ci", "orders__arctic_new_1"): 1}, {("ci", "orders__arctic_old_2"): {}})
     assert replacement.standing(catalog, name("ci")) == name("ci", "orders__arctic_new_1")
+    assert replacement.standing_kind(catalog, name("ci")) == "table"
     catalog.views["ci", "orders"] = cloned_from("prod")
     assert replacement.standing(catalog, name("ci")) == name("ci")
     assert replacement.kind_of(catalog, name("ci")) == "clone"
+    assert replacement.standing_kind(catalog, name("ci")) == "clone"
     assert replacement.standing(catalog, name("ci", "other")) == name("ci", "other")
+    assert replacement.standing_kind(catalog, name("ci", "other")) is None
+
+
+def test_a_name_is_read_once_as_a_table_and_once_as_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each model asks in each run, and a catalog that is not local answers each read by a request."""
+    catalog = Catalog(views={("ci", "orders"): cloned_from("prod")})
+    reads: list[str] = []
+    for kind in ("load_table", "load_view"):
+        read = getattr(catalog, kind)
+        monkeypatch.setattr(
+            catalog, kind, lambda *at, kind=kind, read=read: (reads.append(kind), read(*at))[1]
+        )
+    assert replacement.standing_kind(catalog, name("ci")) == "clone"
+    assert reads == ["load_table", "load_view"]
+    reads.clear()
+    assert find_unfinished(catalog, name("ci")) is None
+    assert reads == ["load_table", "load_view"]
 
 
 def test_a_clone_of_another_project_leads_to_nothing_of_this_one() -> None:
