@@ -70,7 +70,7 @@ def test_the_first_story_of_the_readme(shop: Shop) -> None:
     (history,) = printed
     assert len(history.splitlines()) == 3, "a heading and both versions"
 
-    file, model = blocks("Let the adapter do the increments")[0]
+    file, model = blocks("Let the adapter refresh a model incrementally")[0]
     assert file is not None
     shop.file(file, model)
     shop.dbt("build")
@@ -78,7 +78,7 @@ def test_the_first_story_of_the_readme(shop: Shop) -> None:
     header, _ = story[0][1].split("\n", 1)
     shop.file("landing/order_events/3.csv", f"{header}\n4,3,11,open,4.50,2026-01-03 08:00:00\n")
     shop.dbt("build", "--select", "orders")
-    _, plan = blocks("Let the adapter do the increments")[1]
+    _, plan = blocks("Let the adapter refresh a model incrementally")[1]
     _, heading, example = plan.splitlines()
     shown = type_in("plan").splitlines()
     assert shown[0].split("\t") == heading.split()
