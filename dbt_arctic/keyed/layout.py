@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -160,9 +160,24 @@ def partition_column(text: str) -> str:
     return _unquote(match.group(2) or match.group(5))
 
 
-def is_transform(text: str) -> bool:
-    """Whether a partition field is a transform of a column, not the column itself."""
-    return _TRANSFORM.fullmatch(text.strip()) is not None
+def require_columns(where: str, setting: str, columns: Iterable[str], known: Iterable[str]) -> None:
+    """Check that a model has the columns that a setting refers to.
+
+    :raises ConfigError: it lacks one.
+    """
+    there = list(known)
+    by_lower = {name.lower(): name for name in there}
+    for column in columns:
+        if column not in there:
+            meant = difflib.get_close_matches(column.lower(), by_lower, n=1)
+            raise ConfigError(
+                f"{setting} refers to the column {column}, which the model does not return",
+                where=where,
+                why=f"its columns are: {', '.join(there)}",
+                fix=f"did you mean {by_lower[meant[0]]}?"
+                if meant
+                else f"correct {setting} in the model's config, or select the column",
+            )
 
 
 def with_columns_of(fields: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
@@ -273,14 +288,7 @@ def plan_layout(
         ("partition_by", [partition_column(text) for text in partition_by]),
         ("sort_by", list(sort_by)),
     ):
-        for column in columns:
-            if column not in types:
-                raise ConfigError(
-                    f"{setting} refers to the column {column}, which the model does not return",
-                    where=where,
-                    why=f"its columns are: {', '.join(types)}",
-                    fix=f"correct {setting} in the model's config, or select the column",
-                )
+        require_columns(where, setting, columns, types)
     if bucket_by is not None and bucket_by not in key:
         raise ConfigError(
             f"bucket_by is {bucket_by}, which is not part of unique_key",

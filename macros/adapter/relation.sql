@@ -78,7 +78,7 @@
 {%- endmacro %}
 
 {% macro arctic__partition_clause(sql) -%}
-  {%- set fields = adapter.partition_fields(config.get('partition_by'), sql) -%}
+  {%- set fields = adapter.partition_fields(config.get('partition_by'), sql, model.name) -%}
   {%- if fields %}partitioned by ({{ fields | join(', ') }}){% endif -%}
 {%- endmacro %}
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.layout import plan_layout
+from dbt_arctic.keyed.layout import plan_layout, require_columns
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.plain_config import check_partitions, parse_plain
 from dbt_arctic.refresh.table_properties import apply_properties, declared_properties
@@ -32,6 +32,13 @@ def test_another_partition_column_is_refused() -> None:
 def test_the_layout_has_the_spelling_of_the_model() -> None:
     layout = plan_layout(where="m", key=("k",), types={"k": "int", "PART": "int"}, partition_by=["PART"])
     assert layout.partition_by == ("PART",)
+
+
+@pytest.mark.parametrize(("named", "fix"), [("shopp", "did you mean SHOP"), ("xyz", "correct partition_by")])
+def test_a_column_that_the_model_lacks_is_named(named: str, fix: str) -> None:
+    with pytest.raises(ConfigError, match=f"refers to the column {named}") as error:
+        require_columns("m", "partition_by", ["id", named], ["id", "SHOP"])
+    assert error.value.fix.startswith(fix)
 
 
 class _Table:
