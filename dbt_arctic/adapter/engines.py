@@ -14,15 +14,15 @@ from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.multi_catalog import together
 from dbt_arctic.catalog.open import open_catalog
-from dbt_arctic.catalog.records import RecordNames, WithRecords
 from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
+from dbt_arctic.catalog.without_views import RecordNames, WithRecords
 from dbt_arctic.engine import server, start_notices
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import OtherCatalog
-from dbt_arctic.keyed.records import record_of, recorded
 from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.keyed.without_views import record_of, recorded
 
 logger = AdapterLogger("Arctic")
 

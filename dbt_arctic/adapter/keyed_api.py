@@ -28,7 +28,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
@@ -46,9 +46,9 @@ from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.other_catalogs import require_same_name
-from dbt_arctic.store.records import reading_records
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
+from dbt_arctic.store.without_views import reading_records
 
 _SHARING = threading.Lock()
 

@@ -14,11 +14,11 @@ from dbt_arctic.adapter.pins import remember_text
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.adapter.view_columns import stored_query
-from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.records import record_of
+from dbt_arctic.keyed.without_views import record_of
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import pull
 from dbt_arctic.refresh.dml import modify
@@ -57,10 +57,11 @@ class KeyedSqlApi(KeyedApi):
     def record(self, relation: ArcticRelation) -> ArcticRelation | None:
         """The record of a keyed table without a view; ``None`` for any other relation."""
         with as_dbt_errors():
-            has_records = isinstance(self.catalog, WithRecords)
-            table = find_keyed(self.catalog, relation.name_parts) if has_records else None
-        if table is None or table.has_view:
-            return None
+            name = relation.name_parts
+            if not isinstance(self.catalog, WithRecords) or self.catalog.of(name).has_views():
+                return None  # without a read, as this is called for each view of a listing
+            if find_keyed(self.catalog, name) is None:
+                return None
         found: ArcticRelation = self.record_of(relation)
         return found
 

@@ -23,7 +23,7 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
-from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
@@ -37,8 +37,8 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import has_other_name, require_same_name
-from dbt_arctic.store.records import reading_records, with_records
 from dbt_arctic.store.state import keyed_from_view
+from dbt_arctic.store.without_views import reading_records, with_records
 
 
 class Operator:

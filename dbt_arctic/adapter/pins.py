@@ -16,11 +16,11 @@ from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.store.records import text_without_view
+from dbt_arctic.store.without_views import text_without_view
 
 
 @dataclass(frozen=True)

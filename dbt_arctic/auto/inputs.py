@@ -22,7 +22,7 @@ from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
-from dbt_arctic.planner.frontend.view_fields import with_fields_by_name
+from dbt_arctic.planner.frontend.struct_fields_of_views import with_fields_by_name
 from dbt_arctic.planner.properties.facts import UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns

@@ -75,9 +75,12 @@ class RemoteCatalog(OneCatalog):
         self._alone = threading.RLock() if properties.get("type") == "hive" else nullcontext()
         self._opened: Catalog | None = None
         self._tables: LruCache[tuple[str, str, str], TableMetadata] = LruCache(limit=1024)
+        self._has_views: bool | None = None
 
     def has_views(self) -> bool:
-        return self._knows_views() or self._by_sql.has_views()
+        if self._has_views is None:
+            self._has_views = self._knows_views() or self._by_sql.has_views()
+        return self._has_views
 
     def _knows_views(self) -> bool:
         """Whether the server looks for views in a schema that does not exist, which needs no Spark."""

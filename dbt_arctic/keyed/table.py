@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.records import record_of
+from dbt_arctic.keyed.without_views import record_of
 
 PROTOCOL = 3
 """The newest storage protocol that this program reads and writes."""
@@ -115,7 +115,7 @@ class KeyedTable:
     then names the fields that it shows, even if the side tables have others; see
     ``columns_at.projected``."""
     has_view: bool = True
-    """Whether a view has its name. In a catalog without views, a record describes it; see ``records``."""
+    """Whether a view has its name. Otherwise a record describes it; see ``without_views``."""
 
     @property
     def described_by(self) -> Name:

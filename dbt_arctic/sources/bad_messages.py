@@ -12,7 +12,7 @@ from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.bad_rows import NO_FIELD, reasons
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.kafka_sql import is_bad, missing, parsed, rows_of
-from dbt_arctic.sources.message_parts import (
+from dbt_arctic.sources.key_and_value import (
     Part,
     columns_of,
     does_not_fit,

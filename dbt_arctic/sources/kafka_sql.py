@@ -15,7 +15,7 @@ from dbt_arctic.sources.change_messages import computed
 from dbt_arctic.sources.change_sql import Delivery
 from dbt_arctic.sources.kafka_offsets import Range
 from dbt_arctic.sources.kafka_settings import OF_CHANGES, KafkaSource
-from dbt_arctic.sources.message_parts import (
+from dbt_arctic.sources.key_and_value import (
     Part,
     columns_of,
     content,

@@ -1,6 +1,6 @@
 """Refuses views that a catalog cannot store, or that other clients could not read.
 
-A keyed table needs no view: in a catalog without views, it has a record (``keyed.records``).
+A keyed table needs no view: in a catalog without views, it has a record (``keyed.without_views``).
 
 Nothing has been written before.
 """

@@ -491,3 +491,4 @@ def test_rows_of_both_states_have_no_key() -> None:
     scan = Scan("a", "a", (ScannedColumn("a_id", "id"),))
     assert unique_keys(scan, facts) == {frozenset({"a_id"})}
     assert not unique_keys(replace(scan, state="weighted"), facts)
+    assert not unique_keys(replace(scan, state="changed"), facts)

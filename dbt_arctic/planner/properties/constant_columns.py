@@ -54,7 +54,9 @@ def fixed_columns(node: Node) -> frozenset[str]:
     """The columns with the same value in all rows."""
     match node:
         case Filter():
-            return fixed_columns(node.child) | {name for part in node.conditions for name in _compared(part)}
+            return fixed_columns(node.child) | {
+                name for part in node.conditions for name in compared_columns(part)
+            }
         case Project():
             return _shown(node.items, fixed_columns(node.child))
         case Aggregate():
@@ -65,7 +67,7 @@ def fixed_columns(node: Node) -> frozenset[str]:
             return fixed_columns(node.child)
         case Join():
             if node.kind == "inner":
-                own = {name for part in node.conditions for name in _compared(part)}
+                own = {name for part in node.conditions for name in compared_columns(part)}
                 return fixed_columns(node.left) | fixed_columns(node.right) | own
             # An unmatched row has NULLs on the other side.
             kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
@@ -76,7 +78,7 @@ def fixed_columns(node: Node) -> frozenset[str]:
             return frozenset()
 
 
-def _compared(condition: exp.Expression) -> list[str]:
+def compared_columns(condition: exp.Expression) -> list[str]:
     """The column that a condition equates with a string literal, which Spark casts to the column's type.
 
     A number does not fix a column: ``'5'`` and ``'05'`` both equal 5.
@@ -96,4 +98,4 @@ def _shown(items: tuple[tuple[str, exp.Expression], ...], below: frozenset[str])
     )
 
 
-__all__ = ["Constant", "constant", "constant_of", "fixed_columns"]
+__all__ = ["Constant", "compared_columns", "constant", "constant_of", "fixed_columns"]

@@ -22,7 +22,7 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
 from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
-from dbt_arctic.planner.properties.written_windows import windows_of_written_rows
+from dbt_arctic.planner.properties.window_keys import windows_of_written_rows
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from sqlglot import exp
+from sqlglot.optimizer.simplify import Simplifier
 
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import (
@@ -29,21 +30,15 @@ from dbt_arctic.planner.algebra.operators import (
     Window,
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
+from dbt_arctic.planner.properties.constant_columns import compared_columns
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.functional_dependencies import has_one_row_a_key
 
 _SIMPLE = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren),
     *(exp.Not, exp.Is, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
 )
 """What conditions consist of whose value follows from the row alone: the value of a subquery does not."""
-_OPPOSITES: dict[type[exp.Expression], type[exp.Expression]] = {
-    exp.EQ: exp.NEQ,
-    exp.NEQ: exp.EQ,
-    exp.LT: exp.GTE,
-    exp.GTE: exp.LT,
-    exp.GT: exp.LTE,
-    exp.LTE: exp.GT,
-}
 
 
 @dataclass(frozen=True)
@@ -92,12 +87,12 @@ def _same_row(part: Node, mine: _Origin, other: Node, theirs: _Origin, facts: Fa
 
     ``None`` if it may be in both, or if its key is not among the columns.
     """
-    key = facts.of(mine.scan).key
+    key = facts.of(mine.scan).key if has_one_row_a_key(mine.scan) else ()
     if (mine.scan.source, mine.scan.state) != (theirs.scan.source, theirs.scan.state) or not key:
         return None
-    if mine.scan.state == "weighted" or not _exclude(mine.conditions, theirs.conditions):
+    if not _exclude(mine.conditions, theirs.conditions):
         return None
-    fixed = {name for one in mine.conditions if one in theirs.conditions for name in _compared(one)}
+    fixed = {name for one in mine.conditions if one in theirs.conditions for name in compared_columns(one)}
     names = list(zip(part.output, other.output, strict=True))
     found = set()
     for stored in (name for name in key if name not in fixed):
@@ -123,7 +118,7 @@ def _origins(
     """
     match node:
         case Scan():
-            stored = dict(node.columns)
+            stored = node.stored
             by_name = {name: column(one) for name, one in stored.items()}
             yield _Origin(
                 node,
@@ -189,17 +184,12 @@ def _normal(condition: exp.Expression, *, negated: bool = False) -> exp.Expressi
         differs = isinstance(one, exp.NEQ) == bool(one.expression.this)
         return _normal(one.this, negated=negated != differs)
     assert isinstance(one, exp.Expression)
-    opposite = _OPPOSITES.get(type(one))
+    opposite = Simplifier.COMPLEMENT_COMPARISONS.get(type(one)) if isinstance(one, exp.Binary) else None
     if negated and opposite is not None:
-        return opposite(this=one.this.copy(), expression=one.expression.copy())
+        made = opposite(this=one.this.copy(), expression=one.expression.copy())
+        assert isinstance(made, exp.Expression)
+        return made
     return exp.Not(this=one.copy()) if negated else one.copy()
-
-
-def _compared(condition: exp.Expression) -> Iterator[str]:
-    """The column that is equal to a text, as of ``fixed_columns``."""
-    literal = condition.expression if isinstance(condition, exp.EQ) else None
-    if isinstance(literal, exp.Literal) and literal.is_string and isinstance(condition.this, exp.Column):
-        yield condition.this.name
 
 
 __all__ = ["key_of_disjoint_parts"]

@@ -89,10 +89,15 @@ def without_dependent(columns: Mapping[str, exp.Expression], known: list[Depende
     return frozenset(left)
 
 
+def has_one_row_a_key(node: Scan) -> bool:
+    """Whether a scan of an upstream with a key has at most one row for each. Some have one of each state."""
+    return node.state not in ("changed", "weighted")
+
+
 def key_of(node: Scan, facts: Facts) -> frozenset[str] | None:
     """The columns of an upstream's key; ``None`` if it has no key, or if not all of it is read."""
-    if node.state == "weighted":
-        return None  # A key may have a row of each state.
+    if not has_one_row_a_key(node):
+        return None
     stored = frozenset(facts.of(node).key)
     named = frozenset(name for name, one in node.columns if one in stored)
     return named if stored and len(named) == len(stored) else None

@@ -29,7 +29,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import equalities, plain
 from dbt_arctic.planner.properties.column_equivalences import equal_columns
 from dbt_arctic.planner.properties.constant_columns import constant_of, fixed_columns
-from dbt_arctic.planner.properties.disjoint_parts import key_of_disjoint_parts
+from dbt_arctic.planner.properties.disjoint_unions import key_of_disjoint_parts
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import (
     Dependency,

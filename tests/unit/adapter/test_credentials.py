@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.catalog.by_sql import SqlCatalog
-from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.catalog.remote import RemoteCatalog
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.connect_settings import connect_conf, parsed_host
 from dbt_arctic.errors import ProfileError
 

@@ -13,8 +13,8 @@ from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.catalog.records import WithRecords
 from dbt_arctic.catalog.remote import RemoteCatalog
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.settings import POSTGRES_DRIVER, SQLITE_DRIVER, packages, session_conf
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouses
 from dbt_arctic.errors import CatalogUnavailable, ConfigError, ProfileError

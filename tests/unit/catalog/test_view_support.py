@@ -93,8 +93,10 @@ class Server:
 
     def __init__(self, answer: Exception | None) -> None:
         self.answer = answer
+        self.requests = 0
 
     def list_views(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
+        self.requests += 1
         if self.answer is not None:
             raise self.answer
         return []
@@ -108,6 +110,8 @@ def test_views_of_a_rest_server_need_no_spark(
 ) -> None:
     spark = Spark(create=NO_VIEWS)
     catalog = RemoteCatalog("lake", {"type": "rest"}, SqlCatalog("lake", spark), views_by_sql=False)
-    monkeypatch.setattr(catalog, "_open", lambda: Server(answer))
-    assert catalog.has_views() == has_views
+    server = Server(answer)
+    monkeypatch.setattr(catalog, "_open", lambda: server)
+    assert [catalog.has_views(), catalog.has_views()] == [has_views] * 2
+    assert server.requests == 1, "the answer is kept: it is used for each relation that a statement reads"
     assert len(spark.ran) == statements

@@ -27,7 +27,7 @@ ANALYSES = {
     "constant_columns:fixed_columns": "columns that have one value in all rows",
     "column_equivalences:equal_columns": "columns that are equal in every row",
     "union_branch_pruning:_Excluding.kept": "the parts of unions that conditions do not exclude",
-    "disjoint_parts:_origins": "the tables of which each of its rows has one row",
+    "disjoint_unions:_origins": "the tables of which each of its rows has one row",
     "functional_dependencies:dependencies": "functional dependencies",
     "functional_dependencies:numbered": "the partition and order of a row_number()",
     "inference:Types._made": "the types of the columns that it adds",
@@ -50,7 +50,7 @@ ANALYSES = {
     "unique_keys:unique_keys": "the columns that identify a row",
     "view_types:_InParts.may": "whether a cast can move into the parts of a union",
     "view_types:_InParts.of": "the union with casts in its parts",
-    "written_windows:windows_of_written_rows": "the windows whose rows are all in the result",
+    "window_keys:windows_of_written_rows": "the windows whose rows are all in the result",
     "weighted_delta:_limiting": "the columns whose values limit a change",
     "weighted_delta:delta_rule": "the rows that it gains and loses",
 }

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from dbt_arctic.adapter.engines import RECORDS
+from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
+from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.catalog.records import WithRecords
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
-from dbt_arctic.store.records import text_without_view, with_records
 from dbt_arctic.store.state import find_keyed
+from dbt_arctic.store.without_views import text_without_view, with_records
 from tests.unit.catalog.conftest import HandmadeWarehouse, handmade
 
 __all__ = ["handmade"]
@@ -95,3 +100,16 @@ def test_statements_change_the_record_in_place_of_the_view() -> None:
     ):
         assert statement.startswith(f"ALTER TABLE {record} SET TBLPROPERTIES (")
     assert create.drop_description(ORDERS) == f"DROP TABLE IF EXISTS {record} PURGE"
+
+
+def test_a_listing_of_a_catalog_with_views_does_not_load_each_view() -> None:
+    class WithViews:
+        def of(self, name: object) -> WithViews:
+            return self
+
+        def has_views(self) -> bool:
+            return True
+
+    adapter = SimpleNamespace(catalog=WithRecords(cast(Any, WithViews()), RECORDS))
+    view = ArcticRelation.create(database="lake", schema="dev", identifier="orders")
+    assert KeyedSqlApi.record(cast(Any, adapter), view) is None
