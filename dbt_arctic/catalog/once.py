@@ -6,28 +6,21 @@ decides what to write, or waits for another writer, must use the catalog itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from dbt_arctic.catalog.api import (
-    CatalogColumn,
     CatalogReader,
-    DataFile,
     InCatalog,
-    ListedFile,
-    PlacedFile,
     RelationEntry,
-    StoredFile,
     TableState,
     ViewState,
 )
+from dbt_arctic.catalog.forwarding import Forwarding
 
 
-class Once:
+class Once(Forwarding):
     """A caching ``CatalogReader``. Errors are not cached: an unreadable relation is read again each time."""
 
     def __init__(self, catalog: CatalogReader) -> None:
-        self._catalog = catalog
+        super().__init__(catalog)
         self._others: dict[int, Once] = {}
         self._schemas: list[str] | None = None
         self._names: dict[str, list[RelationEntry]] = {}
@@ -41,16 +34,6 @@ class Once:
             return self
         # By the reader and not by the name, which may be written with other capitals.
         return self._others.setdefault(id(catalog), Once(catalog))
-
-    def names_with(self, name: InCatalog) -> Sequence[str]:
-        return self._catalog.names_with(name)
-
-    @property
-    def needs_spark(self) -> bool:
-        return self._catalog.needs_spark
-
-    def has_views(self) -> bool:
-        return self._catalog.has_views()
 
     def list_schemas(self) -> list[str]:
         if self._schemas is None:
@@ -76,23 +59,3 @@ class Once:
         if (schema, name) not in self._views:
             self._views[schema, name] = self._catalog.load_view(schema, name)
         return self._views[schema, name]
-
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        return self._catalog.columns_at(schema, name, snapshot_id)
-
-    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
-        return self._catalog.data_files(schema, name, snapshot_id, column)
-
-    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
-        return self._catalog.stored_files(schema, name, snapshot_id)
-
-    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
-        return self._catalog.placed_files(schema, name, snapshot_id, column)
-
-    def read_rows(
-        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
-    ) -> list[tuple[Any, ...]]:
-        return self._catalog.read_rows(schema, name, columns, snapshot_id)
-
-    def list_files(self, folder: str) -> list[ListedFile]:
-        return self._catalog.list_files(folder)

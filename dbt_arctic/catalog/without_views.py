@@ -6,21 +6,17 @@ place of that view, so nothing else has to know where the properties are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from dbt_arctic.catalog.api import (
-    CatalogColumn,
     CatalogReader,
-    DataFile,
     InCatalog,
-    ListedFile,
-    PlacedFile,
     RelationEntry,
-    StoredFile,
     TableState,
     ViewState,
 )
+from dbt_arctic.catalog.forwarding import Forwarding
 
 
 class RecordNames(NamedTuple):
@@ -36,11 +32,12 @@ class RecordNames(NamedTuple):
     is_record: Callable[[Mapping[str, str]], bool]
 
 
-class WithRecords:
+class WithRecords(Forwarding):
     """A ``CatalogReader`` in which records are views. It changes nothing in a catalog that has views."""
 
     def __init__(self, catalog: CatalogReader, names: RecordNames) -> None:
-        self._catalog, self._names = catalog, names
+        super().__init__(catalog)
+        self._names = names
         self._others: dict[int, WithRecords] = {}
 
     @property
@@ -53,16 +50,6 @@ class WithRecords:
         if catalog is self._catalog:
             return self
         return self._others.setdefault(id(catalog), WithRecords(catalog, self._names))
-
-    def names_with(self, name: InCatalog) -> Sequence[str]:
-        return self._catalog.names_with(name)
-
-    @property
-    def needs_spark(self) -> bool:
-        return self._catalog.needs_spark
-
-    def has_views(self) -> bool:
-        return self._catalog.has_views()
 
     def list_schemas(self) -> list[str]:
         return self._catalog.list_schemas()
@@ -81,26 +68,6 @@ class WithRecords:
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._catalog.load_view(schema, name) or self._record(schema, name)
-
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        return self._catalog.columns_at(schema, name, snapshot_id)
-
-    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
-        return self._catalog.data_files(schema, name, snapshot_id, column)
-
-    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
-        return self._catalog.stored_files(schema, name, snapshot_id)
-
-    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
-        return self._catalog.placed_files(schema, name, snapshot_id, column)
-
-    def read_rows(
-        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
-    ) -> list[tuple[Any, ...]]:
-        return self._catalog.read_rows(schema, name, columns, snapshot_id)
-
-    def list_files(self, folder: str) -> list[ListedFile]:
-        return self._catalog.list_files(folder)
 
     def _record(self, schema: str, name: str) -> ViewState | None:
         """The record of a keyed table, as a view without a text."""
