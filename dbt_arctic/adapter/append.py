@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dbt_arctic.adapter.operator import Operator, operating
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.target_session import TargetSession, target_session
 from dbt_arctic.engine.frames import in_every_session, register_frame
 from dbt_arctic.errors import ConfigError, PythonModelFailed, UnknownRelation
 from dbt_arctic.keyed.names import quote
@@ -34,27 +34,27 @@ def append_dataframe(
     ordered = (deduplicate_by,) if isinstance(deduplicate_by, str) else tuple(deduplicate_by)
     options = AppendOptions(idempotency_key, action, sequence, ordered)
     found = load_target(_path(project_dir), _path(profiles_dir), target)
-    with operating(found, "append") as operator:
-        name = operator.to_write(table)
-        if is_appended(operator.catalog, name, options):
+    with target_session(found, "append") as session:
+        name = session.to_write(table)
+        if is_appended(session.catalog, name, options):
             return Appended(name.dotted, written=False, rows=0)
-        with _registered(operator, rows, table) as sql:
-            return append_rows(operator.context, name, sql, options)
+        with _registered(session, rows, table) as sql:
+            return append_rows(session.context, name, sql, options)
 
 
 @contextmanager
-def _registered(operator: Operator, rows: Any, table: str) -> Iterator[str]:
+def _registered(session: TargetSession, rows: Any, table: str) -> Iterator[str]:
     """Register a DataFrame as a temporary view. Returns SQL of its rows."""
-    view = f"arctic_append_{operator.context.new_txn()}"
-    session = operator.session
+    view = f"arctic_append_{session.context.new_txn()}"
+    spark = session.spark
     shared = in_every_session(rows, view)
     if shared is None:
-        _register(session, view, rows, table)
+        _register(spark, view, rows, table)
         shared = quote(view)
     try:
         sql = f"SELECT * FROM {shared}"
         try:
-            operator.context.query_schema(sql)
+            session.context.query_schema(sql)
         except UnknownRelation as error:
             raise ConfigError(
                 "the DataFrame belongs to another Spark than the table",
@@ -64,13 +64,13 @@ def _registered(operator: Operator, rows: Any, table: str) -> Iterator[str]:
             ) from error
         yield sql
     finally:
-        session.catalog.dropTempView(view)
-        session.catalog.dropGlobalTempView(view)
+        spark.catalog.dropTempView(view)
+        spark.catalog.dropGlobalTempView(view)
 
 
-def _register(session: Any, view: str, rows: Any, table: str) -> None:
+def _register(spark: Any, view: str, rows: Any, table: str) -> None:
     try:
-        register_frame(session, view, rows, f"append to {table}")
+        register_frame(spark, view, rows, f"append to {table}")
     except PythonModelFailed as error:
         raise ConfigError(
             f"the rows are of the type {type(rows).__name__} and cannot be read"

@@ -20,9 +20,9 @@ from dbt_arctic.adapter.churning import ChurnedTable, change, copied, loaded, pu
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.churn import deleted_rows_table, held_rows_table
 from dbt_arctic.keyed.names import Name, quote
@@ -52,7 +52,7 @@ class Checks:
 
 
 def check_project(
-    operator: Operator, target: Target, checks: Checks, report_progress: Callable[[str], None]
+    session: TargetSession, target: Target, checks: Checks, report_progress: Callable[[str], None]
 ) -> CheckReport:
     """Build a copy of the selection, change its sources at random, refresh, and compare with full refreshes.
 
@@ -73,7 +73,7 @@ def check_project(
     catalogs = {catalog, *(node["database"] for node in written)}.intersection(
         target.credentials.catalog_names
     )
-    with _dropped_at_the_end(operator, Name(catalog, schema, ""), catalogs, checks.keep):
+    with _dropped_at_the_end(session, Name(catalog, schema, ""), catalogs, checks.keep):
         with in_other_schemas(OtherSchemas(schema)):
             needed = {node["unique_id"] for node in dbt.list(["source"], ["unique_id"], selection)}
             manifest = dbt.parse()
@@ -89,10 +89,10 @@ def check_project(
             catalog,
         )
         churn = _Churn(
-            operator, declared_tests(manifest.nodes), pulled(manifest.nodes.values(), manifest.macros)
+            session, declared_tests(manifest.nodes), pulled(manifest.nodes.values(), manifest.macros)
         )
         for to in sorted({*schemas.values()} - {schema}):
-            _create(operator, Name(catalog, to, ""))
+            _create(session, Name(catalog, to, ""))
         for unique_id, name in sources.items():
             report_progress(f"copying {name.dotted}")
             churn.copy(unique_id, name, Name(catalog, schemas[name], name.identifier), checks.seed, sources)
@@ -110,7 +110,7 @@ def check_project(
                 built = [one for one in results if one.node.name not in failed]
                 if not number:
                     churn.load(one.node for one in built if one.node.resource_type == "seed")
-                _compare(operator, target, built, number, found)
+                _compare(session, target, built, number, found)
             found.rounds = checks.rounds
     return found
 
@@ -118,8 +118,8 @@ def check_project(
 class _Churn:
     """The tables that change, by the id of their source or seed."""
 
-    def __init__(self, operator: Operator, declared: Mapping[str, Declared], logs: set[str]) -> None:
-        self._operator = operator
+    def __init__(self, session: TargetSession, declared: Mapping[str, Declared], logs: set[str]) -> None:
+        self._operator = session
         self._declared = declared
         self._logs = logs
         self._tables: dict[str, ChurnedTable] = {}
@@ -224,14 +224,14 @@ def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping
 
 
 def _compare(
-    operator: Operator, target: Target, built: Sequence[Any], number: int, found: CheckReport
+    session: TargetSession, target: Target, built: Sequence[Any], number: int, found: CheckReport
 ) -> None:
     for entry in built:
         node = entry.node
         if node.resource_type != "model" or not is_automatic(node.config.to_dict()):
             continue
         try:
-            compared = compare(operator, target.credentials, node)
+            compared = compare(session, target.credentials, node)
         except ArcticError as error:  # an error of this model; the others are still compared
             found.failures.setdefault(node.name, Failure(number, f"it could not be compared: {error}"))
             continue
@@ -254,30 +254,30 @@ def _compare(
 
 @contextmanager
 def _dropped_at_the_end(
-    operator: Operator, name: Name, catalogs: Iterable[str], keep: bool
+    session: TargetSession, name: Name, catalogs: Iterable[str], keep: bool
 ) -> Iterator[None]:
     """Create the schema of a copy, and drop it and those derived from it, in all catalogs, at the end."""
-    _create(operator, name)
+    _create(session, name)
     try:
         yield
     finally:
         for catalog in () if keep else catalogs:
             place = Name(catalog, "", "")
-            for existing in operator.catalog.of(place).list_schemas():
+            for existing in session.catalog.of(place).list_schemas():
                 if is_schema_of(existing, name.schema):
-                    _drop(operator, Name(catalog, existing, ""))
+                    _drop(session, Name(catalog, existing, ""))
 
 
-def _create(operator: Operator, schema: Name) -> None:
+def _create(session: TargetSession, schema: Name) -> None:
     sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
-    operator.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
+    session.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
 
 
-def _drop(operator: Operator, schema: Name) -> None:
+def _drop(session: TargetSession, schema: Name) -> None:
     entries = sorted(
-        operator.catalog.of(schema).list_names(schema.schema), key=lambda entry: entry.kind != "view"
+        session.catalog.of(schema).list_names(schema.schema), key=lambda entry: entry.kind != "view"
     )
     for entry in entries:
         kind, purge = ("VIEW", "") if entry.kind == "view" else ("TABLE", " PURGE")
-        operator.context.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
-    operator.context.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")
+        session.context.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
+    session.context.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")

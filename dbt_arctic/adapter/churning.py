@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from dbt_arctic.adapter.declared_tests import Declared
-from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.churn import (
@@ -57,7 +57,7 @@ class ReferencedValues:
 
 
 def copied(
-    operator: Operator,
+    session: TargetSession,
     source: Name,
     copy: Name,
     seed: int,
@@ -70,35 +70,35 @@ def copied(
     :param referring: the references to it; ``None`` if they are not known yet, so that no row may be held
         back.
     """
-    columns, rows = columns_and_rows(operator, source, declared_tests)
+    columns, rows = columns_and_rows(session, source, declared_tests)
     if referring is None:
         held = chosen(columns, seed, None)
     else:
-        held = _some_of(operator, source.sql, columns, seed, held_of(rows), _free(columns, referring))
-    _create_aside(operator, copy)
+        held = _some_of(session, source.sql, columns, seed, held_of(rows), _free(columns, referring))
+    _create_aside(session, copy)
     for statement in copy_statements(source.sql, copy, held):
-        operator.context.run("copy", statement)
+        session.context.run("copy", statement)
     return ChurnedTable(
-        copy, columns, identifying_columns(operator, source, columns, rows, declared_tests.keys)
+        copy, columns, identifying_columns(session, source, columns, rows, declared_tests.keys)
     )
 
 
-def loaded(operator: Operator, seed_table: Name, declared_tests: Declared) -> ChurnedTable:
+def loaded(session: TargetSession, seed_table: Name, declared_tests: Declared) -> ChurnedTable:
     """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
-    _create_aside(operator, seed_table)
+    _create_aside(session, seed_table)
     for side_table in (held_rows_table(seed_table), deleted_rows_table(seed_table)):
-        operator.context.run(
+        session.context.run(
             "copy",
             f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
         )
-    columns, rows = columns_and_rows(operator, seed_table, declared_tests)
+    columns, rows = columns_and_rows(session, seed_table, declared_tests)
     return ChurnedTable(
-        seed_table, columns, identifying_columns(operator, seed_table, columns, rows, declared_tests.keys)
+        seed_table, columns, identifying_columns(session, seed_table, columns, rows, declared_tests.keys)
     )
 
 
 def change(
-    operator: Operator,
+    session: TargetSession,
     one: ChurnedTable,
     seed: int,
     only_new: bool = False,
@@ -114,29 +114,32 @@ def change(
     # One query for both tables: planning a query takes longer than counting the rows of a small table.
     rows, waits = (
         int(count)
-        for count in operator.query(
+        for count in session.query(
             f"SELECT (SELECT count(1) FROM {table.sql}), (SELECT count(1) FROM {comes.sql})"
         )[0]
     )
     if not only_new:
         free = _free(columns, referring)
-        leave = _some_of(operator, table.sql, columns, seed, taken_of(rows), free)
+        leave = _some_of(session, table.sql, columns, seed, taken_of(rows), free)
         for statement in leaving_statements(table, leave):
-            operator.context.run("change", statement)
+            session.context.run("change", statement)
     if waits:
-        come = _some_of(operator, comes.sql, columns, seed + 1, taken_of(waits))
+        come = _some_of(session, comes.sql, columns, seed + 1, taken_of(waits))
         for statement in coming_statements(table, come):
-            operator.context.run("change", statement)
+            session.context.run("change", statement)
     if only_new:
         return
-    changed = _some_of(operator, table.sql, columns, seed + 2, taken_of(rows))
+    changed = _some_of(session, table.sql, columns, seed + 2, taken_of(rows))
     update = change_statement(table, columns, one.identifying, seed, changed)
     if update is not None:
-        operator.context.run("change", update)
+        session.context.run("change", update)
 
 
 def referring_to(
-    operator: Operator, parent: str, declared: Mapping[str, Declared], tables: Mapping[str, Sequence[Name]]
+    session: TargetSession,
+    parent: str,
+    declared: Mapping[str, Declared],
+    tables: Mapping[str, Sequence[Name]],
 ) -> list[ReferencedValues] | None:
     """The references to a source or seed that tests declare.
 
@@ -151,7 +154,7 @@ def referring_to(
                 continue
             if child not in tables:
                 return None
-            names = {column.name.lower() for column in columns_of(operator, tables[child][0])}
+            names = {column.name.lower() for column in columns_of(session, tables[child][0])}
             if reference.column in names:
                 parts = (f"SELECT {quote(reference.column)} FROM {name.sql}" for name in tables[child])
                 found.append(ReferencedValues(reference.parent_column, " UNION ALL ".join(parts)))
@@ -176,12 +179,12 @@ def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
     return {of for node in nodes if pulls(node) for of in node.depends_on.nodes}
 
 
-def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
+def columns_of(session: TargetSession, name: Name) -> Sequence[CatalogColumn]:
     """The columns of a table."""
-    table = operator.catalog.of(name).load_table(name.schema, name.identifier)
+    table = session.catalog.of(name).load_table(name.schema, name.identifier)
     if table is not None:
         return table.columns
-    view = operator.catalog.of(name).load_view(name.schema, name.identifier)
+    view = session.catalog.of(name).load_view(name.schema, name.identifier)
     if view is None:
         raise ConfigError(
             f"{name} does not exist",
@@ -192,17 +195,17 @@ def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
     return view.columns
 
 
-def _create_aside(operator: Operator, table: Name) -> None:
+def _create_aside(session: TargetSession, table: Name) -> None:
     schema = aside(table)
     sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
-    operator.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
+    session.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
 
 
 def _some_of(
-    operator: Operator, table: str, columns: Sequence[Column], seed: int, count: int, free: str = "true"
+    session: TargetSession, table: str, columns: Sequence[Column], seed: int, count: int, free: str = "true"
 ) -> str:
     """A condition for a number of rows, among those that may be removed."""
-    found = operator.query(cut(f"(SELECT * FROM {table} WHERE {free})", columns, seed, count))[0][0]
+    found = session.query(cut(f"(SELECT * FROM {table} WHERE {free})", columns, seed, count))[0][0]
     return chosen(columns, seed, None if found is None else int(found), free)
 
 
@@ -213,12 +216,12 @@ def _free(columns: Sequence[Column], referring: Sequence[ReferencedValues]) -> s
 
 
 def columns_and_rows(
-    operator: Operator, name: Name, declared_tests: Declared
+    session: TargetSession, name: Name, declared_tests: Declared
 ) -> tuple[tuple[Column, ...], int]:
     """The columns of a table, and its number of rows."""
-    found = columns_of(operator, name)
+    found = columns_of(session, name)
     counted = ", ".join(["count(1)", *(f"count({quote(column.name)})" for column in found)])
-    rows, *present = operator.query(f"SELECT {counted} FROM {name.sql}")[0]
+    rows, *present = session.query(f"SELECT {counted} FROM {name.sql}")[0]
     columns = (
         Column(
             one.name,
@@ -232,7 +235,7 @@ def columns_and_rows(
 
 
 def identifying_columns(
-    operator: Operator,
+    session: TargetSession,
     name: Name,
     columns: Sequence[Column],
     rows: int,
@@ -243,7 +246,7 @@ def identifying_columns(
     Prices and times may be unique by chance. So a column is assumed to be a key, alone or with others, if its
     type is suitable for identifiers. Any other column is used only if there is no such key.
     """
-    keyed = find_keyed(operator.catalog, name)
+    keyed = find_keyed(session.catalog, name)
     by_name = {column.name.lower(): column for column in columns}
     named = [
         tuple(by_name[part.lower()] for part in key if part.lower() in by_name)
@@ -251,8 +254,8 @@ def identifying_columns(
     ]
     known = {column for key in named for column in key}
     # A column with a test in a model may not be unique in the source.
-    holds = list(_unique(operator, name, [key for key in named if key], rows))
-    unique = list(_unique(operator, name, [(column,) for column in columns], rows))
+    holds = list(_unique(session, name, [key for key in named if key], rows))
+    unique = list(_unique(session, name, [(column,) for column in columns], rows))
     likely = [column for (column,) in unique if column.may_name or column.type == "date"]
     found = {column.name for column in (*known, *likely)}
     if holds or any(column.may_name for column in likely):
@@ -264,7 +267,7 @@ def identifying_columns(
                 for column in columns
                 if not column.nulls and (column.may_name or (with_times and column.is_time))
             ][:_MOST_COLUMNS]
-            keys = list(_unique(operator, name, list(combinations(several, size)), rows))
+            keys = list(_unique(session, name, list(combinations(several, size)), rows))
             if keys:
                 # It is unknown which of them is the key, so all of them are kept unique.
                 return frozenset(found | {column.name for key in keys for column in key})
@@ -273,11 +276,11 @@ def identifying_columns(
 
 
 def _unique(
-    operator: Operator, name: Name, keys: Sequence[tuple[Column, ...]], rows: int
+    session: TargetSession, name: Name, keys: Sequence[tuple[Column, ...]], rows: int
 ) -> Iterator[tuple[Column, ...]]:
     """The columns, or groups of columns, that are unique."""
     if not keys:
         return
     counted = (f"count(DISTINCT {', '.join(column.value for column in key)})" for key in keys)
-    counts = operator.query(f"SELECT {', '.join(counted)} FROM {name.sql}")[0]
+    counts = session.query(f"SELECT {', '.join(counted)} FROM {name.sql}")[0]
     yield from (key for key, count in zip(keys, counts, strict=True) if count == rows)

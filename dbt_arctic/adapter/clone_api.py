@@ -16,7 +16,7 @@ from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.appended import carried_keys
+from dbt_arctic.keyed.idempotency_keys import carried_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import texts_of, unpinned
 from dbt_arctic.adapter.result_inputs import (
     settings_of_meaning,
     statements_of_session,
     time_of_invocation,
 )
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
@@ -54,7 +54,7 @@ class Compared:
     rows: int = 0
 
 
-def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Compared:
+def compare(session: TargetSession, credentials: ArcticCredentials, node: Any) -> Compared:
     """Compare a model with its query. Must be called right after the dbt invocation that ran the model.
 
     :param node: dbt's compiled node.
@@ -67,8 +67,8 @@ def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Co
         return Compared(not_compared="what its pre-hook or sql_header sets is known to dbt only as it runs")
     hooked = bool(statements or config.get("pre-hook"))
     try:
-        with operator.query_after(statements) as query:
-            return _compared(operator, query, credentials, node, config)
+        with session.query_after(statements) as query:
+            return _compared(session, query, credentials, node, config)
     except StatementError as error:
         if not hooked:
             raise
@@ -77,16 +77,16 @@ def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Co
 
 
 def _compared(
-    operator: Operator, query: Query, credentials: ArcticCredentials, node: Any, config: Mapping[str, Any]
+    session: TargetSession, query: Query, credentials: ArcticCredentials, node: Any, config: Mapping[str, Any]
 ) -> Compared:
     name = Name(node.database or credentials.database, node.schema, node.alias)
-    columns = [(column.name, column.type) for column in load_keyed(operator.catalog, name).visible.columns]
+    columns = [(column.name, column.type) for column in load_keyed(session.catalog, name).visible.columns]
     # No other program writes to its upstreams, so their newest versions are those of the run.
     sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
     if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
         now = None  # the run evaluated it at an unknown time
-    reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
+    reading = replace(read(session.catalog, name, sql, {}, now=now), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
     whole = with_texts(whole, texts_of(node.compiled_code))
     differing, rows = _numbers(query, count_differing(stored, whole, columns))

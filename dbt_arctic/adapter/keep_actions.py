@@ -13,8 +13,8 @@ from typing import Any, Literal
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.adapter.model_lags import LagReader
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import KEEPING
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.compaction.experience import Experience
@@ -63,9 +63,9 @@ class Observation:
 class Keeper:
     """Keeps the models of a project current."""
 
-    def __init__(self, project: KeptProject, operator: Operator, warn: Callable[[str], None]) -> None:
+    def __init__(self, project: KeptProject, session: TargetSession, warn: Callable[[str], None]) -> None:
         self._project = project
-        self._operator = operator
+        self._session = session
         self._warn = warn
         self._experience: Experience | None = None
 
@@ -76,7 +76,7 @@ class Keeper:
         :raises ArcticError: the catalog cannot be read.
         """
         project = self._project
-        catalog = Once(self._operator.catalog)
+        catalog = Once(self._session.catalog)
         reader = LagReader(catalog, project.target, project.manifest)
         lags = {one.model: reader.lag_of(project.nodes[one.model]) for one in project.models}
         seen = {}
@@ -125,17 +125,17 @@ class Keeper:
 
         :raises ArcticError: the catalog cannot be read.
         """
-        operator = self._operator
-        catalog = Once(operator.catalog)
+        session = self._session
+        catalog = Once(session.catalog)
         tables = self._project.tables
         tables |= {state.name for name in tables for state in find_states(catalog, name)}
         found = overview_of_tables(
-            catalog, tables, operator.context.now_ms(), operator.compaction_of, with_lags=False
+            catalog, tables, session.context.now_ms(), session.compaction_of, with_lags=False
         )
         due = [one for seen in found for one in seen.due]
         if not due:
             return []
-        self._experience = experience_of(catalog, operator.own_schema, self._warn)
+        self._experience = experience_of(catalog, session.own_schema, self._warn)
         return most_valuable_first(self._experience.applied(due))
 
     def compact(
@@ -145,15 +145,15 @@ class Keeper:
         report: Callable[[OperationResult], None],
     ) -> None:
         """Run compactions within a budget; without one, the first of them."""
-        operator = self._operator
+        session = self._session
         chosen = operations if budget_s is not None else operations[:1]
         # The estimates of the operations are those of the last look.
         assert self._experience is not None
         experience = self._experience
-        operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
-        done = run_operations(operator.context, chosen, budget_s, report=report)
-        own, kept_s = operator.own_schema, operator.operations_kept_s
-        record_and_keep(operator.context, own, done, experience, kept_s, self._warn)
+        session.read("SELECT 1")  # keeps Spark's start out of the first operation's time
+        done = run_operations(session.context, chosen, budget_s, report=report)
+        own, kept_s = session.own_schema, session.operations_kept_s
+        record_and_keep(session.context, own, done, experience, kept_s, self._warn)
 
 
 def completed(models: Sequence[str], outcomes: Sequence[Outcome]) -> list[Outcome]:

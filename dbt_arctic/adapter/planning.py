@@ -17,11 +17,11 @@ from dbt_arctic.adapter.advice import advice_for
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.model_lags import name_of
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.explanation import Explanation, explain
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
@@ -64,7 +64,7 @@ class ModelPlan:
         return explain(self.plan, self.took, self.advice)
 
 
-def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
+def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -> list[ModelPlan]:
     """The plans of the automatic models in a selection; of all models without one.
 
     :raises ConfigError: dbt could not compile the project, or the selection contains no model.
@@ -90,9 +90,9 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
         sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True
         sql = sql if contract is None else ordered_select(contract, sql, ())
         of_meaning = settings_of_meaning(target.credentials, settings)
-        config = with_needed_keys(operator.catalog, name, config, sql, keys, of_meaning)
+        config = with_needed_keys(session.catalog, name, config, sql, keys, of_meaning)
         plan = plan_refresh(
-            operator.catalog,
+            session.catalog,
             name,
             config,
             sql,
@@ -106,10 +106,10 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
             for key, other in automatic.items()
             if key in node.depends_on.nodes and key != unique_id
         )
-        advice = tuple(advice_for(operator.catalog, name, model, target.project_root, keys))
-        path, states = node.original_file_path, tuple(shown_states(operator.catalog, name, plan))
-        table = find_keyed(operator.catalog, name)
-        took = () if table is None else tuple(timings(load_change(operator.catalog, table).history()))
+        advice = tuple(advice_for(session.catalog, name, model, target.project_root, keys))
+        path, states = node.original_file_path, tuple(shown_states(session.catalog, name, plan))
+        table = find_keyed(session.catalog, name)
+        took = () if table is None else tuple(timings(load_change(session.catalog, table).history()))
         plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states, took))
     return plans
 

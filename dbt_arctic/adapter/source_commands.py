@@ -11,10 +11,10 @@ from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.model_lags import name_of
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project, select_models
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -25,14 +25,14 @@ from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview, preview_r
 
 
 def preview_sources(
-    operator: Operator, target: Target, select: Sequence[str]
+    session: TargetSession, target: Target, select: Sequence[str]
 ) -> list[ReadPreview | TopicPreview | TablePreview]:
     """What the next run of the selected models would read of their sources.
 
     Starts no Spark.
     """
     found: list[ReadPreview | TopicPreview | TablePreview] = []
-    catalog = Once(operator.catalog)
+    catalog = Once(session.catalog)
     for node, name, declared in _pulled(target, select):
         kind = kind_of(declared)
         if kind == "files":

@@ -15,10 +15,10 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff
 from dbt_arctic.adapter.model_lags import name_of
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.relation_diff import DiffOptions, compare_relations, current_relation
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.key_selection import ProjectKeys
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ArcticError, ConfigError
@@ -36,7 +36,7 @@ class _Pair:
 
 
 def diff_targets(
-    operator: Operator, target: Target, base: Target, options: DiffOptions, report: Callable[[str], None]
+    session: TargetSession, target: Target, base: Target, options: DiffOptions, report: Callable[[str], None]
 ) -> DiffReport:
     """Compare the selected models of two targets.
 
@@ -48,7 +48,7 @@ def diff_targets(
     found = []
     for pair in pairs:
         report(pair.model)
-        found.append(_diff(operator, pair, keys, options))
+        found.append(_diff(session, pair, keys, options))
     return DiffReport(target.name, base.name, tuple(found), options.threshold)
 
 
@@ -131,20 +131,20 @@ def _artifacts(target: Target) -> Path:
     return target.artifacts / "diff" / target.name
 
 
-def _diff(operator: Operator, pair: _Pair, keys: ProjectKeys, options: DiffOptions) -> ModelDiff:
+def _diff(session: TargetSession, pair: _Pair, keys: ProjectKeys, options: DiffOptions) -> ModelDiff:
     found = ModelDiff(pair.model, pair.here.dotted, pair.there.dotted if pair.there else "", "not built")
     try:
         if pair.here == pair.there:
             return replace(found, state="not compared", why="both targets have it in the same schema")
-        if pair.there is not None and _shows(operator.catalog, pair.here, pair.there):
+        if pair.there is not None and _shows(session.catalog, pair.here, pair.there):
             return replace(found, state="clone")
-        here = current_relation(operator.catalog, pair.here)
+        here = current_relation(session.catalog, pair.here)
         if here is None:
             return found
-        there = None if pair.there is None else current_relation(operator.catalog, pair.there)
+        there = None if pair.there is None else current_relation(session.catalog, pair.there)
         if there is None:
             return replace(found, state="new")
-        return compare_relations(operator.query, found, here, there, keys, options)
+        return compare_relations(session.query, found, here, there, keys, options)
     except ArcticError as error:  # an error of this model; the others are still compared
         return replace(found, state="failed", why=str(error))
 

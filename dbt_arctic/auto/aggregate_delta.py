@@ -23,7 +23,7 @@ from dbt_arctic.keyed.sums import (
     AffectedGroups,
     OppositeEnd,
     SumColumns,
-    added,
+    changed_groups,
     groups_to_recompute,
     groups_with_changes,
     net,
@@ -66,7 +66,7 @@ def affected_groups(
 
         def of_all(attempt: Attempt) -> str:
             groups = _groups(context, table, columns, changes, attempt, images=images)
-            return added(table, columns, groups, images=images)
+            return changed_groups(table, columns, groups, images=images)
 
         yield AggregateWrite(of_all)
         return
@@ -80,7 +80,7 @@ def affected_groups(
 
         def of_affected(attempt: Attempt) -> str:
             groups = _groups(context, table, columns, changes, attempt, images=images, affected=affected)
-            return added(table, columns, groups, images=images)
+            return changed_groups(table, columns, groups, images=images)
 
         if extremes is None:
             yield AggregateWrite(of_affected)
@@ -105,13 +105,13 @@ def affected_groups(
 
             def of_recomputed(attempt: Attempt) -> str:
                 if attempt.pinned == version:
-                    return added(table, columns, groups, images=images, recomputed=recomputed)
+                    return changed_groups(table, columns, groups, images=images, recomputed=recomputed)
                 # Another commit came in between. A group that lost a MIN or MAX by it was not recomputed, so
                 # the statement fails for it.
                 groups_now = _groups(
                     context, table, columns, changes, attempt, images=images, affected=affected
                 )
-                return added(table, columns, groups_now, images=images, recomputed=recomputed)
+                return changed_groups(table, columns, groups_now, images=images, recomputed=recomputed)
 
             yield AggregateWrite(of_recomputed, has_lost=lost.known_count > 0)
 

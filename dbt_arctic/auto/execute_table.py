@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
-from dbt_arctic.auto.common_values import literal_of, note_values
 from dbt_arctic.auto.fallbacks import fallbacks_of, plan_after
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
+from dbt_arctic.auto.recorded_values import literal_of, note_values
 from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.run_key_checks import with_checked_keys
 from dbt_arctic.auto.shared_reads import with_shared_rows
@@ -36,7 +36,7 @@ from dbt_arctic.planner.delta.bounds import is_ordered_as
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.change_log import logged_at
-from dbt_arctic.store.computed_write import Attempt, Purpose, write_unless
+from dbt_arctic.store.computed_write import Attempt, Purpose, write_with_retries
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Choice, Context, Outcome
 from dbt_arctic.store.row_counts import changes_among
@@ -93,7 +93,7 @@ class _Computed:
     inside: str = ""
 
 
-def refresh_auto(
+def run_refresh(
     context: Context,
     name: Name,
     table: KeyedTable,
@@ -344,7 +344,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         )
 
     with target.trace.timed(computed.stage) if computed.stage else nullcontext():
-        written = write_unless(
+        written = write_with_retries(
             context,
             table,
             Purpose("refresh", config.model, "run the model again", pulls=True),

@@ -102,7 +102,7 @@ def read(
     views: dict[str, View] = {}
     trees: dict[str, exp.Query] = {}
 
-    def follow(tree: exp.Query, home: Name, view: Name | None = None) -> exp.Query:
+    def resolve(tree: exp.Query, home: Name, view: Name | None = None) -> exp.Query:
         for table in tree.find_all(exp.Table):
             if is_unseen(table):
                 raise CannotPlan(
@@ -144,7 +144,7 @@ def read(
             if isinstance(found, View):
                 views[key] = found
                 with of_view(key):
-                    trees[key] = follow(with_fields_by_name(parse(found.sql)), found.home, name)
+                    trees[key] = resolve(with_fields_by_name(parse(found.sql)), found.home, name)
             else:
                 upstreams[key] = found
         return named(tree, lambda written: full_name(written, home).dotted.lower())
@@ -152,7 +152,7 @@ def read(
     # Spark completes names by its own catalog, which is not that of the target then.
     home = replace(target, catalog="", schema="") if is_of_others(catalog, target) else target
     try:
-        tree = follow(parse(sql), home)
+        tree = resolve(parse(sql), home)
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
     names = Reading(upstreams, views).names

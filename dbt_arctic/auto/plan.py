@@ -21,7 +21,7 @@ from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
-from dbt_arctic.planner.auxiliary.common_values import SharedValue
+from dbt_arctic.planner.auxiliary.shared_values import SharedValue
 from dbt_arctic.planner.delta.plan import Guard, Incremental
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig

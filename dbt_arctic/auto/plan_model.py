@@ -13,11 +13,11 @@ from functools import cache
 from dbt_arctic.auto.auxiliary_tables import find_state, is_free
 from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
-from dbt_arctic.auto.common_values import known_values
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
 from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
-from dbt_arctic.auto.plan_table import History, plan_auto
+from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
+from dbt_arctic.auto.recorded_values import known_values
 from dbt_arctic.auto.refresh_request import Request, Schema, Terms
 from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.ties_by_key import with_ties_by_key
@@ -193,9 +193,9 @@ def _plan(
     table = None if rebuild else find_keyed(catalog, request.name)
     change = None if table is None else load_change(catalog, table)
     if table is None or change is None:
-        return plan_auto(catalog, request, None, History(), of_state=of_state, made_of=made_of)
+        return choose_refresh(catalog, request, None, RefreshHistory(), of_state=of_state, made_of=made_of)
     commits = change.history()
-    history = History(
+    history = RefreshHistory(
         consumed_versions(commits),
         timings(commits),
         known_values(commits),
@@ -204,7 +204,7 @@ def _plan(
     )
 
     def planned(table: KeyedTable | None, columns: Sequence[str]) -> RefreshPlan:
-        return plan_auto(
+        return choose_refresh(
             catalog, request, table, history, columns=columns, of_state=of_state, made_of=made_of
         )
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbt_arctic.auto.advice import advise
-from dbt_arctic.auto.common_values import WORTH_ROWS
 from dbt_arctic.auto.inputs import (
     Reading,
     by_name,
@@ -22,6 +21,7 @@ from dbt_arctic.auto.inputs import (
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
 from dbt_arctic.auto.plan import Build, ByKeys, BySums, Full, Header, Nothing, RefreshPlan, rows_of
+from dbt_arctic.auto.recorded_values import WORTH_ROWS
 from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
@@ -41,7 +41,7 @@ from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
-from dbt_arctic.planner.auxiliary.common_values import shared_values, with_known
+from dbt_arctic.planner.auxiliary.shared_values import shared_values, with_known
 from dbt_arctic.planner.delta.costs import costly_guards
 from dbt_arctic.planner.delta.plan import Incremental, plan_incremental
 from dbt_arctic.planner.properties.determinism import depends_on_time
@@ -62,7 +62,7 @@ LARGE_STATEMENT = 150
 
 
 @dataclass(frozen=True)
-class History:
+class RefreshHistory:
     """What the commits of a table record about its refreshes.
 
     :param expected: the versions that the last one consumed.
@@ -79,11 +79,11 @@ class History:
     differing: Verified | None = None
 
 
-def plan_auto(
+def choose_refresh(
     catalog: CatalogReader,
     request: Request,
     table: KeyedTable | None,
-    history: History,
+    history: RefreshHistory,
     *,
     columns: Sequence[str] | None = None,
     of_state: bool = False,
@@ -187,7 +187,7 @@ def _with_permanent(reason: Reason, header: Header, config: KeyedConfig) -> Reas
     return replace(reason, permanent=next(always, None))
 
 
-def _not_going_on(header: Header, history: History) -> Reason | None:
+def _not_going_on(header: Header, history: RefreshHistory) -> Reason | None:
     """The reason if a refresh cannot continue from the last one."""
     earlier = history.expected.get(FINGERPRINT)
     if earlier is None or not earlier.table_id:
@@ -226,7 +226,7 @@ def _incremental(
     header: Header,
     config: KeyedConfig,
     table: KeyedTable,
-    history: History,
+    history: RefreshHistory,
     columns: Sequence[str] | None,
 ) -> ByKeys | BySums | Full:
     """Add the delta to stored sums, or compute the affected keys; in full if neither is worthwhile.
@@ -373,4 +373,4 @@ def _mostly_new(changed: Sequence[Upstream], config: KeyedConfig) -> Reason | No
     return None
 
 
-__all__ = ["History", "plan_auto"]
+__all__ = ["RefreshHistory", "choose_refresh"]

@@ -31,7 +31,7 @@ from dbt_arctic.auto.stage_results import StagedValues, StageResults, unknown
 from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, new_extremes_sql
 from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
-from dbt_arctic.planner.auxiliary.common_values import SharedValue, value_sql
+from dbt_arctic.planner.auxiliary.shared_values import SharedValue, value_sql
 from dbt_arctic.planner.delta.bounds import fitting
 from dbt_arctic.planner.delta.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
 from dbt_arctic.planner.delta.stages import affected_values_sql, shared_lookup_sql
@@ -145,7 +145,7 @@ def _over_state(plan: OverState) -> Iterator[Stage]:
         )
 
 
-def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
+def stages_with_sql(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
     """The stages with their queries, as far as they are known from metadata alone."""
     found = StageResults()
     for stage in stages:
@@ -346,7 +346,7 @@ __all__ = [
     "Decision",
     "Stage",
     "key_checks",
-    "printed",
     "size_stage",
     "stages_of",
+    "stages_with_sql",
 ]

@@ -20,8 +20,8 @@ from dbt_arctic.maintenance.adopt import (
 from dbt_arctic.maintenance.release import release
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -47,19 +47,19 @@ def adopt(
     Older versions of the table stay readable. The table's model continues as an incremental model
     with this unique_key, without a full refresh.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if undo and (keys or dry_run):
         raise click.UsageError("--undo takes neither --key nor --dry-run")
-    with operating(target, "adopt") as operator:
-        name = operator.to_write(table)
+    with target_session(target, "adopt") as session:
+        name = session.to_write(table)
         if undo:
             question = f"Make {name} a plain table, and drop its change table and previous generation?"
             require_confirmation(question, yes, as_json)
-            release(operator.context, name)
+            release(session.context, name)
             _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
-        begun = find_unfinished(operator.catalog, name) if dry_run else None
+        begun = find_unfinished(session.catalog, name) if dry_run else None
         if begun is not None:
             result = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
             _print_result(
@@ -68,7 +68,7 @@ def adopt(
                 f"The adoption of {name} was interrupted; run without --dry-run to complete it.",
             )
             return
-        shown = finish_adoption(operator.context, name)
+        shown = finish_adoption(session.context, name)
         if shown is not None:
             _print_result(
                 as_json,
@@ -78,11 +78,11 @@ def adopt(
             return
         if not keys:
             raise click.UsageError("name each key column: --key COLUMN")
-        _adopt(operator, name, keys, dry_run, yes, as_json)
+        _adopt(session, name, keys, dry_run, yes, as_json)
 
 
 def _adopt(
-    operator: Operator,
+    session: TargetSession,
     name: Name,
     keys: tuple[str, ...],
     dry_run: bool,
@@ -90,7 +90,7 @@ def _adopt(
     as_json: bool,
 ) -> None:
     with progress(f"check that the keys of {name} are unique", quiet=as_json):
-        plan = plan_adoption(operator.context, name, keys)
+        plan = plan_adoption(session.context, name, keys)
     if not as_json:
         _show(plan)
     if dry_run:
@@ -99,7 +99,7 @@ def _adopt(
         return
     require_confirmation(f"Adopt {name}?", yes, as_json)
     with progress(f"adopt {name}", quiet=as_json) as bar:
-        adopt_table(watched(operator.context, bar), plan)
+        adopt_table(watched(session.context, bar), plan)
     _print_result(
         as_json,
         _as_json(plan, True),

@@ -53,20 +53,20 @@ def changes(
     A changed value is shown as old → new. With --json, each key has its old row, in which _action is -U, and
     a row with U if it is new or changed, or D if it is deleted.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "changes") as operator:
-        name = operator.name(table)
-        keyed = load_keyed(operator.catalog, name)
-        first, last = (resolve(operator.catalog, keyed, text, name.dotted) for text in (start, end))
-        sql = plan_changes(operator.catalog, name, first.token, last.token, images, name.dotted)
+    with target_session(target, "changes") as session:
+        name = session.name(table)
+        keyed = load_keyed(session.catalog, name)
+        first, last = (resolve(session.catalog, keyed, text, name.dotted) for text in (start, end))
+        sql = plan_changes(session.catalog, name, first.token, last.token, images, name.dotted)
         if only_sql:
             click.echo(sql)
             return
         order = ", ".join(quote(column) for column in (*keyed.key, _ACTION))
         # Rows of one more key than shown, to find out whether there are more.
         most = f"\nLIMIT {2 * (limit + 1)}" if limit > 0 else ""
-        columns, rows = operator.read(f"SELECT *\nFROM (\n{sql}\n)\nORDER BY {order}{most}")
+        columns, rows = session.read(f"SELECT *\nFROM (\n{sql}\n)\nORDER BY {order}{most}")
     found = changes_by_key(columns, rows, keyed.key)
     shown = found[: limit or None]
     if as_json:

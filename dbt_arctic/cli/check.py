@@ -46,18 +46,18 @@ def check(
     one.
     """
     from dbt_arctic.adapter.checking import Checks, check_project
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     chosen = random.randrange(10**6) if seed is None else seed
     click.echo(f"seed {chosen}", err=True)
-    with operating(target, "check") as operator, progress("check on a copy") as bar:
+    with target_session(target, "check") as session, progress("check on a copy") as bar:
 
         def report_progress(text: str) -> None:
             bar.echo(text, err=True)
             bar.now(text)
 
         found = check_project(
-            operator, target, Checks(select, automatic, rounds, chosen, keep), report_progress
+            session, target, Checks(select, automatic, rounds, chosen, keep), report_progress
         )
     if as_json:
         print_json(_as_json(found, chosen))

@@ -25,8 +25,8 @@ from dbt_arctic.maintenance.orphans import DAY_MS, Orphans, Shared, find_orphans
 from dbt_arctic.store.other_catalogs import has_other_name
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -60,16 +60,16 @@ def clean(
     as_json: bool,
 ) -> None:
     """Remove what interrupted runs left behind: generations, branches, staging tables, files."""
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if files_older_than < DAY_MS:
         raise click.BadParameter("at least 24h: a younger file may belong to a commit in progress")
     retention = Retention(older_than, keep_previous, dropped)
-    with operating(target, "clean") as operator:
-        chosen = chosen_schemas(operator, schemas, everything)
-        found = _find(operator, target.catalog, chosen, retention)
+    with target_session(target, "clean") as session:
+        chosen = chosen_schemas(session, schemas, everything)
+        found = _find(session, target.catalog, chosen, retention)
         if files:
-            orphans, shared = find_orphans(operator.context, target.catalog, chosen, files_older_than)
+            orphans, shared = find_orphans(session.context, target.catalog, chosen, files_older_than)
             found.orphans.extend(orphans)
             found.shared.extend(shared)
         if as_json:
@@ -85,10 +85,10 @@ def clean(
                 bar.echo(f"{'removed' if done else 'kept   '}  {removal.what}", err=as_json)
                 bar.advance()
 
-            count = remove_leftovers(operator.context, target.catalog, found.removals, retention, report)
+            count = remove_leftovers(session.context, target.catalog, found.removals, retention, report)
             for one in found.orphans:
                 bar.now(one.table.dotted, counted(len(one.files), "file"))
-                remove_orphans(operator.context, one, files_older_than)
+                remove_orphans(session.context, one, files_older_than)
                 bar.echo(f"removed  {_described(one)}", err=as_json)
                 bar.advance()
                 count += 1
@@ -107,15 +107,15 @@ class _SchemaLeftovers:
         return len(self.removals) + len(self.orphans)
 
 
-def _find(operator: Operator, catalog: str, schemas: list[str], retention: Retention) -> _SchemaLeftovers:
+def _find(session: TargetSession, catalog: str, schemas: list[str], retention: Retention) -> _SchemaLeftovers:
     found = _SchemaLeftovers([], [])
     for schema in schemas:
-        inventory = take_inventory(operator.catalog, catalog, schema)
-        leftovers = find_leftovers(inventory, operator.context.now_ms(), retention)
+        inventory = take_inventory(session.catalog, catalog, schema)
+        leftovers = find_leftovers(inventory, session.context.now_ms(), retention)
         theirs = {
             side
             for identifier, table in inventory.keyed.items()
-            if has_other_name(operator.catalog, table, inventory.views.get(identifier))
+            if has_other_name(session.catalog, table, inventory.views.get(identifier))
             for side in table.side_tables
         }
         found.removals.extend(one for one in leftovers.removals if one.target not in theirs)

@@ -29,8 +29,8 @@ from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -66,25 +66,25 @@ def compact(
     as_json: bool,
 ) -> None:
     """Compact files and merge pending changes where that is due (all tables, or those named)."""
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if kind is not None and not tables:
         raise click.UsageError("--kind needs the names of the tables")
-    with operating(target, "compact") as operator:
-        found = tables_to_show(operator, tables, schemas, everything)
+    with target_session(target, "compact") as session:
+        found = tables_to_show(session, tables, schemas, everything)
         if any(seen.status is None for seen in found):
             # A full refresh may have finished while the tables were read one after the other.
-            found = tables_to_show(operator, tables, schemas, everything)
-        experience = experience_of(operator.catalog, operator.own_schema, _warn)
-        operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
-        broken = [seen for seen in found if seen.status is None and (tables or seen.name in operator.models)]
+            found = tables_to_show(session, tables, schemas, everything)
+        experience = experience_of(session.catalog, session.own_schema, _warn)
+        operations = most_valuable_first(experience.applied(_planned(session, found, kind)))
+        broken = [seen for seen in found if seen.status is None and (tables or seen.name in session.models)]
         for seen in broken:
             _warn(f"{seen.name.schema}.{seen.name.identifier} is skipped. {seen.problem}: dbt-arctic verify")
         if only_plan or not operations:
             _show_plan(operations, as_json)
             context.exit(2 if broken else 0)
         with progress("starting Spark", sum(one.cost_s for one in operations), as_json) as bar:
-            operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
+            session.read("SELECT 1")  # keeps Spark's start out of the first operation's time
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
             bar.now(*next(coming))
 
@@ -94,15 +94,15 @@ def compact(
                 bar.now(*next(coming))
 
             done = run_operations(
-                operator.context,
+                session.context,
                 operations,
                 None if budget is None else budget / 1000,
                 trim_grace / 1000,
                 report,
             )
             bar.now("recording the operations")
-            own, kept_s = operator.own_schema, operator.operations_kept_s
-            record_and_keep(operator.context, own, done, experience, kept_s, _warn)
+            own, kept_s = session.own_schema, session.operations_kept_s
+            record_and_keep(session.context, own, done, experience, kept_s, _warn)
     if as_json:
         print_json([_as_dict(one) for one in done])
     if broken or any(one.outcome == FAILED for one in done):
@@ -131,7 +131,7 @@ def _coming(operation: Operation, found: list[TableOverview]) -> _Coming:
     return _Coming(f"{operation.kind} {name.schema}.{name.identifier}", size)
 
 
-def _planned(operator: Operator, found: list[TableOverview], kind: Kind | None) -> list[Operation]:
+def _planned(session: TargetSession, found: list[TableOverview], kind: Kind | None) -> list[Operation]:
     if kind is None:
         return [operation for seen in found for operation in seen.due]
     broken = [seen for seen in found if seen.status is None]
@@ -139,7 +139,7 @@ def _planned(operator: Operator, found: list[TableOverview], kind: Kind | None) 
         raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify")
     return [
         requested_operation(
-            kind, seen.status, operator.compaction_of(seen.name, seen.status.table is not None)
+            kind, seen.status, session.compaction_of(seen.name, seen.status.table is not None)
         )
         for seen in found
         if seen.status

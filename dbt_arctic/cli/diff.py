@@ -58,10 +58,10 @@ def diff(
     by column, with samples. Reads both and writes nothing. The exit code is 2 if a comparison failed.
     """
     from dbt_arctic.adapter.diff_report import Threshold
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.project import load_target
     from dbt_arctic.adapter.relation_diff import DiffOptions
     from dbt_arctic.adapter.target_diff import diff_targets
+    from dbt_arctic.adapter.target_session import target_session
 
     threshold = None if max_changed is None else Threshold.parse(max_changed)
     other = load_target(target.project_root, target.profiles_dir, base)
@@ -72,8 +72,8 @@ def diff(
     ]
     ignored = frozenset(column.lower() for column in ignore_column)
     options = DiffOptions(selection, ignored, samples, threshold)
-    with operating(target, "diff") as operator, progress("diff") as bar:
-        found = diff_targets(operator, target, other, options, bar.now)
+    with target_session(target, "diff") as session, progress("diff") as bar:
+        found = diff_targets(session, target, other, options, bar.now)
     if as_json:
         print_json(as_dict(found))
     elif form == "markdown":

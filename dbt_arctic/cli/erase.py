@@ -44,16 +44,16 @@ def erase(
     Older versions of the table become unreadable as a whole. Models that pull from the table have their own
     copies; the command lists them, and the keys must be erased there as well.
     """
-    from dbt_arctic.adapter.operator import operating, size_of
+    from dbt_arctic.adapter.target_session import size_of, target_session
 
     if bool(keys) == bool(where):
         raise click.UsageError("give --key or --where")
-    with operating(target, "erase") as operator:
-        name = operator.to_write(table)
+    with target_session(target, "erase") as session:
+        name = session.to_write(table)
         if where:
-            plan = plan_by_condition(operator.context, name, where)
+            plan = plan_by_condition(session.context, name, where)
         else:
-            plan = plan_by_values(operator.context, name, [_value(key) for key in keys])
+            plan = plan_by_values(session.context, name, [_value(key) for key in keys])
         if not as_json:
             _show_plan(plan, force)
         if dry_run or not plan.keys:
@@ -65,7 +65,7 @@ def erase(
             require_confirmation(question, yes, as_json)
         with progress(f"erase from {name}", quiet=as_json) as bar:
             done = erase_keys(
-                watched(operator.context, bar), plan, force, lambda path: isinstance(size_of(path), int)
+                watched(session.context, bar), plan, force, lambda path: isinstance(size_of(path), int)
             )
     if as_json:
         print_json(_done_as_json(done))

@@ -31,8 +31,8 @@ from dbt_arctic.store.other_catalogs import has_other_name
 from dbt_arctic.store.rejected_table import model_of
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -67,25 +67,25 @@ def expire(
 
     Versions that a downstream model has not read yet are kept, and so are savepoints.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if older_than < MIN_AGE_MS:
         raise click.BadParameter("at least 1h: an active run or reader may have pinned a younger version")
-    with operating(target, "expire") as operator:
-        names = _chosen(operator, tables, schemas, everything)
-        released = frozenset(operator.name(text).dotted for text in release)
-        claims = find_claims(operator.catalog, operator.name("any").catalog)
-        before_ms = operator.context.now_ms() - older_than
+    with target_session(target, "expire") as session:
+        names = _chosen(session, tables, schemas, everything)
+        released = frozenset(session.name(text).dotted for text in release)
+        claims = find_claims(session.catalog, session.name("any").catalog)
+        before_ms = session.context.now_ms() - older_than
         plans = [
             plan
             for name in names
-            if (plan := plan_expiry(operator.context, name, claims, before_ms, released)) is not None
+            if (plan := plan_expiry(session.context, name, claims, before_ms, released)) is not None
         ]
         going = sum(plan.going for plan in plans)
         if as_json:
             print_json([_as_dict(plan) for plan in plans])
         else:
-            _show(plans, no_tables_text(operator, schemas, everything))
+            _show(plans, no_tables_text(session, schemas, everything))
         if dry_run or not going:
             return
         require_confirmation(f"Expire {counted(going, 'snapshot')}?", yes, as_json)
@@ -95,14 +95,14 @@ def expire(
                 if not plan.going:
                     continue
                 bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.going, "snapshot"))
-                done = expire_versions(operator.context, plan.name, claims, before_ms, released)
+                done = expire_versions(session.context, plan.name, claims, before_ms, released)
                 gone += 0 if done is None else done.snapshots
                 bar.advance(plan.going)
     click.echo(f"{counted(gone, 'snapshot')} expired.", err=as_json)
 
 
 def _chosen(
-    operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
+    session: TargetSession, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
 ) -> list[Name]:
     """The named tables; without names, those of the project.
 
@@ -115,9 +115,9 @@ def _chosen(
     :raises UnknownRelation: a named table does not exist.
     """
     if tables:
-        names = [operator.to_write(text) for text in tables]
+        names = [session.to_write(text) for text in tables]
         for name in names:
-            reader = operator.catalog.of(name)
+            reader = session.catalog.of(name)
             known = (reader.load_view, reader.load_table)
             if all(load(name.schema, name.identifier) is None for load in known):
                 raise UnknownRelation(
@@ -125,17 +125,17 @@ def _chosen(
                 )
         return names
     found: list[Name] = []
-    catalog = operator.name("any").catalog
-    for schema in chosen_schemas(operator, schemas, everything):
-        inventory = take_inventory(operator.catalog, catalog, schema)
+    catalog = session.name("any").catalog
+    for schema in chosen_schemas(session, schemas, everything):
+        inventory = take_inventory(session.catalog, catalog, schema)
         found += [
             table.name
             for identifier, table in inventory.keyed.items()
-            if not has_other_name(operator.catalog, table, inventory.views.get(identifier))
+            if not has_other_name(session.catalog, table, inventory.views.get(identifier))
         ]
         for identifier, state in inventory.tables.items():
             name = inventory.name(identifier)
-            if name in operator.models or identifier == OPERATIONS or _is_of_a_source(state):
+            if name in session.models or identifier == OPERATIONS or _is_of_a_source(state):
                 found.append(name)
     return sorted(found)
 

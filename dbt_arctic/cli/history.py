@@ -19,8 +19,8 @@ from dbt_arctic.maintenance import timeline
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -34,15 +34,15 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
 
     The commands rollback, savepoint and changes and the macro at_version() accept these versions.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if table is None and not compaction:
         raise click.UsageError("name a table, or add --compaction")
-    with operating(target, "history") as operator:
+    with target_session(target, "history") as session:
         if compaction or table is None:
-            _operations(operator, table, limit, as_json)
+            _operations(session, table, limit, as_json)
             return
-        entries = timeline.history(operator.catalog, operator.name(table))
+        entries = timeline.history(session.catalog, session.name(table))
     if as_json:
         print_json([_as_json(entry) for entry in entries[: limit or None]])
     else:
@@ -98,10 +98,10 @@ def _by(entry: timeline.Entry) -> Cell:
     return Abbreviated(entry.run, f"{invocation[:8]}{colon}{node}")
 
 
-def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
+def _operations(session: TargetSession, table: str | None, limit: int, as_json: bool) -> None:
     """Print the compaction operations recorded in the operations table."""
-    of = "" if table is None else operator.name(table).dotted
-    found = read_operations(operator.catalog, operator.own_schema, of)
+    of = "" if table is None else session.name(table).dotted
+    found = read_operations(session.catalog, session.own_schema, of)
     shown = found[: limit or None]
     if as_json:
         print_json([record_as_dict(one) for one in shown])
@@ -120,7 +120,7 @@ def _operations(operator: Operator, table: str | None, limit: int, as_json: bool
             "read cost": "number",
             "files": "number",
         },
-        (_operation_row(one, operator.own_schema.catalog) for one in shown),
+        (_operation_row(one, session.own_schema.catalog) for one in shown),
     )
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more: --limit 0", err=True)

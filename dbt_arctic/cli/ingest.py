@@ -87,11 +87,11 @@ def _with_rejected(target: Target, select: Sequence[str]) -> list[ReadPreview | 
 
 
 def _look(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview | TablePreview]:
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.source_commands import preview_sources
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "ingest plan") as operator:
-        return preview_sources(operator, target, select)
+    with target_session(target, "ingest plan") as session:
+        return preview_sources(session, target, select)
 
 
 def _show_topics(found: Sequence[TopicPreview]) -> None:

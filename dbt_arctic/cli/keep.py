@@ -42,8 +42,8 @@ def keep(
     from dbt_arctic.adapter.keep_actions import Keeper
     from dbt_arctic.adapter.keep_loop import KeepLoop
     from dbt_arctic.adapter.kept_models import load_project
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.stop_signals import StopSignals
+    from dbt_arctic.adapter.target_session import target_session
     from dbt_arctic.cli.keep_report import KeepReport, shown_end, shown_models
 
     def stopping(name: str) -> None:
@@ -57,8 +57,8 @@ def keep(
         click.echo(f"Keeping {shown_models(models)}.", err=True)
         if project.not_kept:
             click.echo(f"Read by them, and not refreshed: {', '.join(project.not_kept)}.", err=True)
-        with operating(project.target, "keep") as operator:
-            keeper = Keeper(project, operator, lambda text: click.echo(text, err=True))
+        with target_session(project.target, "keep") as session:
+            keeper = Keeper(project, session, lambda text: click.echo(text, err=True))
             until = None if for_ms is None else time.time() + for_ms / 1000
             totals = KeepLoop(project, keeper, stop, KeepReport(project, as_json), until).run()
         counts = (totals.refreshes, totals.compactions, totals.failures)

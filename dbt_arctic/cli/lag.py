@@ -38,16 +38,16 @@ def lag(
     SELECT has dbt's syntax: a model, a path, tag:..., +model+.
     """
     from dbt_arctic.adapter.model_lags import LagReader, graph_of, lags_of, shown_name
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.selection import parse_project, select_models
+    from dbt_arctic.adapter.target_session import target_session
 
     manifest = parse_project(target)
     graph = graph_of(manifest)
     chosen = [node.unique_id for node in select_models(target, manifest, select)]
-    with operating(target, "lag") as operator:
-        reader = LagReader(Once(operator.catalog), target, manifest)
+    with target_session(target, "lag") as session:
+        reader = LagReader(Once(session.catalog), target, manifest)
         found = lags_of(reader, graph, chosen)
-        now_ms = operator.context.now_ms()
+        now_ms = session.context.now_ms()
     late = late_models(found, graph.reads_by_name)
     wanted = {shown_name(graph.nodes[key]) for key in chosen if key in graph.nodes}
     shown = [one for one in found if one.model in wanted]

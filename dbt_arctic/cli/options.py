@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -58,19 +58,19 @@ def schema_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return chosen(everything(command))
 
 
-def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool) -> list[str]:
+def chosen_schemas(session: TargetSession, chosen: tuple[str, ...], everything: bool) -> list[str]:
     """The chosen schemas. Prints which schemas of the project are left out by default.
 
     :raises UnknownRelation: a named schema does not exist.
     """
-    found = operator.schemas(chosen, everything)
-    if not chosen and not everything and (others := operator.other_schemas(found)):
+    found = session.schemas(chosen, everything)
+    if not chosen and not everything and (others := session.other_schemas(found)):
         click.echo(
             f"left out: {', '.join(others)}; the project has tables there too. "
             f"To include them: --schema {others[0]}, or --all",
             err=True,
         )
-    if not chosen and (others := operator.other_catalogs()):
+    if not chosen and (others := session.other_catalogs()):
         click.echo(
             f"left out: {', '.join(others)}; the project has tables in "
             f"{'this catalog' if len(others) == 1 else 'these catalogs'}, too. "
@@ -80,11 +80,11 @@ def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool
     return found
 
 
-def no_tables_text(operator: Operator, chosen: tuple[str, ...], everything: bool) -> str:
+def no_tables_text(session: TargetSession, chosen: tuple[str, ...], everything: bool) -> str:
     """What a command prints that found no tables: where it looked, and how to look elsewhere."""
     if everything:
         return "There are no tables yet."
-    schemas = ", ".join(operator.schemas(chosen)) or "the schema of the target"
+    schemas = ", ".join(session.schemas(chosen)) or "the schema of the target"
     return f"There are no tables in {schemas}. To look in every schema of the catalog: --all"
 
 

@@ -10,7 +10,7 @@ import click
 
 from dbt_arctic.auto.fallbacks import alternatives_of, fallback_conditions
 from dbt_arctic.auto.plan import OverState, RefreshPlan, has_other_columns
-from dbt_arctic.auto.stages import GOES, printed, stages_of
+from dbt_arctic.auto.stages import GOES, stages_of, stages_with_sql
 from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
@@ -40,11 +40,11 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
 
     SELECT has dbt's syntax: a model, a path, tag:..., +model+.
     """
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.planning import plan_models
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "plan") as operator:
-        plans = plan_models(operator, target, select)
+    with target_session(target, "plan") as session:
+        plans = plan_models(session, target, select)
     if as_json:
         print_json([_as_json(entry, show_sql) for entry in plans])
         return
@@ -63,10 +63,10 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
         )
     if show_sql:
         for entry in plans:
-            for stage, text in printed(stages_of(entry.plan)):
+            for stage, text in stages_with_sql(stages_of(entry.plan)):
                 click.echo(f"\n-- {entry.model}: {stage.purpose}; {GOES[stage.result]}\n{text}")
             for one in alternatives_of(entry.plan):
-                for stage, text in printed(stages_of(one.plan)):
+                for stage, text in stages_with_sql(stages_of(one.plan)):
                     click.echo(
                         f"\n-- {entry.model}, if {one.when}: {stage.purpose}; {GOES[stage.result]}\n{text}"
                     )
@@ -214,4 +214,4 @@ def _stages(plan: RefreshPlan) -> list[dict[str, Any]]:
 
 
 def _sql(plan: RefreshPlan) -> dict[str, str]:
-    return {stage.purpose: text for stage, text in printed(stages_of(plan))}
+    return {stage.purpose: text for stage, text in stages_with_sql(stages_of(plan))}

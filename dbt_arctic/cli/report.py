@@ -59,27 +59,27 @@ def report(
 
     The page works offline and contains neither secrets nor paths of this machine.
     """
-    from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.run_results import read_run_results
+    from dbt_arctic.adapter.target_session import target_session
     from dbt_arctic.cli.report_page import Page
 
-    with operating(target, "report") as operator:
+    with target_session(target, "report") as session:
         found = collect_report(
-            replace(operator.context, catalog=Once(operator.catalog)),
+            replace(session.context, catalog=Once(session.catalog)),
             target.catalog,
-            chosen_schemas(operator, schemas, everything),
-            operator.own_schema,
-            operator.context.now_ms() - since,
-            operator.compaction_of,
-            lambda name: name in operator.models or name.identifier == OPERATIONS,
+            chosen_schemas(session, schemas, everything),
+            session.own_schema,
+            session.context.now_ms() - since,
+            session.compaction_of,
+            lambda name: name in session.models or name.identifier == OPERATIONS,
             lambda name: _is_selected(name, select),
         )
-        results = read_run_results(operator.target_folder)
+        results = read_run_results(session.target_folder)
         if as_json:
             print_json(report_as_dict(found, results))
             return
-        file = output or operator.target_folder / "arctic_report.html"
-    html = Page(found, results, f"{operator.project} ({target.name})").html()
+        file = output or session.target_folder / "arctic_report.html"
+    html = Page(found, results, f"{session.project} ({target.name})").html()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(html, encoding="utf-8")
     click.echo(f"{file}: {len(found.tables)} tables, {len(html.encode()) / 1024:.0f} kB")

@@ -39,21 +39,21 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
 
     Neither snapshot expiry nor `clean` removes a savepoint.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if name is None and drop:
         raise click.UsageError("--drop needs the name of the savepoint")
-    with operating(target, "savepoint") as operator:
-        of = operator.name(table)
+    with target_session(target, "savepoint") as session:
+        of = session.name(table)
         if name is None:
-            _list(list_savepoints(operator.catalog, load_keyed(operator.catalog, of)), of, as_json)
+            _list(list_savepoints(session.catalog, load_keyed(session.catalog, of)), of, as_json)
             return
-        operator.to_write(table)
+        session.to_write(table)
         if drop:
-            drop_savepoint(operator.context, of, name)
+            drop_savepoint(session.context, of, name)
             result, text = None, f"{of}: dropped savepoint {name}."
         else:
-            made = make_savepoint(operator.context, of, name, version)
+            made = make_savepoint(session.context, of, name, version)
             result, text = made.token, f"{of}: savepoint {name} keeps version {made}."
     if as_json:
         print_json({"table": of.dotted, "savepoint": name, "version": result})
@@ -86,14 +86,14 @@ def rollback(target: Target, table: str, version: str, yes: bool, as_json: bool)
 
     This is a new commit. Models that pull from the table receive its changes, and it can be rolled back too.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "rollback") as operator:
-        name = operator.to_write(table)
-        to = resolve(operator.catalog, load_keyed(operator.catalog, name), version, name.dotted)
-        entries = timeline.history(operator.catalog, name)
+    with target_session(target, "rollback") as session:
+        name = session.to_write(table)
+        to = resolve(session.catalog, load_keyed(session.catalog, name), version, name.dotted)
+        entries = timeline.history(session.catalog, name)
         require_confirmation(f"Roll back {name} to {_described(to, entries)}?", yes, as_json)
-        done = roll_back(operator.context, name, to.token)
+        done = roll_back(session.context, name, to.token)
     if as_json:
         tokens = {"to": done.to.token, "before": done.before.token}
         print_json({"table": done.table, **tokens, "rows": done.rows})
@@ -125,19 +125,19 @@ def restore(
     target: Target, table: str, previous: bool, generation: int | None, yes: bool, as_json: bool
 ) -> None:
     """Restore a keyed table whose view was dropped, replaced or damaged; or undo a full refresh."""
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if previous and generation is not None:
         raise click.UsageError("give --previous or --generation, not both")
-    with operating(target, "restore") as operator:
-        name = operator.to_write(table)
+    with target_session(target, "restore") as session:
+        name = session.to_write(table)
         which = "its newest complete generation" if generation is None else f"generation {generation}"
         question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
         require_confirmation(question, yes, as_json)
         if previous:
-            shown = undo_full_refresh(operator.context, name)
+            shown = undo_full_refresh(session.context, name)
         else:
-            shown = restore_table(operator.context, name, generation)
+            shown = restore_table(session.context, name, generation)
     if as_json:
         print_json({"table": shown.name.dotted, "generation": shown.generation.number})
     else:

@@ -15,8 +15,8 @@ from dbt_arctic.refresh.dml import Modified, explain, modify
 from dbt_arctic.refresh.parse_dml import VERBS, ParsedModification, parse_modification, verb_of
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 _QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "(")
 _LISTINGS = ("SHOW", "DESCRIBE", "DESC", "EXPLAIN")
@@ -44,7 +44,7 @@ def sql(
 
     Names without a schema refer to the target's schema.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
     if (statement is None) == (file is None):
         raise click.UsageError("give a statement, or --file")
@@ -57,45 +57,45 @@ def sql(
             why="it changes rows of keyed tables with UPDATE, DELETE and MERGE, and shows rows with SELECT",
             fix=_INSTEAD.get(verb, "run it on Spark, or in dbt as a hook or an operation"),
         )
-    with operating(target, "sql") as operator:
+    with target_session(target, "sql") as session:
         if verb in VERBS:
-            _modify(target, operator, parse_modification(text), dry_run, as_json)
+            _modify(target, session, parse_modification(text), dry_run, as_json)
         elif dry_run:
             raise click.UsageError("--dry-run is for UPDATE, DELETE and MERGE")
         else:
-            _show(target, operator, text, limit if verb in _QUERIES else 0, as_json)
+            _show(target, session, text, limit if verb in _QUERIES else 0, as_json)
 
 
 def _modify(
-    target: Target, operator: Operator, parsed: ParsedModification, dry_run: bool, as_json: bool
+    target: Target, session: TargetSession, parsed: ParsedModification, dry_run: bool, as_json: bool
 ) -> None:
-    name = operator.to_write(".".join(parsed.target))
-    _use(target, operator)
+    name = session.to_write(".".join(parsed.target))
+    _use(target, session)
     if dry_run:
-        statements = explain(operator.context, name, parsed)
+        statements = explain(session.context, name, parsed)
         if as_json:
             print_json({"table": name.dotted, "statements": statements})
         else:
             click.echo(";\n\n".join(statements) + ";")
         return
-    done = modify(operator.context, name, parsed)
+    done = modify(session.context, name, parsed)
     if as_json:
         print_json(asdict(done))
     else:
         click.echo(f"{done.table}: {counts_text(done)}.")
 
 
-def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bool) -> None:
-    _use(target, operator)
+def _show(target: Target, session: TargetSession, text: str, limit: int, as_json: bool) -> None:
+    _use(target, session)
     query = text.strip().rstrip(";")
     # One row more than shown, to find out whether there are more.
     limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
-    columns, rows = operator.read(limited, as_cells=not as_json)
+    columns, rows = session.read(limited, as_cells=not as_json)
     print_rows(columns, rows, limit, as_json)
 
 
-def _use(target: Target, operator: Operator) -> None:
-    operator.query(f"USE {quote(target.credentials.database)}.{quote(target.credentials.schema)}")
+def _use(target: Target, session: TargetSession) -> None:
+    session.query(f"USE {quote(target.credentials.database)}.{quote(target.credentials.schema)}")
 
 
 def counts_text(done: Modified) -> str:

@@ -28,8 +28,8 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.maintenance.overview import TableOverview, overview_of, overview_of_tables
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 @click.command()
@@ -53,12 +53,12 @@ def status(
 
     Named tables are also shown by partition and bucket.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "status") as operator:
-        found = tables_to_show(operator, tables, schemas, everything, by_bucket=bool(tables))
-        now_ms = operator.context.now_ms()
-        nothing = "" if found else no_tables_text(operator, schemas, everything)
+    with target_session(target, "status") as session:
+        found = tables_to_show(session, tables, schemas, everything, by_bucket=bool(tables))
+        now_ms = session.context.now_ms()
+        nothing = "" if found else no_tables_text(session, schemas, everything)
     shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
     if as_json:
         print_json([as_dict(seen, now_ms) for seen in shown])
@@ -73,7 +73,7 @@ def status(
 
 
 def tables_to_show(
-    operator: Operator,
+    session: TargetSession,
     tables: tuple[str, ...],
     schemas: tuple[str, ...],
     everything: bool,
@@ -83,13 +83,13 @@ def tables_to_show(
 
     :raises UnknownRelation: a named table does not exist.
     """
-    names = [operator.name(text) for text in tables]
-    catalog, now_ms, settings_of = Once(operator.catalog), operator.context.now_ms(), operator.compaction_of
+    names = [session.name(text) for text in tables]
+    catalog, now_ms, settings_of = Once(session.catalog), session.context.now_ms(), session.compaction_of
     if names:
         found = overview_of_tables(catalog, frozenset(names), now_ms, settings_of, by_bucket=by_bucket)
     else:
-        chosen = chosen_schemas(operator, schemas, everything)
-        own = operator.name("any").catalog
+        chosen = chosen_schemas(session, schemas, everything)
+        own = session.name("any").catalog
         found = overview_of(catalog, own, chosen, now_ms, settings_of, by_bucket=by_bucket)
     missing = [name for name in names if name not in {seen.name for seen in found}]
     if missing:

@@ -41,37 +41,37 @@ def verify(
 
     Without TABLE, checks every keyed table of the target's schemas. Reads only metadata and starts no Spark.
     """
-    from dbt_arctic.adapter.operator import catalog_file, operating, size_of
+    from dbt_arctic.adapter.target_session import catalog_file, size_of, target_session
 
     found: list[Finding] = []
     count = 0
-    with operating(target, "verify") as operator:
+    with target_session(target, "verify") as session:
         file = catalog_file(target)
         if file is not None and not tables:
             found += check_catalog_file(target.catalog, *file)
         # By catalog and schema.
         chosen: dict[tuple[str, str], frozenset[str] | None]
         if tables:
-            names = [operator.name(text) for text in tables]
+            names = [session.name(text) for text in tables]
             chosen = {
                 place: frozenset(name.identifier for name in names if (name.catalog, name.schema) == place)
                 for place in {(name.catalog, name.schema) for name in names}
             }
         else:
-            listed = chosen_schemas(operator, schemas, everything)
+            listed = chosen_schemas(session, schemas, everything)
             chosen = dict.fromkeys((target.catalog, schema) for schema in listed)
         with progress("verify", len(chosen), as_json) as bar:
             for (catalog, schema), only in sorted(chosen.items()):
                 bar.now(f"verify {schema}")
-                inventory = take_inventory(operator.catalog, catalog, schema)
+                inventory = take_inventory(session.catalog, catalog, schema)
                 for identifier in sorted(only or ()):
                     require_known(inventory, identifier)
                 found += verify_schema(
-                    operator.catalog,
+                    session.catalog,
                     inventory,
-                    operator.context.now_ms(),
+                    session.context.now_ms(),
                     counting(partial(bar.show_count, "file"), size_of),
-                    operator.query if data else None,
+                    session.query if data else None,
                     only,
                 )
                 count += len(inventory.keyed) if only is None else len(only)

@@ -36,11 +36,11 @@ def why(
     KEY is COLUMN=VALUE for each column of the key, or one JSON object. Exits with 1 if no version of the
     table that is left has a row with this key.
     """
-    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.target_session import target_session
 
-    with operating(target, "why") as operator:
-        name = operator.name(table)
-        found = explain_row(operator.context, name, key, operator.readers_of(name))
+    with target_session(target, "why") as session:
+        name = session.name(table)
+        found = explain_row(session.context, name, key, session.readers_of(name))
     shown = found.steps[: limit or None]
     if as_json:
         print_json(as_dict(found, shown))

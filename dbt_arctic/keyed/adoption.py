@@ -82,17 +82,17 @@ def mark_adopted(name: Name, columns: Sequence[str], properties: Mapping[str, st
     )
 
 
-def move(base: Name) -> str:
+def mark_as_moving(base: Name) -> str:
     """The statement that marks a base as being adopted."""
     return f"ALTER TABLE {base.sql} SET TBLPROPERTIES ({literal(PROPERTY_MOVING)} = 'true')"
 
 
-def settle(base: Name) -> str:
-    """The statement that removes the mark of ``move``."""
+def unmark_as_moving(base: Name) -> str:
+    """The statement that removes the mark of ``mark_as_moving``."""
     return f"ALTER TABLE {base.sql} UNSET TBLPROPERTIES ({literal(PROPERTY_MOVING)})"
 
 
-def forget(name: Name, found: Mapping[str, str]) -> list[str]:
+def undo_description(name: Name, found: Mapping[str, str]) -> list[str]:
     """Statements that undo ``describe``. The format version is not downgraded.
 
     :param found: the table's current properties.

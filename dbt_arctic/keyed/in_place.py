@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dbt_arctic.keyed.names import quote
 
-_ONE_SIDE = quote("spark.sql.sources.v2.bucketing.shuffle.enabled")
+_ONE_SIDED_SHUFFLE = quote("spark.sql.sources.v2.bucketing.shuffle.enabled")
 
 
-def set_one_side() -> str:
+def enable_one_sided_shuffle() -> str:
     """The statement that enables the setting."""
-    return f"SET {_ONE_SIDE}=true"
+    return f"SET {_ONE_SIDED_SHUFFLE}=true"
 
 
-def reset_one_side() -> str:
+def reset_one_sided_shuffle() -> str:
     """The statement that resets the setting."""
-    return f"RESET {_ONE_SIDE}"
+    return f"RESET {_ONE_SIDED_SHUFFLE}"

@@ -54,7 +54,7 @@ FROM (
   SELECT {columns},
     {system}
   FROM (
-{replace(batch, checks=()).collapsed(txn)}
+{replace(batch, checks=()).one_row_per_key(txn)}
   ) AS n
   LEFT JOIN (
 {merge_on_read(table, version, known)}

@@ -49,7 +49,7 @@ SELECT {columns},
   coalesce(n.{quote(OFFSET)}, {GONE_OFFSET}L) AS {quote(OFFSET)},
   CAST({txn} AS BIGINT) AS {quote(TXN)}
 FROM (
-{batch.collapsed(txn)}
+{batch.one_row_per_key(txn)}
 ) AS n
 FULL OUTER JOIN (
   SELECT *

@@ -83,9 +83,9 @@ class SumColumns:
         """The columns that changes are added to."""
         return [*self.counts, *self.counted]
 
-    def _ends(self, *, is_recomputed: bool = False) -> dict[str, _End]:
+    def _extremes(self, *, is_recomputed: bool = False) -> dict[str, _Extreme]:
         return {
-            name: _End(
+            name: _Extreme(
                 name,
                 which,
                 self.rows,
@@ -108,15 +108,17 @@ def groups_with_changes(
     logged: Logged = "several",
     affected: AffectedGroups | None = None,
 ) -> str:
-    """SQL of each group with its stored values and its changes, for ``added`` and ``groups_to_recompute``.
+    """SQL of each group with its stored values and its changes.
+
+    ``changed_groups`` and ``groups_to_recompute`` read it.
 
     :param changes: SQL of the key and the change of each other column, with any number of rows per group.
-    :param images: whether ``added`` returns the stored rows, too.
+    :param images: whether ``changed_groups`` returns the stored rows, too.
     :param logged: the contents of the change table at the version.
     :param affected: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must
         then be a result of ``net``.
     """
-    ends = sums._ends()
+    ends = sums._extremes()
     if ends and not affected:
         changes = net(changes, table, sums)
     kept = _Images(table) if images else None
@@ -151,7 +153,7 @@ def groups_with_changes(
     return grouped(of_values, table.key, again, [*values, moved(sums.rows)])
 
 
-def added(
+def changed_groups(
     table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = False, recomputed: str = ""
 ) -> str:
     """SQL of the new rows. Groups without a change are excluded.
@@ -163,7 +165,7 @@ def added(
     :param recomputed: SQL of the groups that have lost an extreme (see ``groups_to_recompute``): the key, and
         their current extremes.
     """
-    ends = sums._ends(is_recomputed=bool(recomputed))
+    ends = sums._extremes(is_recomputed=bool(recomputed))
     types = table.types
     shown = []
     for name in table.column_names:
@@ -210,7 +212,7 @@ def groups_to_recompute(sums: SumColumns, groups: str, key: Sequence[str]) -> st
     :param key: the columns that hold the groups, in the order in which they are numbered.
     """
     listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
-    left = " OR ".join(end.has_lost_extreme for end in sums._ends().values() if not end.is_spare)
+    left = " OR ".join(end.has_lost_extreme for end in sums._extremes().values() if not end.is_spare)
     return f"SELECT {listed}\nFROM (\n{groups}\n)\nWHERE {left}"
 
 
@@ -300,7 +302,7 @@ def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
 
 
 @dataclass(frozen=True)
-class _End:
+class _Extreme:
     """A MIN or MAX value of a group.
 
     :param which: ``min`` or ``max``.

@@ -71,7 +71,7 @@ class Batch:
         """The columns that the SQL returns, in lower case, because Spark's names are case-insensitive."""
         return frozenset(column.lower() for column in self.model_columns)
 
-    def check(self) -> None:
+    def check_columns(self) -> None:
         """Check the batch before any statement runs.
 
         :raises KeyColumnMissing: the SQL does not return a key column.
@@ -113,7 +113,7 @@ class Batch:
         """
         return not (self.counted or self.can_delete or self.sequence_by or self.deduplicate_by)
 
-    def collapsed(self, txn: int, *, as_stored: bool = False, bucket: str = "") -> str:
+    def one_row_per_key(self, txn: int, *, as_stored: bool = False, bucket: str = "") -> str:
         """SQL with one row per key: the columns, ``_action``, ``_offset`` and ``_txn``.
 
         NULL keys, ambiguous duplicates and rows that violate a constraint fail the statement from inside the
@@ -266,7 +266,7 @@ def insert_into_change(
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
     options = _AS_IT_IS if bucket else {}
-    rows = batch.collapsed(txn, bucket=bucket)
+    rows = batch.one_row_per_key(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 
 
@@ -287,7 +287,7 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     # it nondeterministic, so Spark does not push it below a join or an aggregate, where it would check other
     # rows.
     rows = (
-        f"SELECT {columns}\nFROM (\n{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
+        f"SELECT {columns}\nFROM (\n{batch.one_row_per_key(0, as_stored=batch.is_checked_as_stored)}\n)\n"
         f"WHERE {quote(OFFSET)} = least(spark_partition_id(), 0) AND {quote(ACTION)} = 'U'"
     )
     options = {"distribution-mode": "hash"}
@@ -305,7 +305,7 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
 def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str]) -> str:
     """SQL of the deletes in a new generation with a sequence: older rows of their keys may arrive."""
     columns = quote_all([*batch.columns, ACTION, OFFSET, TXN])
-    select = f"SELECT {columns}\nFROM (\n{batch.collapsed(txn)}\n)\nWHERE {quote(ACTION)} = 'D'"
+    select = f"SELECT {columns}\nFROM (\n{batch.one_row_per_key(txn)}\n)\nWHERE {quote(ACTION)} = 'D'"
     return _insert(table.change.sql, batch.columns, {PROPERTY_TXN: str(txn), **properties}, select)
 
 

@@ -25,8 +25,8 @@ from dbt_arctic.errors import (
     UnknownRelation,
 )
 from dbt_arctic.keyed import adoption, create
-from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.data_type import atoms, parse_type
+from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.layout import adopt_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name
@@ -195,7 +195,7 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
                 f"the rows of the table are in {table.base}",
                 fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
             ) from error
-    context.run("settle", adoption.settle(table.base), table)
+    context.run("settle", adoption.unmark_as_moving(table.base), table)
     return table
 
 

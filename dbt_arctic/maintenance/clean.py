@@ -11,7 +11,7 @@ from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.maintenance.leftovers import Removal, Retention, find_leftovers
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.view_switch import forget_previous
+from dbt_arctic.store.publish_view import forget_previous
 
 
 def remove_leftovers(

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed import erasure
-from dbt_arctic.keyed.appended import appended_keys, carried_keys
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.erasure import CARRIED, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
+from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.log import (
     PROPERTY_LOG,
     PROPERTY_MERGED,
@@ -44,9 +44,9 @@ from dbt_arctic.maintenance.expire_plan import oldest_of_kept
 from dbt_arctic.store.branches import ATTEMPTS, publish, staged
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import refuse_during_build
-from dbt_arctic.store.replay import settle
+from dbt_arctic.store.publish_view import forget_previous
+from dbt_arctic.store.replay import replay_after_switch
 from dbt_arctic.store.state import head, load_base, load_change, load_keyed
-from dbt_arctic.store.view_switch import forget_previous
 
 _LONGEST_LOG = 1000
 """The most commits for which the log is carried on, because they are stored in the table's metadata."""
@@ -190,7 +190,7 @@ def _replay_left(context: Context, plan: ErasePlan) -> None:
     :raises ConcurrentRun: they cannot be replayed, and the user must decide before the erasure.
     """
     if any(side.generation.generation == plan.table.previous for side in plan.sides):
-        settle(context, plan.table, plan.table.name.dotted)
+        replay_after_switch(context, plan.table, plan.table.name.dotted)
 
 
 def _require_generation(context: Context, table: KeyedTable) -> None:

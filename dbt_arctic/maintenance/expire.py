@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed import erasure
-from dbt_arctic.keyed.appended import forget_keys, keys_to_note, note_keys, outdated_notes
+from dbt_arctic.keyed.idempotency_keys import forget_keys, keys_to_note, note_keys, outdated_notes
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable

@@ -15,7 +15,7 @@ from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transac
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
 from dbt_arctic.maintenance.layout_checks import compact_full
-from dbt_arctic.maintenance.timeline import added
+from dbt_arctic.maintenance.timeline import rows_added
 from dbt_arctic.store.state import laid_out
 
 _SHOWN = 5
@@ -134,7 +134,7 @@ def _required_transactions(bases: Sequence[Snapshot], changes: Sequence[Snapshot
     return [
         int(commit.summary[PROPERTY_TXN])
         for commit in reversed(changes)
-        if PROPERTY_TXN in commit.summary and added(commit) > 0 and commit.timestamp_ms > since_ms
+        if PROPERTY_TXN in commit.summary and rows_added(commit) > 0 and commit.timestamp_ms > since_ms
     ]
 
 

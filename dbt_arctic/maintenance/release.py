@@ -13,7 +13,7 @@ from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.replay import settle
+from dbt_arctic.store.replay import replay_after_switch
 from dbt_arctic.store.state import find_keyed, head, load_change
 
 
@@ -40,7 +40,7 @@ def release(context: Context, name: Name) -> None:
         context.run("drop_side_table", create.drop_table(side), None)
     if (hidden := hidden_columns(plain.properties)) and set(hidden) <= {one.name for one in plain.columns}:
         context.run("drop_columns", create.drop_columns(name, [(column,) for column in hidden]), None)
-    for statement in adoption.forget(name, plain.properties):
+    for statement in adoption.undo_description(name, plain.properties):
         context.run("forget", statement, None)
 
 
@@ -49,7 +49,7 @@ def _unname(context: Context, table: KeyedTable) -> None:
     _refuse_savepoints(context, table)
     # Commits from the time of the last full refresh that are not replayed yet would be dropped with the
     # previous generation.
-    settle(context, table, table.name.dotted)
+    replay_after_switch(context, table, table.name.dotted)
     change = load_change(context.catalog, table)
     pending = pending_transactions(context, table, head(change)) - merged_transactions(base.history())
     if pending:
@@ -66,7 +66,7 @@ def _unname(context: Context, table: KeyedTable) -> None:
             fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
             f"{table.made_as.schema}.{table.made_as.identifier}",
         )
-    context.run("move", adoption.move(table.base), table)
+    context.run("move", adoption.mark_as_moving(table.base), table)
     context.run("drop_view", create.drop_description(table), table)
     if _moved(context, table, base, change):
         finish_adoption(context, table.name)

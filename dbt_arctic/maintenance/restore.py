@@ -23,9 +23,9 @@ from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build, under_way
 from dbt_arctic.store.other_catalogs import require_same_name
+from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.state import keyed_from_view, load_change
-from dbt_arctic.store.view_switch import ViewObservation, observe_view, show
 
 
 def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
@@ -85,7 +85,9 @@ def _restore(
     landing = pin_retired(context.catalog, restored) if moved else None
     _make_way(context, name)
     before = observe_view(context, name) if shown is None else ViewObservation(shown.generation, {})
-    retired = show(context, restored, comment, before, retired, where=name.dotted, properties=properties)
+    retired = publish_generation(
+        context, restored, comment, before, retired, where=name.dotted, properties=properties
+    )
     if moved or shown is None:
         try:
             _require_staying(context.catalog, restored)
@@ -126,7 +128,9 @@ def _take_back(
         context.run("drop_view", create.drop_description(restored), restored)
         return
     alone = replace(shown, previous=None)
-    show(context, alone, comment, ViewObservation(restored.generation, {}), None, where=restored.name.dotted)
+    publish_generation(
+        context, alone, comment, ViewObservation(restored.generation, {}), None, where=restored.name.dotted
+    )
     if landing is not None:
         carry_over(context, landing, alone, restored.name.dotted)
 

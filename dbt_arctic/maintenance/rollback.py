@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
-from dbt_arctic.keyed.appended import appended_keys, carried_keys
+from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.log import (
     PROPERTY_ROLLBACK,
     PROPERTY_RUN,
@@ -34,9 +34,9 @@ from dbt_arctic.maintenance.versions import resolve, state_at
 from dbt_arctic.refresh.build import begin
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.replay import settle
+from dbt_arctic.store.publish_view import require_unmoved
+from dbt_arctic.store.replay import replay_after_switch
 from dbt_arctic.store.state import columns_at, current_version, load_change, load_keyed
-from dbt_arctic.store.view_switch import require_unmoved
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _build(context: Context, name: Name, text: str) -> RolledBack:
     beginning = begin(context, name)
     table = load_keyed(context.catalog, name)
     # This build removes the previous generation, so commits there that wait for their replay come first.
-    settle(context, table, name.dotted)
+    replay_after_switch(context, table, name.dotted)
     try:
         to = resolve(context.catalog, table, text, name.dotted)
         _require_same_meaning(context.catalog, table, to)

@@ -9,8 +9,8 @@ from dbt_arctic.auto.verification_log import Verified, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
-from dbt_arctic.keyed.appended import PROPERTY_KEY
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
+from dbt_arctic.keyed.idempotency_keys import PROPERTY_KEY
 from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
@@ -101,7 +101,7 @@ def timeline(
                 version=version,
                 time_ms=commit.timestamp_ms,
                 kind=kind,
-                rows=0 if kind == "adoption" else added(source),
+                rows=0 if kind == "adoption" else rows_added(source),
                 run=commit.summary.get(PROPERTY_RUN, ""),
                 savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
                 verified=verified.get(commit.snapshot_id) if side == "change" else None,
@@ -149,6 +149,6 @@ def kind_of_base(commit: Snapshot) -> str:
     return "rewrite" if commit.operation == "replace" else "manual"
 
 
-def added(commit: Snapshot) -> int:
+def rows_added(commit: Snapshot) -> int:
     """The number of rows that a commit added."""
     return int(commit.summary.get("added-records", "0"))

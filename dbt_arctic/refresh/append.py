@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SchemaChanged, UnknownRelation
-from dbt_arctic.keyed.appended import LONGEST_KEY, PROPERTY_KEY, appended_keys
 from dbt_arctic.keyed.assignment import stored_value, unstorable
 from dbt_arctic.keyed.history import refuse_history
+from dbt_arctic.keyed.idempotency_keys import LONGEST_KEY, PROPERTY_KEY, appended_keys
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.rollback import required_checks
@@ -26,7 +26,7 @@ from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.upsert import upsert
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
-from dbt_arctic.store.computed_write import Attempt, Purpose, write_unless
+from dbt_arctic.store.computed_write import Attempt, Purpose, write_with_retries
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, laid_out, load_change, to_columns
@@ -139,7 +139,7 @@ def _append_keyed(
     def statement(attempt: Attempt) -> str:
         return insert_into_change(table, batch, attempt.txn, properties, attempt.branch, context.cores)
 
-    written = write_unless(
+    written = write_with_retries(
         context,
         table,
         Purpose("append", where, AGAIN),

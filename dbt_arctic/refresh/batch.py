@@ -11,7 +11,7 @@ from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstora
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, UNAVAILABLE, Column, KeyedTable
-from dbt_arctic.keyed.unavailable import completed
+from dbt_arctic.keyed.unavailable_values import completed
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
@@ -94,7 +94,7 @@ def make_batch(
         sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
         unavailable=lacks_values,
     )
-    batch.check()
+    batch.check_columns()
     return completed(batch) if lacks_values and existing is None else batch
 
 

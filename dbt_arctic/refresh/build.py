@@ -40,17 +40,17 @@ from dbt_arctic.store.lease import (
     build_at_work,
     find_build,
     held_lease,
+    new_lease,
     newest_named,
-    take,
     under_way,
     was_cut_off,
 )
 from dbt_arctic.store.leftovers import is_abandoned_generation
+from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation, require_unmoved
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, laid_out, load_base
 from dbt_arctic.store.view_support import require_views
-from dbt_arctic.store.view_switch import ViewObservation, observe_view, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
 """Rows per bucket above which a single task does not compare the keys of a bucket."""
@@ -141,7 +141,7 @@ def build_generation(
         has_view=context.catalog.of(name).has_views(),
     )
     require_unmoved(context, table, before, config.model)
-    lease = take(context, config.lease_timeout_s)
+    lease = new_lease(context, config.lease_timeout_s)
     _create_base(context, table, config, lease, comment)
     with held_lease(context, table, lease), _dropped_unless_shown(context, table) as build:
         context.run("order_base", create.order_base(table), table)
@@ -307,7 +307,7 @@ def _publish(
     if in_the_way:
         context.run("set_aside", create.rename_table(table.name, aside), table)
     build.shown = True
-    retired = show(context, table, comment, before, retired, where=config.model)
+    retired = publish_generation(context, table, comment, before, retired, where=config.model)
     if in_the_way:
         context.run("drop_aside", create.drop_table(aside), table)
     return retired

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
-from dbt_arctic.keyed.appended import appended_keys
+from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.read import remembered_deletes

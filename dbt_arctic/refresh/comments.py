@@ -9,8 +9,8 @@ from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.publish_view import show_again
 from dbt_arctic.store.state import load_base, load_keyed
-from dbt_arctic.store.view_switch import show_again
 
 
 def describe(context: Context, name: Name, comment: str | None, columns: Mapping[str, str]) -> None:

@@ -228,4 +228,4 @@ def _write(
         checks=config.checks,
         counted=True,
     )
-    return insert_rows(table, attempt.txn, properties, batch.collapsed(attempt.txn), attempt.branch)
+    return insert_rows(table, attempt.txn, properties, batch.one_row_per_key(attempt.txn), attempt.branch)

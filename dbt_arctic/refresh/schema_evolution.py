@@ -21,9 +21,9 @@ from dbt_arctic.refresh.schema_policy import (
     refuse_difference,
 )
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.publish_view import show_again
 from dbt_arctic.store.side_columns import Sides, changed_by_another
 from dbt_arctic.store.state import load_keyed
-from dbt_arctic.store.view_switch import show_again
 
 
 def evolve(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
-from dbt_arctic.keyed import create, unavailable, write
+from dbt_arctic.keyed import create, unavailable_values, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
@@ -21,7 +21,7 @@ from dbt_arctic.refresh.schema_evolution import evolve, relax, require_same_fiel
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context, Outcome
-from dbt_arctic.store.replay import follow, settle
+from dbt_arctic.store.replay import replay_after_switch, replay_into_current
 from dbt_arctic.store.row_counts import rows_written, with_rows
 from dbt_arctic.store.side_columns import changed_by_another, takes_rows
 from dbt_arctic.store.state import laid_out, load_change, load_keyed
@@ -40,7 +40,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     written = load_change(context.catalog, table).columns if has_new else ()
     txn = context.new_txn()
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_BLIND: "true"}
-    properties |= settle(context, table, config.model)
+    properties |= replay_after_switch(context, table, config.model)
     statement = write.insert_into_change(table, batch, txn, properties, cores=context.cores)
     try:
         rows = rows_written(context, context.run("upsert", statement, table), table.change, txn=txn)
@@ -56,7 +56,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
         raise changed_by_another(config.model, table) from error
     if written:
         require_same_fields(context, config, table, written)
-    follow(context, table, txn, config.model)
+    replay_into_current(context, table, txn, config.model)
     return Outcome(with_rows("UPSERT", rows), rows, statement)
 
 
@@ -89,7 +89,7 @@ def computed_upsert(
 
     def statement(attempt: Attempt) -> str:
         if batch.unavailable:
-            return unavailable.complete_rows(
+            return unavailable_values.complete_rows(
                 table, batch, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
             )
         if updated is None:

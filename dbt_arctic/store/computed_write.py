@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.in_place import reset_one_side, set_one_side
+from dbt_arctic.keyed.in_place import enable_one_sided_shuffle, reset_one_sided_shuffle
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
@@ -102,18 +102,18 @@ def write_computed(
 ) -> WriteResult:
     """Publish one commit that was computed from the state right before it.
 
-    The parameters are those of ``write_unless``.
+    The parameters are those of ``write_with_retries``.
 
     :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
-    written = write_unless(
+    written = write_with_retries(
         context, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
     )
     assert written is not None
     return written
 
 
-def write_unless(
+def write_with_retries(
     context: Context,
     table: KeyedTable,
     purpose: Purpose,
@@ -182,10 +182,10 @@ def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int
     if not purpose.joins:
         return context.run(purpose.step, sql, table)
     try:
-        context.run("set_in_place", set_one_side(), table)
+        context.run("set_in_place", enable_one_sided_shuffle(), table)
         return context.run(purpose.step, sql, table)
     finally:
-        context.run("reset_in_place", reset_one_side(), table)
+        context.run("reset_in_place", reset_one_sided_shuffle(), table)
 
 
 def branch_head(context: Context, table: KeyedTable, branch: str) -> int:

@@ -3,8 +3,8 @@
 It is stored in the base table and records which process builds, since when and where.
 
 A lease lets a second builder stop at its start instead of at its end. Correctness does not depend on it, see
-``view_switch``. A lease ends when its process has ended. If that cannot be determined (another host), it ends
-when it was not renewed within its timeout.
+``publish_view``. A lease ends when its process has ended. If that cannot be determined (another host), it
+ends when it was not renewed within its timeout.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Build:
     finished: bool
 
 
-def take(context: Context, timeout_s: int) -> Lease:
+def new_lease(context: Context, timeout_s: int) -> Lease:
     """Create the lease that the base table is created with."""
     return Lease(this_process(), context.run_id, context.now_ms(), timeout_s)
 

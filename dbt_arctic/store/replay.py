@@ -157,7 +157,7 @@ def _refuse_computed(context: Context, retired: RetiredGeneration, table: KeyedT
             raise _computed(retired, table, late, where)
 
 
-def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
+def replay_after_switch(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
     """Replay the rows that an interrupted build left right after its switch; once per switch.
 
     :returns: properties for the next commit, which record that this check was done.
@@ -215,7 +215,7 @@ def _may_be_late(
     return bool(find_late(_since(state, retired.since), history).replay)
 
 
-def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
+def replay_into_current(context: Context, table: KeyedTable, txn: int, where: str) -> None:
     """Make sure that the rows of a write reach the generation that is shown.
 
     The generation of the write was retired in the meantime.

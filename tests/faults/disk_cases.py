@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.adapter.target_session import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError

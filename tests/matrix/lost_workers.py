@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.target_session import target_session
 from tests.matrix.cluster import CORES_OF_A_WORKER, Cluster, standalone
 from tests.matrix.story import arctic, dbt, executors
 
@@ -71,9 +71,9 @@ def expected(rounds: int) -> tuple[Rows, Rows]:
 def compare(operation: str, names: tuple[str, ...], rounds: int) -> None:
     """End the process if a model has other rows than it should have after some rounds."""
     wanted = dict(zip(("orders", "totals"), expected(rounds), strict=True))
-    with operating(load_target(), "compare") as operator:
+    with target_session(load_target(), "compare") as session:
         for name in names:
-            rows = operator.query(f"SELECT * FROM lake.shop.{name}")
+            rows = session.query(f"SELECT * FROM lake.shop.{name}")
             found = {int(row[0]): tuple(map(int, row[1:])) for row in rows}
             if found != wanted[name] or len(rows) != len(found):
                 wrong = [key for key in wanted[name] if found.get(key) != wanted[name][key]]
@@ -182,8 +182,8 @@ def main(folder: Path) -> None:
         build("totals", 3)()
         compare("the next run", ("orders", "totals"), 3)
         build("doubled", 3)()
-        with operating(load_target(), "compare") as operator:
-            doubled = dict(operator.query("SELECT id, amount FROM lake.shop.doubled"))
+        with target_session(load_target(), "compare") as session:
+            doubled = dict(session.query("SELECT id, amount FROM lake.shop.doubled"))
         if doubled != {key: 2 * amount for key, (_, amount) in expected(3)[0].items()}:
             sys.exit("the Python model has other rows than it should have")
         arctic("verify")

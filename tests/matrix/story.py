@@ -18,8 +18,8 @@ from typing import Any
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.doctor import results_of
-from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.doctor import Check
 
@@ -145,9 +145,9 @@ def without_views() -> None:
     (entry,) = dbt("run", "--select", "merged_view", fails=True).results
     if "AR-301" not in str(entry.message) or "no views" not in str(entry.message):
         sys.exit(f"a view is refused with: {entry.message}")
-    with operating(load_target(), "matrix") as operator:
-        found = {entry.name: entry.properties for entry in operator.catalog.list_relations("matrix")}
-        stored = {row[1] for row in operator.query("SHOW TABLES IN lake.matrix")}
+    with target_session(load_target(), "matrix") as session:
+        found = {entry.name: entry.properties for entry in session.catalog.list_relations("matrix")}
+        stored = {row[1] for row in session.query("SHOW TABLES IN lake.matrix")}
     if "merged_view" in found or not found["orders"]:
         sys.exit(f"the schema contains {found}")
     if "orders" in stored or "orders__arctic_keyed" not in stored:

@@ -17,7 +17,13 @@ import pytest
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ArcticError, ConfigError, SchemaChanged, UnknownRelation
-from dbt_arctic.keyed.appended import LONGEST_KEY, REMEMBERED, appended_keys, carried_keys, keys_to_note
+from dbt_arctic.keyed.idempotency_keys import (
+    LONGEST_KEY,
+    REMEMBERED,
+    appended_keys,
+    carried_keys,
+    keys_to_note,
+)
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version

@@ -7,7 +7,7 @@ import pytest
 from dbt_arctic.auto.plan import STATE_RELATION, OverState, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -68,7 +68,7 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
         name, plan = planned(world, sql)
         assert isinstance(plan, OverState)
         assert plan.action == action
-        *_, (stage, text) = printed(stages_of(plan))
+        *_, (stage, text) = stages_with_sql(stages_of(plan))
         assert (stage.name, text) == ("query", plan.state.query)
         sent.clear()
         outcome = run_refresh(recorded, name, plan.state.request.config, plan, owner="o")

@@ -11,7 +11,7 @@ from dbt_arctic.auto.key_selection import ProjectKey, with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.store.context import Outcome
@@ -135,7 +135,7 @@ def test_a_plan_shows_the_check_before_its_keys() -> None:
     assert [one.name for one in stages_of(events.planned())] == ["declared_key_1", "query"]
     events.refresh()
     events.add((100, 5, 1))
-    stages = list(printed(stages_of(events.planned())))
+    stages = list(stages_with_sql(stages_of(events.planned())))
     assert [stage.name for stage, _ in stages] == ["declared_key_1", "affected_keys", "rows"]
     assert "LEFT SEMI JOIN" in stages[0][1]
     assert stages[0][0].decision is not None

@@ -20,7 +20,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replace import from_attempt
 from dbt_arctic.maintenance import claims, expire_plan
 from dbt_arctic.refresh import build, upsert
-from dbt_arctic.store import computed_write, state, view_switch
+from dbt_arctic.store import computed_write, publish_view, state
 from dbt_arctic.store.state import load_base, load_change
 from tests.model.oracle import visible
 from tests.model.story import GRACE_S, Change, Story
@@ -122,7 +122,7 @@ def cherry_pick(patch: Patch, story: Story) -> None:
 
 
 def leave_rows_in_a_retired_generation(patch: Patch, story: Story) -> None:
-    patch.setattr(upsert, "follow", lambda *arguments: None)
+    patch.setattr(upsert, "replay_into_current", lambda *arguments: None)
 
 
 def refresh_over_what_lands_meanwhile(patch: Patch, story: Story) -> None:
@@ -131,9 +131,9 @@ def refresh_over_what_lands_meanwhile(patch: Patch, story: Story) -> None:
 
 def replace_whatever_view_is_there(patch: Patch, story: Story) -> None:
     patch.setattr(
-        view_switch,
+        publish_view,
         "require_unmoved",
-        lambda context, table, before, where: view_switch.observe_view(context, table.name),
+        lambda context, table, before, where: publish_view.observe_view(context, table.name),
     )
 
 

@@ -21,7 +21,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.sums import (
     EXTREME_LOST,
     AffectedGroups,
-    added,
+    changed_groups,
     groups_to_recompute,
     groups_with_changes,
     net,
@@ -300,7 +300,7 @@ def _refreshed(database: Database, ready: Prepared, was: str, sums: Sums) -> dic
         run(f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS {lost}')
         if database.rows(f"SELECT 1 FROM {_LEFT} LIMIT 1"):
             recomputed = new_extremes_sql(sums, sources, f"`{_LEFT}`", {})
-    for row in database.named_rows(added(table, named, groups, recomputed=recomputed)):
+    for row in database.named_rows(changed_groups(table, named, groups, recomputed=recomputed)):
         if row["_action"] == "D":
             del rows[row["k"]]
         else:

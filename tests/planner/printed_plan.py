@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dbt_arctic.auto.plan import RefreshPlan
-from dbt_arctic.auto.stages import Result, printed, stages_of
+from dbt_arctic.auto.stages import Result, stages_of, stages_with_sql
 
 FRAMES: dict[Result, str] = {
     "decision": "{text}",
@@ -39,7 +39,7 @@ class PrintedStage(NamedTuple):
 
 def of_plan(plan: RefreshPlan) -> list[PrintedStage]:
     """The stages of a plan with what ``plan --sql`` prints of each."""
-    return [PrintedStage(stage.name, stage.result, text) for stage, text in printed(stages_of(plan))]
+    return [PrintedStage(stage.name, stage.result, text) for stage, text in stages_with_sql(stages_of(plan))]
 
 
 def of_json(told: Mapping[str, Any]) -> list[PrintedStage]:

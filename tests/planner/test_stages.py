@@ -20,7 +20,7 @@ from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, Header, RefreshPlan
 from dbt_arctic.auto.stage_trace import Trace
-from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.group_totals import BELOW_ZERO
@@ -83,7 +83,7 @@ class Recorder:
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
 
-    def write_unless(
+    def write_with_retries(
         context: Context, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
     ) -> WriteResult | None:
         change: Any = SimpleNamespace(history=list, columns=())
@@ -93,7 +93,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
         sql = statement(attempt)
         return WriteResult(context.run(purpose.step, sql, table), sql, attempt)
 
-    monkeypatch.setattr(execute_table, "write_unless", write_unless)
+    monkeypatch.setattr(execute_table, "write_with_retries", write_with_retries)
     for module in (execute_table, aggregate_delta):
         monkeypatch.setattr(module, "stored_rows", lambda catalog, table: STORED)
         monkeypatch.setattr(module, "logged_at", lambda *given: "several")
@@ -167,7 +167,7 @@ def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
     trace = Trace(TARGET.identifier)
     return trace.of(
-        execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, None, trace)
+        execute_table.run_refresh(recorder.context, TARGET, table_of(plan), config, plan, None, trace)
     )
 
 
@@ -237,10 +237,10 @@ def test_another_text_than_the_printed_one_is_found(
 
 def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConnection) -> None:
     """Where execution adds conditions, the printed query has them, too."""
-    text = {stage.name: text for stage, text in printed(stages_of(by_keys("q03", data)))}["rows"]
+    text = {stage.name: text for stage, text in stages_with_sql(stages_of(by_keys("q03", data)))}["rows"]
     assert "BETWEEN :min_key_0 AND :max_key_0" in text
     assert "FROM :affected_keys AS" in text
-    looked_up = {stage.name: text for stage, text in printed(stages_of(by_sums("q04", data)))}
+    looked_up = {stage.name: text for stage, text in stages_with_sql(stages_of(by_sums("q04", data)))}
     assert "BETWEEN :min_key_0_0 AND :max_key_0_0" in looked_up["shared_lookup_1"]
     assert "FROM :affected_values_1 AS" in looked_up["shared_lookup_1"]
 

@@ -34,17 +34,19 @@ def src(duck: Any) -> Any:
 
 
 def test_the_greatest_by_deduplicate_by_wins(src: Any) -> None:
-    found = src(ROWS).query(batch(deduplicate_by=("day",)).collapsed(7))
+    found = src(ROWS).query(batch(deduplicate_by=("day",)).one_row_per_key(7))
     assert sorted(found) == [(1, "2024-01-02", 11, "U", 0, 7), (2, "2024-01-01", 20, "U", 0, 7)]
 
 
 def test_null_never_wins_over_a_value(src: Any) -> None:
-    found = src([(1, None, 10), (1, "2024-01-02", 11)]).query(batch(deduplicate_by=("day",)).collapsed(7))
+    found = src([(1, None, 10), (1, "2024-01-02", 11)]).query(
+        batch(deduplicate_by=("day",)).one_row_per_key(7)
+    )
     assert [row[2] for row in found] == [11]
 
 
 def test_expressions_may_order_too(src: Any) -> None:
-    found = src(ROWS).query(batch(deduplicate_by=("-v",)).collapsed(7))
+    found = src(ROWS).query(batch(deduplicate_by=("-v",)).one_row_per_key(7))
     assert sorted(row[2] for row in found) == [10, 20]
 
 
@@ -62,7 +64,7 @@ def test_what_cannot_be_decided_is_an_error(
     src: Any, rows: list[Any], config: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(duckdb.Error) as raised:
-        src(rows).query(batch(**config).collapsed(7))
+        src(rows).query(batch(**config).one_row_per_key(7))
     for word in words:
         assert word in str(raised.value)
 
@@ -71,7 +73,7 @@ def test_delete_when_and_action_make_deletes(src: Any) -> None:
     rows = [(1, "a", 1, "U"), (2, "a", -1, "U"), (3, "a", 1, "D"), (4, "a", None, "U")]
     columns = ("id", "day", "v", "_action")
     made = batch(model_columns=columns, delete_when="v < 0")
-    found = src(rows, "id INT, day VARCHAR, v INT, _action VARCHAR").query(made.collapsed(7))
+    found = src(rows, "id INT, day VARCHAR, v INT, _action VARCHAR").query(made.one_row_per_key(7))
     assert sorted((row[0], row[3]) for row in found) == [(1, "U"), (2, "D"), (3, "D"), (4, "U")]
 
 
@@ -79,9 +81,11 @@ def test_delete_when_and_action_make_deletes(src: Any) -> None:
 def test_an_unknown_action_is_an_error(src: Any, action: str | None) -> None:
     made = batch(model_columns=("id", "day", "v", "_action"))
     with pytest.raises(duckdb.Error, match="AR-301"):
-        src([(1, "a", 1, action)], "id INT, day VARCHAR, v INT, _action VARCHAR").query(made.collapsed(7))
+        src([(1, "a", 1, action)], "id INT, day VARCHAR, v INT, _action VARCHAR").query(
+            made.one_row_per_key(7)
+        )
 
 
 def test_a_column_that_the_model_does_not_produce_is_null_and_names_do_not_mind_case(src: Any) -> None:
     made = batch(columns=("ID", "gone", "V"))
-    assert src([(1, "a", 5)]).query(made.collapsed(7)) == [(1, None, 5, "U", 0, 7)]
+    assert src([(1, "a", 5)]).query(made.one_row_per_key(7)) == [(1, None, 5, "U", 0, 7)]

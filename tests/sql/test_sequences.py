@@ -153,11 +153,11 @@ def test_of_one_batch_the_greatest_sequence_is_written(duck: Any) -> None:
         model_columns=("id", "seq", "v"),
         sequence_by="seq",
     )
-    assert sorted(row[:3] for row in duck.query(batch.collapsed(7))) == [(1, 2, 20), (2, 1, 30)]
+    assert sorted(row[:3] for row in duck.query(batch.one_row_per_key(7))) == [(1, 2, 20), (2, 1, 30)]
     duck.table("src", LOGICAL, [(1, None, 10)])
     with pytest.raises(duckdb.Error, match="AR-309"):
-        duck.query(batch.collapsed(7))
+        duck.query(batch.one_row_per_key(7))
     duck.table("src", LOGICAL, [(1, 2, 10), (1, 2, 20)])
     with pytest.raises(duckdb.Error, match="AR-304"):
-        duck.query(batch.collapsed(7))
-    assert [row[2] for row in duck.query(replace(batch, deduplicate_by=("v",)).collapsed(7))] == [20]
+        duck.query(batch.one_row_per_key(7))
+    assert [row[2] for row in duck.query(replace(batch, deduplicate_by=("v",)).one_row_per_key(7))] == [20]

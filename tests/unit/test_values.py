@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
 PAIRS = {
     "refresh/plain_config.py:named_columns": "names and types of columns",
-    "store/view_switch.py:_names_and_types": "names and types of columns",
+    "store/publish_view.py:_names_and_types": "names and types of columns",
     "maintenance/clean.py:_identity": "a key of a dict, of which no part is read",
 }
 """Functions that return tuples of strings, and what these are."""
@@ -22,7 +22,7 @@ PAIRS = {
 PAIRS_IN_FIELDS = {
     "auto/upstreams.py:columns": "names and types of columns",
     "planner/frontend/pivots_and_generators.py:stored": "names and types of columns",
-    "store/view_switch.py:columns": "names and types of columns",
+    "store/publish_view.py:columns": "names and types of columns",
     "adapter/other_schema.py:sources": "a key of a dict: schema and identifier",
 }
 """Fields of classes that hold tuples of strings, and what these are."""

@@ -26,8 +26,8 @@ from dbt_arctic.planner.algebra.rewrite import pushed_down
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta import rules
 from dbt_arctic.planner.delta.affected_keys import affected_rows, union_of
+from dbt_arctic.planner.delta.changed_scalars import changed_scalars, moves_few_rows
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
-from dbt_arctic.planner.delta.moved_values import moved_values, moves_few_rows
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
@@ -238,7 +238,9 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
     """Subqueries that are compared as a whole, because nothing correlates them with an outer row."""
     found = []
     for part in walk(node):
-        moved = moved_values(part, facts) if facts.values_moved and isinstance(part, Filter | Project) else ()
+        moved = (
+            changed_scalars(part, facts) if facts.values_moved and isinstance(part, Filter | Project) else ()
+        )
         for number, subquery in enumerate(getattr(part, "subqueries", ())):
             if number in moved or not facts.changed(subquery.plan):
                 continue

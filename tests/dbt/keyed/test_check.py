@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from dbt_arctic.adapter import checking
 from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.comparing import Compared, compare
-from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.cli.main import main
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import load_keyed
@@ -175,9 +175,9 @@ WRONG = {
 def test_a_wrong_row_is_a_difference_also_where_floats_are_added_up_or_the_time_is_asked_for(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def falsified(operator: Any, credentials: Any, node: Any) -> Compared:
+    def falsified(session: Any, credentials: Any, node: Any) -> Compared:
         falsify(shop, node, WRONG[node.name])
-        return compare(operator, credentials, node)
+        return compare(session, credentials, node)
 
     monkeypatch.setattr(checking, "compare", falsified)
     project(shop)
@@ -241,17 +241,17 @@ def test_what_is_not_determined_excuses_nothing_else(shop: Shop) -> None:
     )
     nodes = {entry.node.name: entry.node for entry in shop.dbt("run").results}
     target = load_target(shop.folder, shop.folder)
-    with operating(target, "check") as operator:
+    with target_session(target, "check") as session:
         for name, values, expected in CASES:
             falsify(shop, nodes[name], values)
-            found = compare(operator, target.credentials, nodes[name])
+            found = compare(session, target.credentials, nodes[name])
             if isinstance(expected, int):
                 assert (found.differing, found.open, found.not_compared) == (expected, 0, ""), (name, found)
             else:
                 assert (found.differing, found.not_compared) == (0, ""), (name, found)
                 assert found.open > 0
                 assert found.why.startswith(expected), found.why
-        made = compare(operator, target.credentials, nodes["made"])
+        made = compare(session, target.credentials, nodes["made"])
         assert made.not_compared == "its rows come from Python, and not from a query"
 
 

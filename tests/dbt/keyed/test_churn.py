@@ -17,8 +17,8 @@ from dbt_arctic.adapter.churning import (
     pulled,
 )
 from dbt_arctic.adapter.declared_tests import Declared
-from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.keyed.churn import held_of, taken_of
 from dbt_arctic.keyed.names import Name
 from tests.dbt.keyed.conftest import Shop
@@ -39,11 +39,11 @@ def churned(
     referring: tuple[ReferencedValues, ...] = (),
     only_new: bool = False,
 ) -> ChurnedTable:
-    with operating(load_target(shop.folder, shop.folder), "check") as operator:
+    with target_session(load_target(shop.folder, shop.folder), "check") as session:
         names = (Name("lake", shop.schema, name) for name in (source, "copied"))
-        found = copied(operator, *names, 5, said or Declared(), referring)
+        found = copied(session, *names, 5, said or Declared(), referring)
         for number in range(1, rounds + 1):
-            change(operator, found, 5 + 1000 * number, only_new, referring)
+            change(session, found, 5 + 1000 * number, only_new, referring)
         return found
 
 
@@ -120,11 +120,11 @@ IDENTIFYING: list[tuple[str, list[tuple[str, ...]], str]] = [
 
 def test_what_may_identify_a_row_stays(shop: Shop) -> None:
     told = Name("lake", shop.schema, "told")
-    with operating(load_target(shop.folder, shop.folder), "check") as operator:
+    with target_session(load_target(shop.folder, shop.folder), "check") as session:
         for sql, keys, identifying in IDENTIFYING:
             shop.sql(f"CREATE OR REPLACE VIEW {{s}}.told AS {sql}")
-            columns, rows = columns_and_rows(operator, told, Declared())
-            found = identifying_columns(operator, told, columns, rows, keys)
+            columns, rows = columns_and_rows(session, told, Declared())
+            found = identifying_columns(session, told, columns, rows, keys)
             assert found == frozenset(identifying.split()), sql
 
 

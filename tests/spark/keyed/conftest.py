@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.adapter.target_session import size_of
 from dbt_arctic.auto import plan_model
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
@@ -423,7 +423,7 @@ class Shop:
         return Consumer(orders, names)
 
     def size_of(self, path: str) -> int | Missing | None:
-        """The size of a file, as ``adapter.operator`` determines it."""
+        """The size of a file, as ``adapter.target_session`` determines it."""
         catalog = self.main.catalog
         return catalog.size_of(path) if isinstance(self._place, in_memory.Memory) else size_of(path)
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import plan_table
-from dbt_arctic.auto.common_values import known_values
 from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.recorded_values import known_values
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.refresh.config import parse_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.adapter.target_session import size_of
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rewrite import REWRITTEN

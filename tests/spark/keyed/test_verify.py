@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.adapter.target_session import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.keyed.table import side_name

@@ -33,7 +33,7 @@ def test_the_operations_table_is_read_once_for_a_look_and_its_compaction(
     )
     monkeypatch.setattr(keep_actions, "run_operations", lambda *given, **how: [])
     monkeypatch.setattr(keep_actions, "record_and_keep", lambda *given: None)
-    operator = SimpleNamespace(
+    session = SimpleNamespace(
         catalog=None,
         context=SimpleNamespace(now_ms=lambda: 0),
         compaction_of=None,
@@ -43,7 +43,7 @@ def test_the_operations_table_is_read_once_for_a_look_and_its_compaction(
     )
     target = SimpleNamespace(credentials=SimpleNamespace(database="lake"))
     project = SimpleNamespace(tables=frozenset([ORDERS]), target=target)
-    keeper = Keeper(cast(Any, project), cast(Any, operator), print)
+    keeper = Keeper(cast(Any, project), cast(Any, session), print)
     due = keeper.due_compactions()
     keeper.compact(due, None, lambda done: None)
     assert (due, found) == ([DUE], ["operations"])

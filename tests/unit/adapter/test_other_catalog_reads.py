@@ -10,9 +10,9 @@ import pytest
 
 from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.clone_api import CloneApi
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto import inputs
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.catalog.multi_catalog import OneCatalog, together
@@ -204,23 +204,23 @@ def test_a_command_does_not_write_to_a_keyed_table_that_others_call_otherwise(
     archive.keyed("own", "archive")
     credentials = SimpleNamespace(schema="shop", database="lake", catalog_names=["lake", "archive"])
     target = Target(Path(), "dev", credentials, Path())  # type: ignore[arg-type]
-    operator = Operator.__new__(Operator)
-    operator._target, operator.catalog = target, catalog
+    session = TargetSession.__new__(TargetSession)
+    session._target, session.catalog = target, catalog
     ran: list[str] = []
     cursor = SimpleNamespace(execute=ran.append, known_rows=0, close=lambda: None)
-    operator._cursor = lambda: cursor  # type: ignore[method-assign,assignment,return-value]
+    session._cursor = lambda: cursor  # type: ignore[method-assign,assignment,return-value]
 
-    assert operator.to_write("archive.shop.own") == there("own")
-    assert operator.to_write("orders") == here("orders")
-    assert operator.compaction_of(there("own"), is_keyed=True).trigger is not None
-    assert operator.compaction_of(there("orders"), is_keyed=True).trigger is None
-    assert operator.name("archive.shop.orders") == there("orders"), "it can be read"
+    assert session.to_write("archive.shop.own") == there("own")
+    assert session.to_write("orders") == here("orders")
+    assert session.compaction_of(there("own"), is_keyed=True).trigger is not None
+    assert session.compaction_of(there("orders"), is_keyed=True).trigger is None
+    assert session.name("archive.shop.orders") == there("orders"), "it can be read"
     with pytest.raises(ConfigError, match="has the name theirs"):
-        operator.to_write("archive.shop.orders")
-    operator._run("step", "own", keyed("archive", "own"))
-    operator._run("step", "without a table")
+        session.to_write("archive.shop.orders")
+    session._run("step", "own", keyed("archive", "own"))
+    session._run("step", "without a table")
     with pytest.raises(ConfigError, match="has the name theirs"):
-        operator._run("step", "theirs", keyed("archive"))
+        session._run("step", "theirs", keyed("archive"))
     assert ran == ["own", "without a table"]
 
 

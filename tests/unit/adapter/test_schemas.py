@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.databases import catalog_of, is_schema_of, refuse_model
-from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.other_schema import OtherSchemas
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 
@@ -37,7 +37,7 @@ def test_a_check_copies_sources_of_its_own_catalog_only() -> None:
     assert place.schema_of("archive", "shop", "orders") == "shop"
 
 
-def operator(*existing: str, own: str = "shop", chosen: str | None = None, **models: str | None) -> Any:
+def session(*existing: str, own: str = "shop", chosen: str | None = None, **models: str | None) -> Any:
     """:param models: schema to the ``schema`` config of a model that the manifest has there."""
     credentials = SimpleNamespace(schema=own, database="lake", catalog_names=["lake", "archive", "cold"])
     archived = {Name("archive", "shop_archived", "m"): {"schema": "archived"}}
@@ -51,13 +51,13 @@ def operator(*existing: str, own: str = "shop", chosen: str | None = None, **mod
 
 def test_a_schema_in_another_catalog_is_not_one_of_this_catalog() -> None:
     existing = ["shop", "shop_archived", "shop_staging"]
-    found = operator(*existing, shop=None, shop_staging="staging")
-    assert Operator.schemas(found) == ["shop", "shop_staging"]
-    assert Operator.other_schemas(found, ["shop"]) == ["shop_staging"]
-    assert Operator.other_catalogs(found) == ["archive"]
-    there = operator(*existing, chosen="archive", shop=None, shop_staging="staging")
-    assert Operator.schemas(there) == ["shop", "shop_archived"]
-    assert Operator.other_catalogs(there) == [], "one was chosen"
+    found = session(*existing, shop=None, shop_staging="staging")
+    assert TargetSession.schemas(found) == ["shop", "shop_staging"]
+    assert TargetSession.other_schemas(found, ["shop"]) == ["shop_staging"]
+    assert TargetSession.other_catalogs(found) == ["archive"]
+    there = session(*existing, chosen="archive", shop=None, shop_staging="staging")
+    assert TargetSession.schemas(there) == ["shop", "shop_archived"]
+    assert TargetSession.other_catalogs(there) == [], "one was chosen"
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_schema_in_another_catalog_is_not_one_of_this_catalog() -> None:
     ],
 )
 def test_a_name_may_have_each_catalog_of_the_profile(text: str, chosen: str | None, name: str) -> None:
-    found = operator(chosen=chosen)
-    assert Operator.name(found, text).dotted == name
-    assert Operator.own_schema.fget(found).dotted == "lake.shop.any"  # type: ignore[attr-defined]
+    found = session(chosen=chosen)
+    assert TargetSession.name(found, text).dotted == name
+    assert TargetSession.own_schema.fget(found).dotted == "lake.shop.any"  # type: ignore[attr-defined]
     with pytest.raises(
         ConfigError, match=r"'warm\.shop\.orders' is not in one of the catalogs lake, archive"
     ):
-        Operator.name(found, "warm.shop.orders")
+        TargetSession.name(found, "warm.shop.orders")
 
 
 def test_a_node_of_another_target_is_in_the_own_catalog() -> None:
@@ -87,7 +87,7 @@ def test_a_node_of_another_target_is_in_the_own_catalog() -> None:
 
 
 def test_a_catalog_that_is_not_in_the_profile_is_refused() -> None:
-    target = operator()._target
+    target = session()._target
     assert target.catalog == target.in_catalog(None).catalog == "lake"
     assert target.in_catalog("archive").catalog == "archive"
     with pytest.raises(ConfigError, match="no catalog warm"):
@@ -106,13 +106,13 @@ def test_a_model_is_written_to_a_catalog_of_the_profile_only(database: str, prob
 
 
 def test_its_own_are_those_that_dbt_makes_and_the_manifest_has() -> None:
-    found = operator("shop", "shop_staging", "shop_of_others", "staging", shop_staging="staging", staging="x")
-    assert Operator.schemas(found) == ["shop", "shop_staging"]
-    assert Operator.other_schemas(found, ["shop", "shop_staging"]) == ["staging"]
+    found = session("shop", "shop_staging", "shop_of_others", "staging", shop_staging="staging", staging="x")
+    assert TargetSession.schemas(found) == ["shop", "shop_staging"]
+    assert TargetSession.other_schemas(found, ["shop", "shop_staging"]) == ["staging"]
 
 
 def test_a_manifest_of_another_target_has_no_schemas_of_this_one() -> None:
-    found = operator("shop", "live", "staging", live=None, staging="staging")
-    assert Operator.other_schemas(found, ["shop"]) == []
-    ours = operator("shop", "staging", shop=None, staging="staging")
-    assert Operator.other_schemas(ours, ["shop"]) == ["staging"]
+    found = session("shop", "live", "staging", live=None, staging="staging")
+    assert TargetSession.other_schemas(found, ["shop"]) == []
+    ours = session("shop", "staging", shop=None, staging="staging")
+    assert TargetSession.other_schemas(ours, ["shop"]) == ["staging"]

@@ -58,7 +58,7 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
     target: Any = SimpleNamespace(
         credentials=ArcticCredentials(database="lake", schema="shop", small_data=small_data)
     )
-    operator: Any = SimpleNamespace(catalog=None)
+    session: Any = SimpleNamespace(catalog=None)
     with pytest.raises(Planned):
-        planning.plan_models(operator, target, [])
+        planning.plan_models(session, target, [])
     assert [config.few_rows for config in configs] == [small_data]

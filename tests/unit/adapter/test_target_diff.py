@@ -20,7 +20,7 @@ HERE, THERE = Name("lake", "ci", "orders"), Name("lake", "prod", "orders")
 COLUMNS = (CatalogColumn("id", "bigint"),)
 
 
-class Operator:
+class TargetSession:
     """Answers from views; a query fails."""
 
     def __init__(self, *views: tuple[Name, Name | None]) -> None:
@@ -36,7 +36,7 @@ class Operator:
             for name, of in views
         }
 
-    def of(self, name: Name) -> Operator:
+    def of(self, name: Name) -> TargetSession:
         return self
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
@@ -63,8 +63,8 @@ class Operator:
     ],
 )
 def test_a_model_is_compared_if_both_targets_have_rows_of_it(views: Any, there: Any, state: str) -> None:
-    operator: Any = Operator(*views)
-    found = _diff(operator, _Pair("orders", HERE, there), {}, DiffOptions())
+    session: Any = TargetSession(*views)
+    found = _diff(session, _Pair("orders", HERE, there), {}, DiffOptions())
     assert found.state == state
     assert ("no such type" in found.why) == (state == "failed")
 

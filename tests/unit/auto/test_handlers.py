@@ -128,7 +128,7 @@ def test_the_makers_of_plans_are_found() -> None:
         "auto.plan_model.plan_over_state",
         "auto.plan_model.plan_without_state",
         "auto.plan_model.plan_without_hidden",
-        "auto.plan_table.plan_auto",
+        "auto.plan_table.choose_refresh",
         "auto.plan.Full",
         ".full",
         "planner.delta.plan.plan_incremental",

@@ -51,8 +51,8 @@ def planned(monkeypatch: pytest.MonkeyPatch, sql: str, code: str) -> RefreshPlan
         if code == "first-plan"
         else {FINGERPRINT: Consumed("other" if code == "changed-sql" else last.table_id, "")}
     )
-    history = plan_table.History(expected, written_to=code == "written-to")
-    return plan_table.plan_auto(cast(Any, OneCatalog()), request, cast(Any, table), history)
+    history = plan_table.RefreshHistory(expected, written_to=code == "written-to")
+    return plan_table.choose_refresh(cast(Any, OneCatalog()), request, cast(Any, table), history)
 
 
 CODES = ["changed-sql", "first-plan", "history-gone", "many-changes", "written-to"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from dbt_arctic.cli.options import no_tables_text
 
 if TYPE_CHECKING:
-    from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.target_session import TargetSession
 
 
 class _Operator:
@@ -19,7 +19,7 @@ class _Operator:
 
 
 def _text(chosen: tuple[str, ...] = (), everything: bool = False) -> str:
-    return no_tables_text(cast("Operator", _Operator("shop", "shop_ods")), chosen, everything)
+    return no_tables_text(cast("TargetSession", _Operator("shop", "shop_ods")), chosen, everything)
 
 
 def test_the_schemas_are_named_with_the_option_that_looks_in_all() -> None:
@@ -32,5 +32,5 @@ def test_nothing_more_is_advised_after_looking_everywhere() -> None:
 
 
 def test_a_schema_that_does_not_exist_yet_is_one_without_tables() -> None:
-    text = no_tables_text(cast("Operator", _Operator()), (), everything=False)
+    text = no_tables_text(cast("TargetSession", _Operator()), (), everything=False)
     assert text.startswith("There are no tables in the schema of the target. To look in every schema")

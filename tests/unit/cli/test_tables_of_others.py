@@ -35,7 +35,7 @@ def inventory_of(catalog: str) -> Inventory:
 
 
 @pytest.fixture
-def operator(monkeypatch: pytest.MonkeyPatch) -> Any:
+def session(monkeypatch: pytest.MonkeyPatch) -> Any:
     catalog = together({"lake": cast(Any, OneCatalog()), "archive": cast(Any, OneCatalog())})
     for command in (clean, expire):
         monkeypatch.setattr(command, "take_inventory", lambda of, name, schema: inventory_of(name))
@@ -48,12 +48,12 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Any:
     )
 
 
-def test_clean_removes_nothing_of_them(operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_removes_nothing_of_them(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     removals = [Removal("previous", side, "") for table in (OWN, THEIRS) for side in table.side_tables]
     monkeypatch.setattr(clean, "find_leftovers", lambda *given: Leftovers(removals))
-    found = clean._find(operator, "archive", ["shop"], Retention())
+    found = clean._find(session, "archive", ["shop"], Retention())
     assert [one.target for one in found.removals] == list(OWN.side_tables)
 
 
-def test_expire_leaves_them_out(operator: Any) -> None:
-    assert expire._chosen(operator, (), (), everything=False) == [OWN.name]
+def test_expire_leaves_them_out(session: Any) -> None:
+    assert expire._chosen(session, (), (), everything=False) == [OWN.name]

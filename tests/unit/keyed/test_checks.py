@@ -35,6 +35,6 @@ def test_the_parts_of_an_error_stay_apart() -> None:
 
 def test_a_delete_is_not_checked() -> None:
     batch = Batch("m", "select 1", ("id",), ("id", "a"), ("id", "a"), checks=(POSITIVE,))
-    assert "WHEN NOT (a > 0) THEN" in batch.collapsed(7)
-    with_deletes = replace(batch, delete_when="gone").collapsed(7)
+    assert "WHEN NOT (a > 0) THEN" in batch.one_row_per_key(7)
+    with_deletes = replace(batch, delete_when="gone").one_row_per_key(7)
     assert "WHEN (CASE WHEN (gone) THEN 'D' ELSE 'U' END = 'U') AND (NOT (a > 0)) THEN" in with_deletes

@@ -264,7 +264,7 @@ def statements(world: World) -> dict[str, str]:
         "check_keys": adoption.check_keys(other, 5, table.key),
         "describe": adoption.describe(table, other, 5, {}),
         "mark_adopted": adoption.mark_adopted(other, table.column_names, properties),
-        "forget": "\n".join(adoption.forget(other, {f"arctic.{word[10]}": "x"})),
+        "forget": "\n".join(adoption.undo_description(other, {f"arctic.{word[10]}": "x"})),
         "replace_interval": replace.replace_interval(table, batch, VERSION, "a = b", 7, properties, word[10]),
         "replace_rows": overwrite.replace_rows(
             table, staged, VERSION, [(word[10], word[11])], 7, properties, word[10]

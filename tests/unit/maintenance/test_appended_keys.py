@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.keyed.appended import appended_keys
+from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.maintenance.erase import _of_change, _Start
 from dbt_arctic.maintenance.timeline import kind_of_change
 

@@ -76,7 +76,7 @@ SHAPES = {
     "key_restriction:_is_of_table": "a condition above any other operator is not known to reach a table",
     "lookup_keys:_Marking.marked": "the two operators that look up keys",
     "measures:roles": "an aggregate below projections; anything else is no sum",
-    "moved_values:moves_few_rows": "what makes one row of several; anything else keeps rows apart",
+    "changed_scalars:moves_few_rows": "what makes one row of several; anything else keeps rows apart",
     "nested_view:_Swap.node": "the aggregate that is stored, and what may have a subquery with it",
     "nested_view:_is_worth": "scans, unions and inner joins with conditions; anything else is not stored",
     "own_key:own_key": "what find_auxiliary_view has found above an aggregate",

@@ -38,7 +38,7 @@ def context(**changes: Any) -> Context:
 
 
 def base(holder: Process, renewed_ms: int | None = None) -> TableState:
-    taken = replace(lease.take(context(), timeout_s=60), holder=holder)
+    taken = replace(lease.new_lease(context(), timeout_s=60), holder=holder)
     properties = {"arctic.of": "lake.shop.orders", "arctic.id": "base-2", **taken.to_properties()}
     if renewed_ms is not None:
         properties[lease.PROPERTY_RENEWED] = str(renewed_ms)
@@ -78,7 +78,7 @@ def test_a_lease_of_this_process_is_held_while_its_build_is_active() -> None:
     mine = base(this_process())
     assert lease.build_at_work(2, mine, None, NOW) is None
     assert lease.was_cut_off(mine, None)
-    with lease.held_lease(context(), TABLE, lease.take(context(), 60)):
+    with lease.held_lease(context(), TABLE, lease.new_lease(context(), 60)):
         found = lease.build_at_work(2, mine, None, NOW)
         assert found is not None
         assert not lease.was_cut_off(mine, None)
@@ -103,7 +103,7 @@ def test_a_lease_of_another_host_is_over_when_it_was_not_renewed() -> None:
 
 
 def test_a_finished_build_is_active_until_it_must_have_been_published() -> None:
-    with lease.held_lease(context(), TABLE, lease.take(context(), 60)):
+    with lease.held_lease(context(), TABLE, lease.new_lease(context(), 60)):
         found = lease.build_at_work(2, base(this_process()), change(True, NOW - 60_000), NOW)
         assert found is not None
         assert found.finished
@@ -136,7 +136,7 @@ def test_a_lease_is_renewed_during_a_long_statement_and_a_failed_renewal_ends_no
         yield run
 
     monkeypatch.setattr(lease, "RENEWALS", 60_000)
-    with lease.held_lease(context(second_connection=beside), TABLE, lease.take(context(), 60)):
+    with lease.held_lease(context(second_connection=beside), TABLE, lease.new_lease(context(), 60)):
         assert renewed.wait(20)
     assert set(ran) == {"renew_lease arctic-lease"}
     assert "arctic-lease" not in {thread.name for thread in threading.enumerate()}

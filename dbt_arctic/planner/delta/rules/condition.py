@@ -15,7 +15,7 @@ from dbt_arctic.planner.delta.affected_keys import (
     affected_rows,
     only,
 )
-from dbt_arctic.planner.delta.moved_values import moved_rows
+from dbt_arctic.planner.delta.changed_scalars import moved_rows
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries

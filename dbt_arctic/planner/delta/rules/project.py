@@ -9,7 +9,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import columns_of, substitute
 from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
-from dbt_arctic.planner.delta.moved_values import rows_with_moved_values
+from dbt_arctic.planner.delta.changed_scalars import rows_with_changed_values
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, differs
@@ -24,7 +24,7 @@ def _affected(node: Project, wanted: Wanted, facts: Facts) -> AffectedRows:
     used = _used(node, items)
     found = affected_rows(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
     # A row is affected by each of its values, not only by the wanted ones.
-    moved = rows_with_moved_values(node, facts) if facts.values_moved else None
+    moved = rows_with_changed_values(node, facts) if facts.values_moved else None
     if moved is not None:
         found += AffectedRows((moved,), (moved,))
     other = differs([value for _, value in node.items])

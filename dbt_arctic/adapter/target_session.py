@@ -41,7 +41,7 @@ from dbt_arctic.store.state import keyed_from_view
 from dbt_arctic.store.without_views import reading_records, with_records
 
 
-class Operator:
+class TargetSession:
     """The access of a command to a target. ``catalog`` reads metadata; ``context`` runs statements.
 
     :param command: its name, which commits record as ``arctic.run``.
@@ -196,7 +196,7 @@ class Operator:
             yield run
 
     @property
-    def session(self) -> Any:
+    def spark(self) -> Any:
         """The pyspark session of the statements."""
         return self._connected().session
 
@@ -302,13 +302,13 @@ class Operator:
 
 
 @contextmanager
-def operating(target: Target, command: str) -> Iterator[Operator]:
+def target_session(target: Target, command: str) -> Iterator[TargetSession]:
     """Create an operator for one command."""
-    operator = Operator(target, command)
+    session = TargetSession(target, command)
     try:
-        yield operator
+        yield session
     finally:
-        operator.close()
+        session.close()
 
 
 class CatalogFile(NamedTuple):

@@ -88,7 +88,7 @@ FROM (
   SELECT {columns},
     n.{quote(ACTION)}, n.{quote(OFFSET)}
   FROM (
-{wide.collapsed(txn)}
+{wide.one_row_per_key(txn)}
   ) AS n
   LEFT JOIN (
 {merge_on_read(table, version, known)}

@@ -75,7 +75,7 @@ def observe_view(context: Context, name: Name) -> ViewObservation:
     return _seen(context.catalog.of(name).load_view(name.schema, name.identifier))
 
 
-def show(
+def publish_generation(
     context: Context,
     table: KeyedTable,
     comment: str,

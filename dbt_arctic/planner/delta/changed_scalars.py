@@ -31,7 +31,7 @@ from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves, no
 from dbt_arctic.planner.properties.facts import Facts
 
 
-def moved_values(node: Filter | Project, facts: Facts) -> frozenset[int]:
+def changed_scalars(node: Filter | Project, facts: Facts) -> frozenset[int]:
     """The numbers of the subqueries of an operator whose changed values move only some of its rows.
 
     Not over the values of aggregates and window functions, which the query would have to compute for all
@@ -78,7 +78,7 @@ def moved_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
     return Filter(node.child, leaving, subqueries), Filter(node.child, entering, subqueries)
 
 
-def rows_with_moved_values(node: Project, facts: Facts) -> Filter | None:
+def rows_with_changed_values(node: Project, facts: Facts) -> Filter | None:
     """The unchanged rows that get another value in a select list because such a value has changed.
 
     ``None`` if there is no such value.
@@ -100,7 +100,7 @@ def _both(
     node: Filter | Project, values: Iterable[exp.Expression], facts: Facts
 ) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...], tuple[Subquery, ...]] | None:
     """The expressions over values that have changed: as they are now, as they were, and both subqueries."""
-    moved = moved_values(node, facts)
+    moved = changed_scalars(node, facts)
     compared = [part for part in values if _refers(part, moved)]
     if not compared:
         return None
@@ -129,4 +129,4 @@ def _refers(part: exp.Expression, numbers: frozenset[int]) -> bool:
     return any(ref.number in numbers for ref in part.find_all(SubqueryRef))
 
 
-__all__ = ["moved_rows", "moved_values", "moves_few_rows", "rows_with_moved_values"]
+__all__ = ["changed_scalars", "moved_rows", "moves_few_rows", "rows_with_changed_values"]

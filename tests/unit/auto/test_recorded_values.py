@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.auto.common_values import literal_of
+from dbt_arctic.auto.recorded_values import literal_of
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_plan_without_some_of_these_rows_is_wrong(
 def test_a_plan_without_rows_of_another_value_is_wrong(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(project, "rows_with_moved_values", lambda node, facts: None)
+    monkeypatch.setattr(project, "rows_with_changed_values", lambda node, facts: None)
     assert verdict_counts(database, QUERIES["in a select list"])["wrong"] > 0
 
 
