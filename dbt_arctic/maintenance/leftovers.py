@@ -12,7 +12,7 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.restored import restored_of
-from dbt_arctic.store.lease import Build, build_at_work, was_cut_off
+from dbt_arctic.store.lease import Build, build_in_progress, was_interrupted
 from dbt_arctic.store.leftovers import (
     ABANDONED_AFTER_MS,
     aside_of,
@@ -136,11 +136,11 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
 
 
 def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> Build | None:
-    return build_at_work(number, *_pair(inventory, root, number), now_ms)
+    return build_in_progress(number, *_pair(inventory, root, number), now_ms)
 
 
 def _was_cut_off(inventory: Inventory, root: str, number: int) -> bool:
-    return was_cut_off(*_pair(inventory, root, number))
+    return was_interrupted(*_pair(inventory, root, number))
 
 
 def _pair(inventory: Inventory, root: str, number: int) -> tuple[TableState | None, TableState | None]:

@@ -21,7 +21,7 @@ from dbt_arctic.maintenance.generations import generation_numbers, generation_of
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.lease import find_build, under_way
+from dbt_arctic.store.lease import build_in_progress_error, find_build
 from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
@@ -73,7 +73,9 @@ def _restore(
 ) -> KeyedTable:
     build = find_build(context, name, shown)
     if build is not None:
-        raise under_way(f"{name} is being rebuilt and cannot be restored now", build, name.dotted)
+        raise build_in_progress_error(
+            f"{name} is being rebuilt and cannot be restored now", build, name.dotted
+        )
     root = name.identifier if shown is None else shown.made_as.identifier
     table = _generation(context.catalog, name, root, shown, number)
     _require_staying(context.catalog, table)  # the view must never refer to unreadable tables

@@ -37,13 +37,13 @@ from dbt_arctic.refresh.table_properties import declared_properties
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.lease import (
     Lease,
-    build_at_work,
+    build_in_progress,
+    build_in_progress_error,
     find_build,
     held_lease,
     new_lease,
     newest_named,
-    under_way,
-    was_cut_off,
+    was_interrupted,
 )
 from dbt_arctic.store.leftovers import is_abandoned_generation
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation, require_unmoved
@@ -117,7 +117,7 @@ def build_generation(
     before = observe_view(context, name) if beginning is None else beginning.before
     old = find_keyed(context.catalog, name)
     if (other := find_build(context, name, old)) is not None:
-        raise under_way(f"another run is building {name}", other, config.model)
+        raise build_in_progress_error(f"another run is building {name}", other, config.model)
     retired = pin_retired(context.catalog, old) if beginning is None else beginning.retired
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = like.types if like else {column.name: column.type for column in schema}
@@ -359,9 +359,9 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
     for side, state in states.items():
         number = found[side]
         base, change = (states.get(side_name(table.made_as, role, number)) for role in ("base", "change"))
-        if number > superseded and build_at_work(number, base, change, context.now_ms()) is not None:
+        if number > superseded and build_in_progress(number, base, change, context.now_ms()) is not None:
             continue
-        if was_cut_off(base, change) or is_abandoned_generation(
+        if was_interrupted(base, change) or is_abandoned_generation(
             number, superseded, state.properties, state.tags, context.now_ms()
         ):
             # The new generation is shown. A later run drops tables that remain.

@@ -117,13 +117,13 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build 
     }
     for number in sorted(numbers):
         states = [_side(context, name, role, number) for role in ("base", "change")]
-        build = build_at_work(number, states[0], states[1], context.now_ms())
+        build = build_in_progress(number, states[0], states[1], context.now_ms())
         if build is not None:
             return build
     return None
 
 
-def build_at_work(
+def build_in_progress(
     number: int, base: TableState | None, change: TableState | None, now_ms: int
 ) -> Build | None:
     """The build of a generation that no view names, if it is in progress."""
@@ -136,7 +136,7 @@ def build_at_work(
     return Build(number, lease, finished)
 
 
-def was_cut_off(base: TableState | None, change: TableState | None) -> bool:
+def was_interrupted(base: TableState | None, change: TableState | None) -> bool:
     """Whether a generation that no view names was left unfinished by a process that has ended."""
     if base is None or (change is not None and create.is_finished(change.properties)):
         return False
@@ -174,10 +174,10 @@ def refuse_during_build(context: Context, table: KeyedTable, what: str, where: s
     """
     build = find_build(context, table.name, table)
     if build is not None:
-        raise under_way(f"{what} while {table.name} is being rebuilt", build, where)
+        raise build_in_progress_error(f"{what} while {table.name} is being rebuilt", build, where)
 
 
-def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
+def build_in_progress_error(what: str, build: Build, where: str) -> ConcurrentRun:
     """The error for an operation that is refused because a build is in progress."""
     return ConcurrentRun(
         what,
@@ -216,13 +216,13 @@ def _renew_until(context: Context, table: KeyedTable, lease: Lease, stop: thread
     while not stop.wait(max(lease.timeout_s, 1) / RENEWALS):
         try:
             with context.second_connection() as run:
-                run("renew_lease", renew(table, context.now_ms()), table)
+                run("renew_lease", renew_statement(table, context.now_ms()), table)
         except ArcticError:
             # Without a renewal the lease ends. No row is lost: another build may only overtake this one.
             continue
 
 
-def renew(table: KeyedTable, now_ms: int) -> str:
+def renew_statement(table: KeyedTable, now_ms: int) -> str:
     """The SQL statement that renews the lease."""
     return (
         f"ALTER TABLE {table.base.sql} SET TBLPROPERTIES "

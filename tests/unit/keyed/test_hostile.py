@@ -48,7 +48,6 @@ from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.replay import insert_replay
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, from_properties
 from dbt_arctic.keyed.version import Consumed, Version, encode_consumed
-from dbt_arctic.store.lease import renew
 
 VERSION = Version(3, 11, 12)
 NAMES = tuple(f"zq{number} zq" for number in range(12))
@@ -280,7 +279,7 @@ def statements(world: World) -> dict[str, str]:
         "checked": checked_select(
             "SELECT 1", table.column_names, batch.checks, table.key, table.key[0], word[9]
         ),
-        "renew": renew(table, 5),
+        "renew": renew_statement(table, 5),
         "partition": partition_expression(
             f"truncate(3, {quote(word[10])})", "lake", "m.", {word[10]: "string"}
         )[0],

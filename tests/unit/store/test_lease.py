@@ -76,46 +76,46 @@ def test_a_process_that_ended_and_was_not_waited_for_does_not_run() -> None:
 
 def test_a_lease_of_this_process_is_held_while_its_build_is_active() -> None:
     mine = base(this_process())
-    assert lease.build_at_work(2, mine, None, NOW) is None
-    assert lease.was_cut_off(mine, None)
+    assert lease.build_in_progress(2, mine, None, NOW) is None
+    assert lease.was_interrupted(mine, None)
     with lease.held_lease(context(), TABLE, lease.new_lease(context(), 60)):
-        found = lease.build_at_work(2, mine, None, NOW)
+        found = lease.build_in_progress(2, mine, None, NOW)
         assert found is not None
-        assert not lease.was_cut_off(mine, None)
+        assert not lease.was_interrupted(mine, None)
         assert "run-1" in found.lease.description
         with pytest.raises(RuntimeError), lease.held_lease(context(), TABLE, found.lease):
             raise RuntimeError
-    assert lease.build_at_work(2, mine, None, NOW) is None
+    assert lease.build_in_progress(2, mine, None, NOW) is None
 
 
 def test_a_lease_of_a_process_that_has_ended_is_over_at_once() -> None:
-    assert lease.build_at_work(2, base(ended()), None, NOW) is None
-    assert lease.was_cut_off(base(ended()), change(finished=False, at_ms=NOW))
-    assert not lease.was_cut_off(base(ended()), change(finished=True, at_ms=NOW)), "it may have been shown"
+    assert lease.build_in_progress(2, base(ended()), None, NOW) is None
+    assert lease.was_interrupted(base(ended()), change(finished=False, at_ms=NOW))
+    assert not lease.was_interrupted(base(ended()), change(finished=True, at_ms=NOW)), "maybe shown"
 
 
 def test_a_lease_of_another_host_is_over_when_it_was_not_renewed() -> None:
     other = replace(this_process(), host="elsewhere")
-    assert lease.build_at_work(2, base(other), None, NOW + 60_000) is not None
-    assert lease.build_at_work(2, base(other), None, NOW + 60_001) is None
-    assert lease.build_at_work(2, base(other, NOW + 50_000), None, NOW + 110_000) is not None
-    assert not lease.was_cut_off(base(other), None), "nobody knows"
+    assert lease.build_in_progress(2, base(other), None, NOW + 60_000) is not None
+    assert lease.build_in_progress(2, base(other), None, NOW + 60_001) is None
+    assert lease.build_in_progress(2, base(other, NOW + 50_000), None, NOW + 110_000) is not None
+    assert not lease.was_interrupted(base(other), None), "nobody knows"
 
 
 def test_a_finished_build_is_active_until_it_must_have_been_published() -> None:
     with lease.held_lease(context(), TABLE, lease.new_lease(context(), 60)):
-        found = lease.build_at_work(2, base(this_process()), change(True, NOW - 60_000), NOW)
+        found = lease.build_in_progress(2, base(this_process()), change(True, NOW - 60_000), NOW)
         assert found is not None
         assert found.finished
-        assert lease.build_at_work(2, base(this_process()), change(True, NOW - 60_001), NOW) is None
+        assert lease.build_in_progress(2, base(this_process()), change(True, NOW - 60_001), NOW) is None
 
 
 def test_a_table_without_a_valid_lease_has_no_owner() -> None:
     for text in (None, "", "{}", "[1]", '{"holder": 1}'):
         properties = {} if text is None else {lease.PROPERTY_LEASE: text}
         strange = replace(base(this_process()), properties=properties)
-        assert lease.build_at_work(2, strange, None, NOW) is None
-        assert not lease.was_cut_off(strange, None)
+        assert lease.build_in_progress(2, strange, None, NOW) is None
+        assert not lease.was_interrupted(strange, None)
 
 
 def test_a_lease_is_renewed_during_a_long_statement_and_a_failed_renewal_ends_nothing(
@@ -140,4 +140,4 @@ def test_a_lease_is_renewed_during_a_long_statement_and_a_failed_renewal_ends_no
         assert renewed.wait(20)
     assert set(ran) == {"renew_lease arctic-lease"}
     assert "arctic-lease" not in {thread.name for thread in threading.enumerate()}
-    assert "'arctic.lease-renewed-ms' = '1800000000000'" in lease.renew(TABLE, NOW)
+    assert "'arctic.lease-renewed-ms' = '1800000000000'" in lease.renew_statement(TABLE, NOW)
