@@ -48,6 +48,7 @@ from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.replay import insert_replay
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, from_properties
 from dbt_arctic.keyed.version import Consumed, Version, encode_consumed
+from dbt_arctic.store.lease import renew_statement
 
 VERSION = Version(3, 11, 12)
 NAMES = tuple(f"zq{number} zq" for number in range(12))
