@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.auto.advice import Advice, advise
+from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.inputs import Reading, read
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
-from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
@@ -40,7 +40,7 @@ def advice_for(
     config = parse_config(model["name"], model["config"])
     if reading is None:
         config = with_needed_keys(catalog, name, config, compiled, keys)
-        sql = with_ties_by_key(catalog, name, config, compiled)
+        sql = with_decided_order(catalog, name, config, compiled)
         reading = read(catalog, name, sql, {}, declared=config.declared_keys)
     text = _file_text(model, root)
     found = []

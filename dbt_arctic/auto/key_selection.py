@@ -8,8 +8,8 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from dbt_arctic.auto.advice import advise
+from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.inputs import DeclaredKeys, Reading, Until, read, unsupported_setting
-from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError
@@ -55,7 +55,7 @@ def with_needed_keys(
 
     def read_with(declared: DeclaredKeys) -> tuple[Reading, KeyedConfig]:
         own = replace(config, declared_keys=declared)
-        text = with_ties_by_key(catalog, name, own, sql, settings, until)
+        text = with_decided_order(catalog, name, own, sql, settings, until)
         return read(catalog, name, text, {}, until, declared=declared), own
 
     def suffices(declared: DeclaredKeys) -> bool:

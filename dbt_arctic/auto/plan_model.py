@@ -13,6 +13,7 @@ from functools import cache
 from dbt_arctic.auto.auxiliary_tables import find_state, is_free
 from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
+from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
 from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
@@ -20,7 +21,6 @@ from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
 from dbt_arctic.auto.refresh_request import Request, Schema, Terms
 from dbt_arctic.auto.requests_after_build import with_later_requests
-from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.auto.verification_log import unrepaired
 from dbt_arctic.catalog.api import CatalogReader
@@ -54,7 +54,7 @@ def plan_refresh(
     :param until: the version at which a relation is read, if it is not the newest.
     :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
     """
-    sql = with_ties_by_key(catalog, name, config, sql, settings, until)
+    sql = with_decided_order(catalog, name, config, sql, settings, until)
     request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
     # Several steps need the columns of the same query, and Spark takes long to analyse a large one.

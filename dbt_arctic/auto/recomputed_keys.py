@@ -13,10 +13,10 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
+from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.inputs import Reading, by_name, pinned_text, read, understood, unsupported_setting
 from dbt_arctic.auto.nested_view import consumed_by
 from dbt_arctic.auto.refresh_request import Terms
-from dbt_arctic.auto.ties_by_key import with_ties_by_key
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
@@ -146,7 +146,7 @@ def _at_its_versions(
         }
     at = consumed.get(EVALUATED_AT)
     now = terms.now if at is None else Clock(at.table_id, at.version)
-    sql = with_ties_by_key(catalog, name, config, sql, terms.settings, lambda one: consumed.get(one.dotted))
+    sql = with_decided_order(catalog, name, config, sql, terms.settings, lambda one: consumed.get(one.dotted))
     reading = read(catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys)
     wraps = by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
     reading = replace(reading, wraps=wraps, last=now)

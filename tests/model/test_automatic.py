@@ -89,3 +89,25 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     name, plan = planned(world, sql)
     assert (plan.action, stages_of(plan)) == ("nothing", [])
     assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"
+
+
+@pytest.mark.parametrize(
+    ("auto", "written", "run"),
+    [
+        ({}, "array_agg(DISTINCT amount)", "sort_array(array_agg(DISTINCT amount))"),
+        ({"ties": "by_key"}, "array_agg(DISTINCT amount)", "sort_array(array_agg(DISTINCT amount))"),
+        ({"accept": ["order_dependent"]}, "array_agg(DISTINCT amount)", "array_agg(DISTINCT amount)"),
+        ({}, "array_agg(amount)", "array_agg(amount)"),
+    ],
+)
+def test_a_model_is_built_and_refreshed_with_sorted_sets(auto: object, written: str, run: str) -> None:
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("lists")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    build_generation(
+        context, source, plain, sales((1, 1, 10)), {}, owner="o", comment="", column_comments=None
+    )
+    settings = {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1, "auto": auto}
+    sql = f"SELECT customer, {written} AS amounts FROM {source.sql} GROUP BY customer"
+    plan = plan_refresh(context.catalog, name, parse_config("lists", settings), sql, None)
+    assert f"SELECT customer, {run} AS amounts" in plan.sql

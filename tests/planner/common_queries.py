@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.sorted_sets import with_known_sets
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.planner.random_queries import Case
@@ -14,6 +15,9 @@ from tests.planner.random_tables import KEYS, SCHEMAS
 
 _Drawn = tuple[str, int, str]
 """SQL with columns ``o1``, ``o2``, ..., how many these are, and a likely key."""
+
+
+_FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
 
 
 def draw_shaped(seed: int, name: str | None = None) -> Case:
@@ -195,6 +199,11 @@ def _any_order(dice: random.Random) -> _Drawn:
     else:
         groups = dice.choice(["t1.x AS o1, 1 AS o2", "t1.x AS o1, t1.y > 1 AS o2"])
     first, second = dice.sample(calls, 2)
+    if dice.random() < 0.4:
+        # Sets whose order is arbitrary as they are written.
+        value = dice.choice(["t1.y", "t2.v" if "t2" in joined else "t1.z"])
+        made = dice.choice(["collect_set({})", "array_agg(DISTINCT {})", "collect_list(DISTINCT {})"])
+        first, second = f"array_join({made.format(value)}, ',')", dice.choice([first, second])
     having = f" HAVING size({collect}(t1.z)) > {dice.randint(0, 1)}" if dice.random() < 0.2 else ""
     by_group = (
         " GROUP BY t1.id, t1.x"
@@ -205,10 +214,7 @@ def _any_order(dice: random.Random) -> _Drawn:
     )
     where = f" WHERE {_condition(dice, 't1.y')}" if dice.random() < 0.2 else ""
     sql = f"SELECT {groups}, {first} AS o3, {second} AS o4 FROM {joined}{where}{by_group}{having}"
-    return sql, 4, "o1"
-
-
-_FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
+    return with_known_sets(sql, _FACTS, lambda tree: understand(tree, SCHEMAS)), 4, "o1"
 
 
 def by_key(sql: str, key: tuple[str, ...]) -> str:

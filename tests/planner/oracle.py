@@ -107,7 +107,7 @@ _MACROS = (
 )
 _INSIDE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 _AGGREGATED = re.compile(
-    rf"\b(?:(?P<collect>collect_list|collect_set|array_agg)\((?P<value>{_INSIDE})\)"
+    rf"\b(?:(?P<collect>collect_list|collect_set|array_agg)\((?P<distinct>DISTINCT )?(?P<value>{_INSIDE})\)"
     rf"|(?P<list>listagg|string_agg)\((?P<args>{_INSIDE})\) WITHIN GROUP \()",
     re.IGNORECASE,
 )
@@ -126,7 +126,8 @@ def _of_lists(found: re.Match[str]) -> str:
     """Spark collects no NULLs, and DuckDB has the order of a list inside its parentheses."""
     if found["list"]:
         return f"string_agg({found['args']} "
-    distinct = "DISTINCT " * (found["collect"].lower() == "collect_set")
+    is_set = found["distinct"] is not None or found["collect"].lower() == "collect_set"
+    distinct = "DISTINCT " * is_set
     return f"coalesce(list({distinct}{found['value']}) FILTER (WHERE {found['value']} IS NOT NULL), [])"
 
 

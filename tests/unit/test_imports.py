@@ -170,7 +170,7 @@ PLANNING = {
         "auxiliary_view",
         "hidden_columns",
         "requests_after_build",
-        "ties_by_key",
+        "decided_order",
         "advice",
     )
 }

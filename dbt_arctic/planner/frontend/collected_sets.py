@@ -1,7 +1,7 @@
 """Sorts the sets that a query collects, in its text.
 
-The order of ``collect_set()`` is that in which Spark has read the rows. Each order is a right one, and that
-of the values is the same in each run.
+The order of ``collect_set()``, and of a list of ``DISTINCT`` values, is that of a hash table. Each order is a
+right one, and that of the values is the same in each run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlglot import Token, exp
 from sqlglot.tokenizer_core import TokenType
 
+from dbt_arctic.planner.spark.collected_arrays import COLLECTS
 from dbt_arctic.planner.spark.dialect import verbatim
 from dbt_arctic.planner.spark.functions import function_name
 
@@ -20,7 +21,8 @@ _SET, _SORTED = "collect_set", "sort_array"
 def with_sorted_sets(tree: exp.Query, sql: str) -> str:
     """The text with ``sort_array(collect_set(x))`` for ``collect_set(x)``.
 
-    A window function stays as it is. So does the text if that would change the name of a column.
+    The same for ``array_agg(DISTINCT x)`` and ``collect_list(DISTINCT x)``. A window function stays as it is.
+    So does the text if that would change the name of a column.
 
     :param tree: of the text as it was parsed.
     """
@@ -39,13 +41,22 @@ def with_sorted_sets(tree: exp.Query, sql: str) -> str:
 
 def _names_its_column(item: exp.Expr) -> bool:
     """Whether a column of a select list has no alias, so that its name contains the call."""
-    return not isinstance(item, exp.Alias) and any(function_name(one) == _SET for one in item.walk())
+    return not isinstance(item, exp.Alias) and any(_collects_a_set(one) for one in item.walk())
+
+
+def _collects_a_set(call: exp.Expr) -> bool:
+    name = function_name(call)
+    is_distinct = any(isinstance(one, exp.Distinct) for one in call.iter_expressions())
+    return name == _SET or (name in COLLECTS and is_distinct)
 
 
 def _is_call(tokens: Sequence[Token], number: int) -> bool:
     token = tokens[number]
-    is_name = token.text.lower() == _SET and token.token_type != TokenType.IDENTIFIER
-    return is_name and number + 1 < len(tokens) and tokens[number + 1].token_type == TokenType.L_PAREN
+    name = token.text.lower()
+    if name not in COLLECTS or token.token_type == TokenType.IDENTIFIER:
+        return False
+    following = [one.token_type for one in tokens[number + 1 : number + 3]]
+    return following[:1] == [TokenType.L_PAREN] and (name == _SET or following[1:] == [TokenType.DISTINCT])
 
 
 def _is_sorted(tokens: Sequence[Token], number: int) -> bool:

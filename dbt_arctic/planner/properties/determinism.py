@@ -158,6 +158,11 @@ def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reaso
     return next((one.reason for one in _causes(node, types, facts) if one.reason.code in codes), None)
 
 
+def depends_on_order(node: Node, types: Mapping[str, str], facts: Facts) -> bool:
+    """Whether the result of a query may differ with the order in which an aggregate gets its rows."""
+    return any(one.reason.code == "order-dependent" for one in _causes(node, types, facts))
+
+
 def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
     if error is not None and error.reason.code.replace("-", "_") not in accept:
         raise error

@@ -1,4 +1,7 @@
-"""``auto: {ties: by_key}``: a model's SQL in which rows that an order leaves equal are ordered by key."""
+"""A model's SQL with orders that its rows determine.
+
+Sets are sorted, and with ``auto: {ties: by_key}``, rows that an order leaves equal are ordered by key.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from dbt_arctic.auto.inputs import Until, facts_of, full_name, read, understood,
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.delta.sorted_sets import with_known_sets
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.parse import named
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.spark.collected_arrays import COLLECTS
 from dbt_arctic.refresh.config import KeyedConfig
 
 
-def with_ties_by_key(
+def with_decided_order(
     catalog: CatalogReader,
     name: Name,
     config: KeyedConfig,
@@ -27,9 +32,9 @@ def with_ties_by_key(
     """The SQL of a model, which is both built and refreshed by it.
 
     :param settings: the session's, as for ``plan_refresh``; so is ``until``.
-    :returns: the same where the model does not ask for it, or cannot be planned.
+    :returns: the same where its orders are known, or where it cannot be planned.
     """
-    if config.ties != "by_key" or unsupported_setting(settings) is not None:
+    if not _may_change(config, sql) or unsupported_setting(settings) is not None:
         return sql
     reading = read(catalog, name, sql, {}, until, declared=config.declared_keys)
     if reading.reason is not None:
@@ -40,7 +45,16 @@ def with_ties_by_key(
         return understood(replace(reading, tree=full), None)
 
     facts = Facts({key: facts_of(upstream) for key, upstream in reading.upstreams.items()})
-    return ordered_by_key(sql, config.unique_key, facts, meant)
+    if config.ties == "by_key":
+        return ordered_by_key(sql, config.unique_key, facts, meant)
+    return with_known_sets(sql, facts, meant)
 
 
-__all__ = ["with_ties_by_key"]
+def _may_change(config: KeyedConfig, sql: str) -> bool:
+    """Whether the text need be read at all."""
+    if config.ties == "by_key":
+        return True
+    return "order_dependent" not in config.accept and any(name in sql.lower() for name in COLLECTS)
+
+
+__all__ = ["with_decided_order"]
