@@ -13,8 +13,8 @@ from dbt_arctic.planner.algebra.operators import scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
-from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import Guard, plan_incremental
 from dbt_arctic.planner.frontend.point_in_time import DATE, Clock
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -49,10 +49,7 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return []
     reading = replace(reading, now=_NEXT_DAY, last=_ONE_DAY)
     try:
-        query = understood(reading, None)
-        checked = with_exact_averages(query)
-        if checked is not query and _may_have_state(checked, reading, config):
-            query = checked
+        query = with_exact_averages(understood(reading, None), in_any_mode=True)
         if _has_state(query, reading, config):
             query = as_one_aggregate(query)
         else:
@@ -96,13 +93,6 @@ def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
     require_determinism(query.node, query.types, everything, config.accept, key)
     keys = {name: one.key for name, one in reading.upstreams.items()}
     return find_auxiliary_view(query, config.unique_key, keys) is not None
-
-
-def _may_have_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
-    try:
-        return _has_state(query, reading, config)
-    except CannotPlan:
-        return False
 
 
 def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:

@@ -53,7 +53,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     state_sql,
     without_spare,
 )
-from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.frontend.point_in_time import AsCalled
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts

@@ -250,6 +250,30 @@ def _tied(dice: random.Random) -> _Drawn:
     return by_key(sql, ()), 3, "o1"
 
 
+def _averages(dice: random.Random) -> _Drawn:
+    """Averages of BIGINT of which no sums are stored: below joins, in conditions and in subqueries."""
+    v = f"CAST({dice.choice(['t1.y', 't1.z', 't1.y - t1.z', 't1.z * 1000'])} AS BIGINT)"
+    inner = f"SELECT t1.x AS k, avg({v}) AS m, count(*) AS n FROM a AS t1 GROUP BY t1.x"
+    form = dice.randrange(5)
+    if form == 0:
+        kind = dice.choice(["JOIN", "LEFT JOIN"])
+        sql = f"SELECT t2.id AS o1, t2.v AS o2, q.m AS o3 FROM b AS t2 {kind} ({inner}) AS q ON q.k = t2.v"
+    elif form == 1:
+        sql = (
+            f"SELECT q.k AS o1, q.n AS o2, q.m * 2 AS o3 FROM ({inner}) AS q WHERE q.m > {dice.randint(0, 2)}"
+        )
+    elif form == 2:
+        own = "SELECT avg(CAST(t3.v AS BIGINT)) FROM b AS t3 WHERE t3.aid = t1.id"
+        sql = f"SELECT t1.id AS o1, t1.x AS o2, ({own}) AS o3 FROM a AS t1"
+    elif form == 3:
+        # The groups contain the key of a table, so no sums are stored.
+        sql = f"SELECT t1.id AS o1, t1.y AS o2, avg({v}) AS o3 FROM a AS t1 GROUP BY t1.id, t1.y"
+    else:
+        over = "row_number() OVER (ORDER BY q.m, q.k)"
+        sql = f"SELECT q.k AS o1, {over} AS o2, q.m AS o3 FROM ({inner}) AS q"
+    return sql, 3, "o1"
+
+
 def _stacked(dice: random.Random) -> _Drawn:
     """Windows with several partitions over each other, which share some columns or none."""
     partitions = dice.sample(["t1.x, t1.y", "t1.x", "t1.y, t1.x, t1.z", "t1.z, t1.x", "t1.y"], 3)
@@ -363,6 +387,7 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "windows without ties": _ties,
     "ends of a window's order": _end_of_order,
     "aggregates in any order": _any_order,
+    "averages of bigint": _averages,
     "ties by key": _tied,
     "windows over each other": _stacked,
     "windows over equal rows": _interchangeable,

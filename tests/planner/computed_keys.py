@@ -37,7 +37,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     with_state_sql,
     without_spare,
 )
-from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import guard_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import (

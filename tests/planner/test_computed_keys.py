@@ -16,8 +16,8 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     find_auxiliary_view,
     with_state_sql,
 )
-from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.frontend import conditional_aggregates
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts

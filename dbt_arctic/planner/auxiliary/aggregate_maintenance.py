@@ -35,6 +35,7 @@ from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.algebra.scalars import column, columns_of, substitute
 from dbt_arctic.planner.auxiliary.measures import Extreme, Measures, Roles, read_measures, roles
 from dbt_arctic.planner.delta.count_distinct import VALUE, values_of_groups
+from dbt_arctic.planner.delta.exact_averages import has_inexact_averages
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.plan import LARGEST, Guard, guards_of
 from dbt_arctic.planner.delta.restriction import restricted
@@ -151,7 +152,7 @@ def plan_sums(
     :raises CannotPlan: the query is not deterministic.
     """
     found = roles(query, key)
-    if found is None:
+    if found is None or ("float_sum" not in accept and has_inexact_averages(query)):
         return None
     require_determinism(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found.aggregate, found.keys, found.values, found.derived

@@ -27,6 +27,7 @@ from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta import rules
 from dbt_arctic.planner.delta.affected_keys import affected_rows, union_of
 from dbt_arctic.planner.delta.changed_scalars import changed_scalars, moves_few_rows
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
@@ -196,6 +197,8 @@ def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: fr
         what = f"the key column {missing[0]} is not a column of the result"
         raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
     wanted = tuple(by_name[name.lower()] for name in key)
+    if "float_sum" not in accept:
+        query = with_exact_averages(query, in_any_mode=True)
     require_determinism(query.node, query.types, facts, accept, query.identifiers(key))
     found = affected_rows(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))

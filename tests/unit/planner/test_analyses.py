@@ -65,6 +65,7 @@ SHAPES = {
     "coercion:with_exact_equalities.change": "changes conditions and subqueries, by who has such fields",
     "columns:all_expressions": "the operators with subqueries; checked below",
     "set_operation_casts:with_common_types.change": "the parts of a set operation; nothing else mixes types",
+    "exact_averages:with_exact_averages.change": "aggregates and values of subqueries; no other computes one",
     "determinism:_causes": "what only Filter, Limit and Window are asked",
     "constant_columns:constant_of": "a constant through projections; else the column may have any value",
     "determinism:_advice": "a union below projections and filters; else the advice is about the key",

@@ -14,7 +14,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.operators import Join, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import equalities
-from dbt_arctic.planner.auxiliary.exact_averages import with_exact_averages
+from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
