@@ -21,12 +21,12 @@ from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import OtherCatalog
-from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.keyed.without_views import record_of, recorded
 
 logger = AdapterLogger("Arctic")
 
-RECORDS = RecordNames(record_of, recorded, is_keyed)
+RECORDS = RecordNames(record_of, recorded, is_keyed, side_root)
 HAVE_VIEWS = (EmbeddedCatalog,)
 """The readers of catalogs that have views in any case."""
 

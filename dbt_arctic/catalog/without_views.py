@@ -25,11 +25,14 @@ class RecordNames(NamedTuple):
     :param record_of: the name of the record of a keyed table.
     :param recorded: the name of the keyed table whose record would have a name; ``None`` for other names.
     :param is_record: whether a table with these properties is a record.
+    :param side_root: the name of the keyed table whose base or change table would have a name; ``None`` for
+        other names.
     """
 
     record_of: Callable[[str], str]
     recorded: Callable[[str], str | None]
     is_record: Callable[[Mapping[str, str]], bool]
+    side_root: Callable[[str], str | None]
 
 
 class WithRecords(Forwarding):
@@ -55,10 +58,19 @@ class WithRecords(Forwarding):
         return self._catalog.list_schemas()
 
     def list_relations(self, schema: str) -> list[RelationEntry]:
-        return self._shown(schema, self._catalog.list_relations(schema), has_properties=True)
+        return self._shown(schema, self._catalog.list_relations(schema), self._record_entry)
 
     def list_names(self, schema: str) -> list[RelationEntry]:
-        return self._shown(schema, self._catalog.list_names(schema), has_properties=False)
+        entries = self._catalog.list_names(schema)
+        roots = {self._names.side_root(entry.name) for entry in entries}
+
+        def shown(schema: str, of: str) -> RelationEntry | None:
+            if of in roots and not self.has_views():
+                return RelationEntry(schema, of, "view")  # a table without records has no side tables
+            entry = self._record_entry(schema, of)
+            return None if entry is None else RelationEntry(schema, of, "view")
+
+        return self._shown(schema, entries, shown)
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         of = self._names.recorded(name)
@@ -81,19 +93,24 @@ class WithRecords(Forwarding):
             schema, name, state.properties, state.columns, "", comment, state.location, is_record=True
         )
 
+    def _record_entry(self, schema: str, name: str) -> RelationEntry | None:
+        view = self._record(schema, name)
+        return None if view is None else RelationEntry(schema, name, "view", view.properties)
+
     def _shown(
-        self, schema: str, entries: list[RelationEntry], *, has_properties: bool
+        self,
+        schema: str,
+        entries: list[RelationEntry],
+        entry_of: Callable[[str, str], RelationEntry | None],
     ) -> list[RelationEntry]:
-        """A listing with records as views. In a catalog without views, nothing else has their names."""
+        """A listing with records as views. In a catalog without views, nothing else has their names.
+
+        :param entry_of: the entry of a keyed table by its schema and name; ``None`` if it has no record.
+        """
         if not any(self._names.recorded(entry.name) for entry in entries):
             return entries
         shown = []
         for entry in entries:
             of = self._names.recorded(entry.name) if entry.kind == "table" else None
-            view = None if of is None else self._record(schema, of)
-            if view is None:
-                shown.append(entry)
-            else:
-                properties = view.properties if has_properties else {}
-                shown.append(RelationEntry(schema, view.name, "view", properties))
+            shown.append((None if of is None else entry_of(schema, of)) or entry)
         return sorted(shown, key=lambda entry: entry.name)

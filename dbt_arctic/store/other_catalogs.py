@@ -16,6 +16,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.relation_reads import with_reads
 from dbt_arctic.store.state import keyed_from_view
 
 
@@ -131,7 +132,5 @@ def reading_others(context: Context, texts: Mapping[Name, str]) -> Context:
 
 
 def with_texts(sql: str, texts: Mapping[Name, str]) -> str:
-    """The SQL with texts in place of names, as ``ref()`` and ``source()`` write them."""
-    for name, text in texts.items():
-        sql = sql.replace(name.sql, text)
-    return sql
+    """SQL that reads some relations by texts, as ``ref()`` and ``source()`` write them."""
+    return with_reads(sql, texts.get) if any(name.sql in sql for name in texts) else sql

@@ -11,13 +11,14 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable, side_root
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import merged_text
+from dbt_arctic.store.relation_reads import with_reads
 from dbt_arctic.store.state import find_keyed
 
 _PART = r"`((?:[^`]|``)+)`"
-_READ = re.compile(
-    rf"(?<!\bDELETE )\b(FROM|JOIN)(\s+){_PART}\.{_PART}\.{_PART}(?!\s*\.)(?!\s+VERSION\b)", re.IGNORECASE
+_MAYBE_READ = re.compile(
+    rf"(?:\b(?:FROM|JOIN|USING)\s+|[,(]\s*){_PART}\.{_PART}\.{_PART}(?!\s*\.)", re.IGNORECASE
 )
-"""A relation that a statement reads, by its full name and not at a version."""
+"""A full name that may be a relation that is read, or be in an expression, a string or a comment."""
 
 
 def text_without_view(catalog: CatalogReader, name: Name) -> str | None:
@@ -52,12 +53,10 @@ def reading_records(context: Context) -> Context:
 
 def with_records(catalog: CatalogReader, sql: str) -> str:
     """Generated SQL with texts in place of the names of keyed tables without a view."""
-
-    def text(match: re.Match[str]) -> str:
-        name = Name(*(part.replace("``", "`") for part in match.group(3, 4, 5)))
-        if side_root(name.identifier) is not None:
-            return match.group(0)
-        found = text_without_view(catalog, name)
-        return match.group(0) if found is None else f"{match.group(1)}{match.group(2)}{found}"
-
-    return _READ.sub(text, sql)
+    texts = {}
+    for parts in _MAYBE_READ.findall(sql):
+        name = Name(*(part.replace("``", "`") for part in parts))
+        if side_root(name.identifier) is None and name not in texts:
+            texts[name] = text_without_view(catalog, name)
+    # Most statements read no such table. To find the tokens of a long one takes milliseconds.
+    return with_reads(sql, texts.get) if any(texts.values()) else sql

@@ -10,6 +10,7 @@ import pytest
 from dbt_arctic.adapter.engines import RECORDS
 from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.keyed import create
@@ -61,6 +62,19 @@ def test_a_record_is_the_view_of_its_keyed_table(catalog: WithRecords) -> None:
     assert entry.properties.items() >= ORDERS.to_properties().items()
 
 
+def test_a_listing_of_names_loads_no_record(catalog: WithRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    load = EmbeddedCatalog.load_table
+
+    def noted(reader: EmbeddedCatalog, schema: str, name: str) -> TableState | None:
+        loaded.append(name)
+        return load(reader, schema, name)
+
+    monkeypatch.setattr(EmbeddedCatalog, "load_table", noted)
+    assert "orders" in {entry.name for entry in catalog.list_names("a")}
+    assert loaded == ["strange__arctic_keyed"]  # only its properties say whether it is one
+
+
 def test_a_catalog_with_views_has_no_records(catalog: WithRecords, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EmbeddedCatalog, "has_views", lambda catalog: True)
     assert find_keyed(catalog, ORDERS.name) is None
@@ -75,7 +89,10 @@ def test_statements_read_the_merged_rows_in_place_of_the_name(catalog: WithRecor
     assert text_without_view(catalog, ORDERS.name) == merged
     read = f"SELECT * FROM {name} AS o JOIN {plain} AS p USING (id) LEFT JOIN\n{name} AS q USING (id)"
     assert with_records(catalog, read) == read.replace(name, merged)
+    told = f"SELECT 'told' AS told FROM {name} WHERE a = 'FROM {name}' -- JOIN {name}"
+    assert with_records(catalog, told) == told.replace(f"told FROM {name}", f"told FROM {merged}")
     for same in (
+        f"SELECT 'FROM {name}' FROM {plain} -- JOIN {name}",
         f"SELECT * FROM {base}",
         f"SELECT * FROM {plain}",
         f"DELETE FROM {name} WHERE id = 1",
