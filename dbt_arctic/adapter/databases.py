@@ -11,6 +11,7 @@ from typing import Any
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import side_root
+from dbt_arctic.keyed.without_views import record_of, recorded
 
 
 def is_of(database: str | None, ours: str) -> bool:
@@ -71,19 +72,29 @@ def refuse_model(model: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def refuse_reserved_name(model: Mapping[str, Any]) -> None:
-    """Refuse a relation with the name of a base or change table.
+    """Refuse a relation with the name of a base or change table, or of a record.
 
-    :raises ConfigError: the relation would have the name of a keyed table's base or change table.
+    Records are in catalogs without views only. Their names are reserved in all, so that every model can be
+    built in each.
+
+    :raises ConfigError: the relation would have the name of such a table.
     """
-    root = side_root(str(model.get("alias") or model["name"]))
+    name = str(model.get("alias") or model["name"])
+    root, described = side_root(name), recorded(name)
     if root is not None:
-        raise ConfigError(
-            f"{model['alias']} is reserved for a side table of the keyed table {root}",
-            where=str(model.get("original_file_path") or model["name"]),
-            why="names that end in __base_ or __change_ and a number belong to base and change tables, "
-            "and the model could overwrite one",
-            fix="give the model another name or alias",
-        )
+        what = f"a side table of the keyed table {root}"
+        why = "names that end in __base_ or __change_ and a number belong to base and change tables"
+    elif described is not None:
+        what = f"the record of the keyed table {described}"
+        why = f"names that end in {record_of('')} belong to the records of keyed tables without a view"
+    else:
+        return
+    raise ConfigError(
+        f"{name} is reserved for {what}",
+        where=str(model.get("original_file_path") or model["name"]),
+        why=f"{why}, and the model could overwrite one",
+        fix="give the model another name or alias",
+    )
 
 
 def refuse_reading(name: Name, names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.databases import catalog_of, is_schema_of, refuse_model
+from dbt_arctic.adapter.databases import catalog_of, is_schema_of, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.other_schema import OtherSchemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.target_session import TargetSession
@@ -103,6 +103,22 @@ def test_a_model_is_written_to_a_catalog_of_the_profile_only(database: str, prob
     refuse_model({"name": "m", "database": "lake"}, ["lake"])
     with pytest.raises(ConfigError, match=problem):
         refuse_model({"name": "m", "database": database}, ["lake", "archive"])
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("orders__base_1", "a side table of the keyed table orders"),
+        ("orders__change_12", "a side table of the keyed table orders"),
+        ("orders__arctic_keyed", "the record of the keyed table orders"),
+    ],
+)
+def test_the_names_of_the_parts_of_a_keyed_table_are_reserved(name: str, problem: str) -> None:
+    for model in ({"name": name}, {"name": "m", "alias": name}):
+        with pytest.raises(ConfigError, match=f"{name} is reserved for {problem}"):
+            refuse_reserved_name(model)
+    for other in ("orders", "orders__base", "orders__arctic_keyed_2", "__arctic_keyed"):
+        refuse_reserved_name({"name": other})
 
 
 def test_its_own_are_those_that_dbt_makes_and_the_manifest_has() -> None:
