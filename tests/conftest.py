@@ -38,6 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "modelled: in the short form on the lake in memory, in the long form on Spark"
     )
+    config.addinivalue_line(
+        "markers", "without_views: a modelled test that also runs in a catalog without views, in memory"
+    )
 
 
 LONGEST_FIRST = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
@@ -223,6 +224,12 @@ def announce_drop(table: Name, run_id: str) -> str:
 def withdraw_drop(table: Name) -> str:
     """The statement that withdraws an announced drop."""
     return f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({literal(PROPERTY_DROPPED_BY)})"
+
+
+def name_after_sides(table: KeyedTable) -> str:
+    """The statement that gives a renamed table the name from which those of its side tables are derived."""
+    back = replace(table, name=table.made_as).described_by
+    return f"{alter_description(table)} RENAME TO {back.schema}.{back.identifier}"
 
 
 def drop_description(table: KeyedTable) -> str:

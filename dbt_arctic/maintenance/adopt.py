@@ -101,6 +101,7 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
         columns=columns,
         owner=owner,
         required=tuple(column.name for column in state.columns if not column.nullable),
+        has_view=context.catalog.of(name).has_views(),
     )
     return Adoption(table, state, state.properties.get("format-version") != "3")
 
@@ -179,7 +180,8 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
 
     :raises ConcurrentRun: another relation has the name by now and keeps it.
     """
-    folder = adoption.view_properties(load_base(context.catalog, table).location)
+    # A record has another name than the table had, and so another folder.
+    folder = adoption.view_properties(load_base(context.catalog, table).location) if table.has_view else {}
     try:
         context.run("publish_view", create.publish_view(table, properties=folder, replaces=False), table)
     except (StatementError, CommitStateUnknown) as error:
@@ -188,15 +190,23 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
             raise
         shown = find_keyed(context.catalog, table.name)
         if shown is None or shown.generation != table.generation:
-            raise ConcurrentRun(
-                f"{table.name} is now a different {kind}",
-                where=table.name.dotted,
-                why="another program created it while the table of that name was adopted; "
-                f"the rows of the table are in {table.base}",
-                fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
-            ) from error
+            raise _taken(table, kind) from error
+    if not table.has_view and _kind(context.catalog, table.name) == "table":
+        # A record does not have the table's name, so it could be created although the name is taken.
+        context.run("drop_view", create.drop_description(table), table)
+        raise _taken(table, "table")
     context.run("settle", adoption.unmark_as_moving(table.base), table)
     return table
+
+
+def _taken(table: KeyedTable, kind: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"{table.name} is now a different {kind}",
+        where=table.name.dotted,
+        why="another program created it while the table of that name was adopted; "
+        f"the rows of the table are in {table.base}",
+        fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
+    )
 
 
 def _plain_table(catalog: CatalogReader, name: Name) -> TableState:

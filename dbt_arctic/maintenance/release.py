@@ -63,8 +63,8 @@ def _unname(context: Context, table: KeyedTable) -> None:
         raise ConfigError(
             f"{table.name} was renamed; its side tables are named after {table.made_as.identifier}",
             where=table.name.dotted,
-            fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
-            f"{table.made_as.schema}.{table.made_as.identifier}",
+            fix=f"rename the {'view' if table.has_view else 'record'} back first: "
+            f"{create.name_after_sides(table)}",
         )
     context.run("move", adoption.mark_as_moving(table.base), table)
     context.run("drop_view", create.drop_description(table), table)

@@ -16,6 +16,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.create import PROPERTY_DROPPED_BY
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
+from dbt_arctic.keyed.without_views import record_of
 from dbt_arctic.maintenance.finding import rebuild_command, restore_command
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
@@ -216,18 +217,25 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
 def _make_way(context: Context, name: Name) -> None:
     """Drop a view whose metadata file is missing, because Spark cannot replace it.
 
-    If the file is damaged, Spark can do neither.
+    If the file is damaged, or if it is that of a record, Spark can do neither.
 
-    :raises CatalogUnavailable: the user must move the damaged file away first.
+    :raises CatalogUnavailable: the user must move the damaged file away first, or remove the record.
     """
     try:
         context.catalog.of(name).load_view(name.schema, name.identifier)
     except CatalogUnavailable as error:
-        if not isinstance(error.__cause__, FileNotFoundError):
+        has_views = context.catalog.of(name).has_views()
+        if not has_views or not isinstance(error.__cause__, FileNotFoundError):
+            record = name.sibling(record_of(name.identifier))
+            first = (
+                f"move that file away (mv {error.where} ...)"
+                if has_views
+                else f"remove {record}, which has no rows, from the catalog by the catalog's own means"
+            )
             raise CatalogUnavailable(
                 error.what,
                 where=error.where,
                 why=error.why,
-                fix=f"move that file away (mv {error.where} ...), then run {restore_command(name)} again",
+                fix=f"{first}, then run {restore_command(name)} again",
             ) from error
         context.run("drop_view", create.drop_view(name), None)

@@ -328,7 +328,7 @@ def drop_side_tables(context: Context, table: KeyedTable) -> None:
 def _side_tables(context: Context, name: Name) -> dict[Name, int]:
     """The existing side tables of a keyed table with that name, with their generation."""
     found: dict[Name, int] = {}
-    for entry in context.catalog.of(name).list_relations(name.schema):
+    for entry in context.catalog.of(name).list_names(name.schema):
         number = side_generation(name, entry.name) if entry.kind == "table" else None
         if number is not None:
             found[name.sibling(entry.name)] = number

@@ -36,7 +36,7 @@ def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
     prefix = f"{name.identifier}__arctic_"
     left = [
         entry
-        for entry in catalog.of(name).list_relations(name.schema)
+        for entry in catalog.of(name).list_names(name.schema)
         if entry.name.startswith((prefix + "old_", prefix + "new_"))
     ]
     return sorted(left, key=lambda entry: entry.name)

@@ -77,8 +77,8 @@ def require_same_name(catalog: CatalogReader, name: Name, where: str) -> None:
 
     :raises ConfigError: names the catalog as the view does.
     """
-    if not is_of_others(catalog, name):
-        return
+    if not is_of_others(catalog, name) or not catalog.of(name).has_views():
+        return  # a record has no text
     view = catalog.of(name).load_view(name.schema, name.identifier)
     table = None if view is None else keyed_from_view(name, view)
     if view is None or table is None or not has_other_name(catalog, table, view):

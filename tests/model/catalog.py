@@ -33,7 +33,7 @@ class MemoryCatalog(OneCatalog):
         self.before: Callable[[str], None] | None = None
 
     def has_views(self) -> bool:
-        return True
+        return self.lake.has_views
 
     def list_schemas(self) -> list[str]:
         return [self._schema]

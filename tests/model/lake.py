@@ -161,6 +161,8 @@ class Lake:
     :param new_id: makes snapshot ids.
     """
 
+    has_views = True
+
     def __init__(self, clock: Callable[[], int], new_id: Callable[[], int]) -> None:
         self.clock = clock
         self._new_id = new_id
@@ -196,8 +198,24 @@ class Lake:
         self.relations[schema, name] = made
         return made
 
+    def replace_table(
+        self,
+        schema: str,
+        name: str,
+        columns: Sequence[tuple[str, str, str, bool]],
+        properties: Mapping[str, str],
+    ) -> None:
+        """``CREATE OR REPLACE TABLE`` for a table without rows: properties that are not named stay."""
+        old = self.relations.pop((schema, name), None)
+        if isinstance(old, View):
+            raise Refused(f"[EXPECT_TABLE_NOT_VIEW] `{schema}`.`{name}` is a view")
+        kept = {} if old is None else old.properties
+        self.create_table(schema, name, columns, {**kept, **properties})
+
     def replace_view(self, view: View) -> None:
         """Properties that the new view does not name stay; a table of that name is in the way."""
+        if not self.has_views:
+            raise Refused("[MISSING_CATALOG_ABILITY.VIEWS] Catalog `lake` does not support views.")
         old = self.relations.get((view.schema, view.name))
         if isinstance(old, Table):
             raise Refused(f"[EXPECT_VIEW_NOT_TABLE] `{view.schema}`.`{view.name}` is a table")

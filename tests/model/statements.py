@@ -269,7 +269,7 @@ def properties_of(text: str | None) -> dict[str, str]:
 
 
 @statement(
-    rf"CREATE TABLE (?P<name>{NAME}) \(\n(?P<columns>.*)\n\)\nUSING iceberg\n"
+    rf"CREATE (?P<replace>OR REPLACE )?TABLE (?P<name>{NAME}) \(\n(?P<columns>.*)\n\)\nUSING iceberg\n"
     r"(?:PARTITIONED BY \((?P<partitions>.*)\)\n)?TBLPROPERTIES \((?P<properties>.*)\)"
 )
 def _create_table(session: Interpreter, found: re.Match[str]) -> int | None:
@@ -281,7 +281,10 @@ def _create_table(session: Interpreter, found: re.Match[str]) -> int | None:
         comment = unescape(parsed[4]) if parsed[4] else ""
         columns.append((unquote(parsed[1]), parsed[2], comment, not parsed[3]))
     properties = properties_of(found["properties"])
-    session.lake.create_table(schema, name, columns, properties, found["partitions"] or "")
+    if found["replace"]:
+        session.lake.replace_table(schema, name, columns, properties)
+    else:
+        session.lake.create_table(schema, name, columns, properties, found["partitions"] or "")
     return None
 
 

@@ -5,13 +5,21 @@ What runs is dbt-arctic itself; only Spark and Iceberg's commits are modelled. `
 
 from __future__ import annotations
 
+import pytest
+
 from tests.extent import extent
 from tests.model.random_stories import play_story
-from tests.model.world import MemoryWorld
+from tests.model.world import MemoryWorld, MemoryWorldWithoutViews
 
-STORIES = extent(25, 100)
+STORIES = extent(18, 100)
+WITHOUT_VIEWS = extent(7, 50)
 STEPS = 30
 
 
-def test_whatever_is_done_in_whatever_order_the_tables_are_what_they_must_be() -> None:
-    assert play_story(MemoryWorld, STORIES, STEPS) > STORIES * STEPS / 2
+@pytest.mark.parametrize(
+    ("world", "stories"), [(MemoryWorld, STORIES), (MemoryWorldWithoutViews, WITHOUT_VIEWS)]
+)
+def test_whatever_is_done_in_whatever_order_the_tables_are_what_they_must_be(
+    world: type[MemoryWorld], stories: int
+) -> None:
+    assert play_story(world, stories, STEPS) > stories * STEPS / 2

@@ -8,9 +8,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from dbt_arctic.adapter.engines import RECORDS
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.engine.faults import classify
 from dbt_arctic.engine.java_causes import Cause
@@ -18,6 +20,7 @@ from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.without_views import reading_records, with_records
 from tests.model.catalog import MemoryCatalog
 from tests.model.duck import Duck, QueryFailed
 from tests.model.lake import Lake, Refused
@@ -130,6 +133,8 @@ class MemoryWorld:
 
     duck: Duck | None = None
 
+    has_views: ClassVar[bool] = True
+
     def __init__(self, seed: int = 0, tick_ms: int = 1, caches: bool = False) -> None:
         if MemoryWorld.duck is None:
             MemoryWorld.duck = Duck()
@@ -141,7 +146,8 @@ class MemoryWorld:
         self._shared = Shared(self.lake, MemoryWorld.duck)
         self._reader = Interpreter(self._shared)
         self.caches = caches
-        self.catalog = MemoryCatalog(self.lake, SCHEMA)
+        self.lake.has_views = self.has_views
+        self.catalog = self._read_by(MemoryCatalog(self.lake, SCHEMA))
 
     def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process:
         session = Interpreter(self._shared, caches=self.caches)
@@ -158,23 +164,29 @@ class MemoryWorld:
             return with_spark_errors(lambda: session.schema(sql), sql)
 
         context = RepeatableContext(
-            catalog=catalog,
+            catalog=self._read_by(catalog),
             run=lambda step, sql, table=None: made.run(step, sql, table),
             query_schema=query_schema,
             query=query,
             run_id=run_id,
             now_ms=self.now_ms,
         )
+        if not self.has_views:
+            context = reading_records(context)
         object.__setattr__(context, "chance", self.chance)
         made = Process(self, context, disturbance or Disturbance(), execute, query)
         catalog.before = lambda event: (made.pause(event, statement=False), None)[1]
         return made
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
+        sql = sql if self.has_views else with_records(self.catalog, sql)
         return with_spark_errors(lambda: self._reader.query(sql), sql)
 
     def execute(self, sql: str) -> int | None:
         return with_spark_errors(lambda: self._reader.run(sql), sql)
+
+    def _read_by(self, catalog: MemoryCatalog) -> CatalogReader:
+        return catalog if self.has_views else WithRecords(catalog, RECORDS)
 
     def now_ms(self) -> int:
         return self._now
@@ -187,6 +199,12 @@ class MemoryWorld:
 
     def close(self) -> None:
         self._shared.close()
+
+
+class MemoryWorldWithoutViews(MemoryWorld):
+    """A lake without views, in which keyed tables have records."""
+
+    has_views = False
 
 
 def with_spark_errors(action: Callable[[], Any], sql: str) -> Any:

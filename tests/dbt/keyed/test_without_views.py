@@ -7,7 +7,9 @@ know them fails. ``make matrix`` does the same in Glue, which has no views.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,7 @@ class Flat:
     catalog: EmbeddedCatalog
     connection: SessionConnection
     orders: Orders
+    file: Path
 
     def load(self, rows: Orders) -> None:
         listed = ", ".join(f"({id_}, '{region}', {amount})" for id_, (region, amount) in rows.items())
@@ -81,6 +84,20 @@ class Flat:
         for name, more in {"totals": 0, "over": 0, "both": 1}.items():
             assert self.rows(name, "region, orders, amount") == self.sums(more), name
 
+    def lose_record(self, name: str) -> None:
+        """Remove the metadata file of a keyed table's record."""
+        with closing(sqlite3.connect(self.file)) as database:
+            found = database.execute(
+                "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [f"{name}__arctic_keyed"]
+            ).fetchall()
+        ((location,),) = found
+        Path(location.removeprefix("file:")).unlink()
+
+    def forget(self, name: str) -> None:
+        """Remove a table from the catalog, whose files stay."""
+        with closing(sqlite3.connect(self.file)) as database, database:
+            database.execute("DELETE FROM iceberg_tables WHERE table_name = ?", [name])
+
     def names(self) -> dict[str, str]:
         return {entry.name: entry.kind for entry in self.catalog.list_names(self.shop.schema)}
 
@@ -102,7 +119,7 @@ def flat(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         shop.model(name, text)
     shop.file("models/tests.yml", yaml.safe_dump(TESTS))
     connection = SessionEngine(settings).connect()
-    yield Flat(shop, EmbeddedCatalog("flat", folder), connection, {})
+    yield Flat(shop, EmbeddedCatalog("flat", folder), connection, {}, folder / "catalog.db")
     connection.close()
     views = [sql for sql in shop.script.ran if re.search(r"\bVIEW\s+`?flat\b", sql)]
     assert not views
@@ -138,6 +155,22 @@ def test_keyed_tables_without_a_view_have_the_rows_of_an_oracle(flat: Flat, type
     flat.orders = {3: ("north", 31)}  # only the rows of the source
     flat.compare()
     shop.dbt("docs", "generate")
+
+    plain = f"flat.{shop.schema}.whole"
+    type_in("adopt", plain, "--key", "id", "--yes")
+    assert flat.names()["whole__arctic_keyed"] == "table"
+    assert "whole" not in flat.names()
+    flat.compare()
+    type_in("adopt", plain, "--undo", "--yes")
+    assert flat.names()["whole"] == "table"
+
+    # Spark can neither replace nor drop a record whose metadata file is missing.
+    flat.lose_record("orders")
+    told = type_in("restore", table, "--yes", code=2)
+    assert "orders__arctic_keyed, which has no rows, from the catalog" in told
+    flat.forget("orders__arctic_keyed")
+    type_in("restore", table, "--yes")
+    flat.compare()
 
 
 def test_what_needs_a_view_is_refused_and_a_read_by_name_fails(flat: Flat) -> None:

@@ -22,6 +22,7 @@ from dbt_arctic.adapter.target_session import size_of
 from dbt_arctic.auto import plan_model
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.compaction.major import CompactionResult, compact_major
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
@@ -39,7 +40,9 @@ from dbt_arctic.refresh.upsert import pull_upsert, upsert
 from dbt_arctic.store.consumption import last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
+from dbt_arctic.store.without_views import reading_records, with_records
 from tests.extent import LONG, extent
+from tests.model.catalog import MemoryCatalog
 from tests.spark.keyed import in_memory
 from tests.spark.keyed.injected_failures import MOST, Attempt
 
@@ -190,6 +193,8 @@ class Session:
             run_id="test",
             now_ms=place.clock.now_ms,
         )
+        if isinstance(self.catalog, WithRecords):
+            self.context = reading_records(self.context)
 
     def adapts(self) -> None:
         """From here on with adaptive execution, as for users: for what is drawn at random."""
@@ -203,10 +208,19 @@ class Session:
         for setting, value in DEFAULTS.items():
             self.query(f"SET {setting}={value}")
 
+    @property
+    def memory(self) -> MemoryCatalog | None:
+        """The catalog, if the lake is in memory."""
+        catalog = self.catalog.behind if isinstance(self.catalog, WithRecords) else self.catalog
+        return catalog if isinstance(catalog, MemoryCatalog) else None
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         cursor = self.connection.cursor()
-        cursor.execute(sql)
+        cursor.execute(self._readable(sql))
         return cursor.fetchall()
+
+    def _readable(self, sql: str) -> str:
+        return with_records(self.catalog, sql) if isinstance(self.catalog, WithRecords) else sql
 
     def name(self, identifier: str) -> Name:
         return Name("lake", self.schema, identifier)
@@ -214,7 +228,7 @@ class Session:
     def read(self, sql: str, columns: Sequence[str]) -> list[Row]:
         """The rows of a query in the form in which the tests keep them."""
         if isinstance(self.connection, in_memory.Connection):
-            return in_memory.read(self.connection, sql, columns)
+            return in_memory.read(self.connection, self._readable(sql), columns)
         text = f"SELECT to_json(struct({quote_all(columns)}), map('ignoreNullFields', 'false')) FROM ({sql})"
         return [json.loads(row[0], parse_float=str) for row in self.query(text)]
 
@@ -424,8 +438,8 @@ class Shop:
 
     def size_of(self, path: str) -> int | Missing | None:
         """The size of a file, as ``adapter.target_session`` determines it."""
-        catalog = self.main.catalog
-        return catalog.size_of(path) if isinstance(self._place, in_memory.Memory) else size_of(path)
+        memory = self.main.memory
+        return size_of(path) if memory is None else memory.size_of(path)
 
     def close(self) -> None:
         for session in self._sessions:
@@ -458,9 +472,9 @@ def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
 
 
 @pytest.fixture
-def modelled(request: pytest.FixtureRequest) -> bool:
-    """Whether the test runs on the lake in memory: in the short form, and if it is marked."""
-    return not LONG and request.node.get_closest_marker("modelled") is not None
+def modelled(request: pytest.FixtureRequest, has_views: bool) -> bool:
+    """Whether the test runs on the lake in memory: if it is marked, in the short form or without views."""
+    return not (LONG and has_views) and request.node.get_closest_marker("modelled") is not None
 
 
 @pytest.fixture
@@ -473,9 +487,21 @@ def schema(request: pytest.FixtureRequest, modelled: bool) -> str:
 
 
 @pytest.fixture
-def shop(request: pytest.FixtureRequest, modelled: bool, schema: str) -> Iterator[Shop]:
+def has_views(request: pytest.FixtureRequest) -> bool:
+    """Whether the catalog has views. Tests with the mark ``without_views`` run with and without."""
+    return bool(getattr(request, "param", True))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("without_views") is not None:
+        metafunc.fixturenames.append("has_views")
+        metafunc.parametrize("has_views", [True, False], indirect=True, ids=["views", "no views"])
+
+
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, modelled: bool, has_views: bool, schema: str) -> Iterator[Shop]:
     place: Place = (
-        in_memory.Memory(schema)
+        in_memory.Memory(schema, has_views=has_views)
         if modelled
         else Spark(request.getfixturevalue("engine"), request.getfixturevalue("warehouse"))
     )

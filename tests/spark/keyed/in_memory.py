@@ -12,6 +12,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from dbt_arctic.adapter.engines import RECORDS
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from tests.model import plain  # noqa: F401  # the statements of users
@@ -77,19 +80,21 @@ class Memory:
 
     duck: Duck | None = None
 
-    def __init__(self, schema: str) -> None:
+    def __init__(self, schema: str, *, has_views: bool = True) -> None:
         if Memory.duck is None:
             Memory.duck = Duck()
         self.schema = schema
         self.clock = Clock()
         self._ids = iter(range(10**17, 9 * 10**18, 7_777_777))
         self._shared = Shared(Lake(self.clock.now_ms, lambda: next(self._ids)), Memory.duck)
+        self._shared.lake.has_views = self.has_views = has_views
 
     def connection(self) -> Connection:
         return Connection(self._shared)
 
-    def catalog(self) -> MemoryCatalog:
-        return MemoryCatalog(self._shared.lake, self.schema)
+    def catalog(self) -> CatalogReader:
+        catalog = MemoryCatalog(self._shared.lake, self.schema)
+        return catalog if self.has_views else WithRecords(catalog, RECORDS)
 
     def close(self) -> None:
         self._shared.close()

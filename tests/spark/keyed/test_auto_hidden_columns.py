@@ -12,6 +12,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import layout
+from dbt_arctic.keyed.create import drop_description
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore_table
@@ -146,12 +147,13 @@ def test_nobody_sees_what_it_keeps(orders: Orders, model: Model) -> None:
 
 
 @pytest.mark.modelled
+@pytest.mark.without_views
 def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Model) -> None:
     orders.upsert([{"id": 1, "amount": 40}])
     model.refresh()
     assert as_table(model).compact().merged > 0
     table = as_table(model).table
-    model.session.query(f"DROP VIEW {model.name.sql}")
+    model.session.query(drop_description(table))
     restore_table(model.session.context, model.name)
     assert replace(as_table(model).table, previous=None) == replace(table, previous=None)
     orders.upsert([{"id": 2, "amount": 41}])

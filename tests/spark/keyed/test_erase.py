@@ -22,7 +22,6 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.config import parse_config
-from tests.model.catalog import MemoryCatalog
 from tests.spark.keyed.automatic_models import Model
 
 Row = dict[str, Any]
@@ -85,8 +84,9 @@ class Lake:
 
     def traces(self, column: str = "id") -> list[str]:
         """Where the key still is, by names that begin with the table's."""
-        if isinstance(self._catalog, MemoryCatalog):
-            return self._catalog.traces(column, KEY)
+        memory = self.shop.main.memory
+        if memory is not None:
+            return memory.traces(column, KEY)
         return traces(self.warehouse, self.schema, column=column)
 
     def findings(self, data: bool = False) -> list[str]:
@@ -160,6 +160,7 @@ def test_of_files_that_were_bucketed_otherwise_too(shop: Any, lake: Lake) -> Non
 
 
 @pytest.mark.modelled
+@pytest.mark.without_views
 def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     shop: Any, lake: Lake, cut_off: tuple[type[Exception], ...]
 ) -> None:
@@ -308,6 +309,7 @@ def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any,
 
 
 @pytest.mark.modelled
+@pytest.mark.without_views
 def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, lake: Lake) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in (*range(4), KEY)])
@@ -339,6 +341,7 @@ def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, lake: Lake) ->
 
 
 @pytest.mark.modelled
+@pytest.mark.without_views
 def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(shop: Any, lake: Lake) -> None:
     old = shop.table("orders", unique_key="amount")
     old.build(ROWS)

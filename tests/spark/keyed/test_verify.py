@@ -19,6 +19,7 @@ from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.orphans import KEEP_FILES_MS, find_orphans, remove_orphans
+from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.maintenance.verify import verify_schema
 
 Verify = Callable[..., dict[str, list[Finding]]]
@@ -131,6 +132,29 @@ def test_a_view_dropped_replaced_or_cut_off_by_hand(shop: Any, verify: Verify, s
     for name in ("dropped", "plain", "undescribed"):
         assert kinds(found[name]) == {"view-missing"}
         assert "dbt-arctic restore" in found[name][0].fix
+
+
+@pytest.mark.modelled
+@pytest.mark.parametrize("has_views", [False], indirect=True)
+def test_a_record_dropped_replaced_or_cut_off_by_hand(shop: Any, verify: Verify) -> None:
+    query = shop.main.query
+    tables = {name: shop.table(name) for name in ("dropped", "replaced", "undescribed")}
+    for table in tables.values():
+        table.build(ROWS[:2])
+    records = {name: table.table.described_by.sql for name, table in tables.items()}
+    query(f"DROP TABLE {records['dropped']}")
+    query(f"DROP TABLE {records['replaced']}")
+    query(f"CREATE TABLE {records['replaced']} (one INT) USING iceberg")
+    query(f"ALTER TABLE {records['undescribed']} SET TBLPROPERTIES ('arctic.layout' = '{{')")
+    assert {name: kinds(findings) for name, findings in verify().items()} == {
+        "undescribed": {"view-properties"},
+    }
+    query(f"DROP TABLE {records['undescribed']}")
+    found = verify()
+    for name in ("dropped", "undescribed"):
+        assert kinds(found[name]) == {"view-missing"}
+        restore_table(shop.main.context, tables[name].name)
+        assert tables[name].rows() == ROWS[:2]
 
 
 def test_files_that_are_gone_or_cut_short(shop: Any, verify: Verify, schema: str) -> None:

@@ -34,7 +34,7 @@ class Catalog(OneCatalog):
     def list_schemas(self) -> list[str]:
         return sorted({schema for schema, _ in [*self.tables, *self.views]})
 
-    def list_relations(self, schema: str) -> list[RelationEntry]:
+    def list_names(self, schema: str) -> list[RelationEntry]:
         tables = [RelationEntry(at, name, "table") for at, name in self.tables if at == schema]
         return [*tables, *(RelationEntry(at, name, "view") for at, name in self.views if at == schema)]
 
