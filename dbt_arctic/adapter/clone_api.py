@@ -21,6 +21,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import build, clone, plain
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.materializations import configured_strategy
+from dbt_arctic.store.rejected_table import rejected_name
 
 
 class CloneApi(KeyedApi):
@@ -63,9 +64,10 @@ class CloneApi(KeyedApi):
             clone.refuse_history_clone(model["name"], configured_strategy(model["config"]))
             rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
             expected = self._pulls().expected(model["unique_id"])
+            own = {rejected_name(this.name_parts)}  # the first rows that are rejected change nothing
             strange = [
                 upstream
-                for upstream in self._pulls().upstreams(model["unique_id"])
+                for upstream in self._pulls().read_first(model["unique_id"]) - own
                 if upstream.dotted not in expected
                 and clone.cloned_from(self.catalog, upstream, expected) is None
             ]

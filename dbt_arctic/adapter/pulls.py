@@ -84,6 +84,11 @@ class ModelPulls:
         """The upstreams that a model pulls."""
         return {pull.upstream for pull in self._pulls.get(model, [])}
 
+    def read_first(self, model: str) -> set[Name]:
+        """The upstreams that a model pulls, and of which its target has consumed nothing."""
+        pulls, since = self._pulls.get(model, []), self._since.get(model, [])
+        return {pull.upstream for pull, one in zip(pulls, since, strict=True) if one is None}
+
     def consumed(self, model: str) -> dict[str, Consumed]:
         """The versions that the model's commit consumes, by upstream."""
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,36 @@ def test_a_run_that_ends_anywhere_reads_no_file_twice_and_loses_none(shop: Shop)
     shop.end({})
     shop.dbt("run")
     assert {name: ids(shop, name) for name in names} == {name: [1, 2] for name in names}
+
+
+def test_a_clone_reads_on_from_its_original_and_takes_nothing_from_it(shop: Shop) -> None:
+    kept = clicks(shop, on_bad_row="quarantine", required=["id"])
+    declare(shop, clicks=kept)
+    model(shop, "by_key")
+    model(shop, "appended", head="{{{{ config(materialized='incremental') }}}}")
+    profile = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    outputs = profile["shop"]["outputs"]
+    outputs["ci"] = {**outputs["dev"], "schema": f"{shop.schema}_ci"}
+    shop.file("profiles.yml", yaml.safe_dump(profile))
+    first = land(shop, "clicks/day=2026-01-01/a.json", [row(1)])
+    shop.dbt("run")
+    state = shop.folder / "state"
+    state.mkdir()
+    shutil.copy(shop.folder / "target" / "manifest.json", state)
+
+    def read(schema: str, name: str) -> tuple[list[int], int]:
+        rejected = [*shop.sql(f"SHOW TABLES IN lake.{schema} LIKE '{name}__rejected'")]
+        count = shop.sql(f"SELECT count(*) FROM lake.{schema}.{name}__rejected")[0][0] if rejected else 0
+        return sorted(row[0] for row in shop.sql(f"SELECT id FROM lake.{schema}.{name}")), count
+
+    first.unlink()
+    for at, rejected in enumerate((1, 2)):  # a clone that rejects its first row, and one that has some
+        shop.dbt("clone", "--state", str(state), "--target", "ci", "--full-refresh")
+        land(shop, f"clicks/day=2026-01-01/b{at}.json", [row(2 + at), {"city": "Oslo"}])
+        expected = list(range(1, 3 + at)), rejected
+        for target, schema in (("ci", f"{shop.schema}_ci"), ("dev", shop.schema)):
+            shop.dbt("run", "--target", target)
+            assert read(schema, "by_key") == read(schema, "appended") == expected
 
 
 def test_avro_and_compressed_files_are_read_and_two_sources_in_one_model(
