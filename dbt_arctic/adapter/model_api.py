@@ -39,6 +39,7 @@ from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
 from dbt_arctic.refresh.history_config import check_history
+from dbt_arctic.refresh.idle_settings import idle_settings, settings_for_many
 from dbt_arctic.refresh.materializations import is_incremental
 from dbt_arctic.refresh.schema_policy import check_full_refresh
 from dbt_arctic.refresh.unused_settings import (
@@ -161,11 +162,13 @@ class ModelApi(KeyedApi):
             super().create_schema(relation)
 
     def _warn_of_settings(self, model: Mapping[str, Any]) -> None:
-        """Emit a dbt warning, once per setting, for settings of other adapters in the root project.
+        """Emit a dbt warning, once per setting, for settings without effect in the root project.
 
         A package may have them because it supports several adapters.
         """
-        for name, problem in settings_without_effect(model["name"], model["config"]):
+        of_others = settings_without_effect(model["name"], model["config"])
+        for_many = settings_for_many(getattr(self.config, f"{model.get('resource_type', 'model')}s", {}))
+        for name, problem in of_others + idle_settings(model["name"], model["config"], for_many):
             if name not in self._warned:
                 self._warned.add(name)
                 warn_or_error(JinjaLogWarning(msg=str(problem)))

@@ -249,14 +249,21 @@ def _check_strategy(model: str, strategy: object, has_macro: Callable[[str], boo
 
 def _check_partition_by(model: str, value: object) -> None:
     if isinstance(value, Mapping):
-        column, unit = value.get("field", "ordered_at"), value.get("granularity", "day")
         raise ConfigError(
             "partition_by is a mapping",
             where=model,
             why="this is the form of dbt-bigquery",
-            fix=f"partition_by='{unit}({column})'",
+            fix=f"partition_by='{_transform_of_bigquery(value)}'",
         )
     fields = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     for field in fields:
         if isinstance(field, str):
             check_partition_field(model, field)
+
+
+def _transform_of_bigquery(value: Mapping[str, Any]) -> str:
+    """Iceberg's transform for a partition of dbt-bigquery: by a unit of time, or by ranges of numbers."""
+    column, ranges = value.get("field", "ordered_at"), value.get("range")
+    if isinstance(ranges, Mapping):
+        return f"truncate({ranges.get('interval', 1000)}, {column})"
+    return f"{value.get('granularity', 'day')}({column})"

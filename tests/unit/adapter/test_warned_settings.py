@@ -20,7 +20,9 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
     adapter: Any = ArcticAdapter.__new__(ArcticAdapter)
     adapter.config = SimpleNamespace(
-        project_name="shop", credentials=SimpleNamespace(database="lake", catalog_names=["lake"])
+        project_name="shop",
+        models={"shop": {"+buckets": 4}},
+        credentials=SimpleNamespace(database="lake", catalog_names=["lake"]),
     )
     adapter._warned = set()
 
@@ -37,3 +39,11 @@ def test_a_setting_is_reported_once_and_only_in_the_root_project(check: Callable
     assert check("shop", {"transient": True}) == ["AR-301 transient has no effect"]
     found = check("shop", {"transient": True, "cluster_by": ["id"]})
     assert found == ["AR-301 transient has no effect", "AR-301 cluster_by has no effect"]
+
+
+def test_a_setting_of_ours_is_reported_unless_the_project_sets_it_for_many_models(
+    check: Callable[..., list[str]],
+) -> None:
+    assert check("shop", {"materialized": "table", "unique_key": "id", "buckets": 4}) == [
+        "AR-301 unique_key has no effect with materialized='table'"
+    ]

@@ -51,6 +51,7 @@ def test_settings_of_others_and_of_users_are_not_misspelled() -> None:
         ({"partition_by": "dayy(at)"}, "dayy(at)", "did you mean day(at)"),
         ({"partition_by": ["country", "date_trunc('day', at)"]}, "date_trunc", "use a transform"),
         ({"partition_by": {"field": "at", "granularity": "month"}}, "mapping", "month(at)"),
+        ({"partition_by": {"field": "n", "range": {"interval": 10}}}, "mapping", "truncate(10, n)"),
     ],
 )
 def test_what_would_change_rows_or_fail_later_is_refused(config: dict[str, Any], what: str, fix: str) -> None:
