@@ -103,8 +103,28 @@ class ClassArchiveError(ArcticError):
 
 
 class StatementError(ArcticError):
+    """A failed statement.
+
+    :param statement: its complete SQL, in which the adapter finds the model's part; not shown.
+    :param line: the line of the statement that Spark rejected, counted from 1; ``None`` if unknown.
+    """
+
     code = "AR-201"
     title = "Spark rejected a statement, or the statement failed"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        why: str = "",
+        fix: str = "",
+        statement: str = "",
+        line: int | None = None,
+    ) -> None:
+        super().__init__(what, where=where, why=why, fix=fix)
+        self.statement = statement
+        self.line = line
 
 
 class CommitConflict(ArcticError):

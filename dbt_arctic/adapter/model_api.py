@@ -28,6 +28,7 @@ from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.model_position import locate_in
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.show import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -124,6 +125,7 @@ class ModelApi(KeyedApi):
         """Check the config of a model."""
         from dbt.artifacts.resources import ModelConfig
 
+        locate_in(model)
         with as_dbt_errors():
             known = {
                 *OWN_SETTINGS,

@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt_arctic.adapter.external_sources import explained
 from dbt_arctic.adapter.file_sources import located
+from dbt_arctic.adapter.model_position import in_model
 from dbt_arctic.errors import ArcticError, MalformedFile, StatementError
 
 
@@ -22,8 +23,9 @@ def as_dbt_errors() -> Iterator[None]:
         yield
     except StatementError as error:
         explanation = explained(error)
-        kind = DbtDatabaseError if explanation is error else DbtRuntimeError
-        raise kind(str(explanation)) from error
+        if explanation is error:
+            raise DbtDatabaseError(str(in_model(error))) from error
+        raise DbtRuntimeError(str(explanation)) from error
     except MalformedFile as error:
         found = located(error)
         raise DbtRuntimeError(str(found)) from found

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from dbt_arctic import errors
 from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.java_causes import Cause
-from dbt_arctic.engine.lexer import first_word
+from dbt_arctic.engine.lexer import first_word, without_comments
+from dbt_arctic.engine.statement_position import Position, position, without_position, without_useless_hints
 from dbt_arctic.engine.untyped_faults import untyped_error
 from dbt_arctic.errors import (
     ArcticError,
@@ -167,12 +168,15 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 fix="Check the catalog in the profile (uri, credentials), and that its server runs.",
             )
         )
+    found = _line_of(sql, message)
     return Fault(
         StatementError(
             "Spark rejected the statement, or the statement failed.",
-            where=where,
-            why=message,
+            where=where if found is None else _around(found, sql),
+            why=message if found is None else without_position(message),
             fix=_advice(causes),
+            statement=sql,
+            line=None if found is None else found.line,
         )
     )
 
@@ -199,7 +203,7 @@ def clean_message(message: str) -> str:
     """A Java message without stack trace, plan and surrounding whitespace."""
     message = message.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     message = _PLAN_TAIL.sub(r"\1", message)
-    message = _SUGGESTIONS.sub(_without_own_names, message)
+    message = without_useless_hints(_SUGGESTIONS.sub(_without_own_names, message))
     lines = [line.rstrip() for line in message.splitlines() if not _STACK_LINE.match(line)]
     return "\n".join(lines).strip()
 
@@ -219,10 +223,37 @@ def shortened(sql: str, length: int = 300) -> str:
     'model.shop.orders: SELECT 1'
     """
     comment = _DBT_COMMENT.match(sql)
-    node = _NODE.search(comment[0]) if comment else None
+    node = node_of(sql)
     line = " ".join((sql[comment.end() :] if comment else sql).split())
-    line = f"{node[1]}: {line}" if node else line
+    return _cut(f"{node}: {line}" if node else line, length)
+
+
+def node_of(sql: str) -> str | None:
+    """The node of dbt that a statement belongs to, by dbt's comment before it; ``None`` without one.
+
+    >>> node_of('/* {"app": "dbt", "node_id": "model.shop.orders"} */  SELECT 1')
+    'model.shop.orders'
+    """
+    comment = _DBT_COMMENT.match(sql)
+    node = _NODE.search(comment[0]) if comment else None
+    return node[1] if node else None
+
+
+def _cut(line: str, length: int = 300) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _line_of(sql: str, message: str) -> Position | None:
+    # Of these, Spark gets the text without dbt's comment (see ``Statement.text``), and counts other lines.
+    return None if first_word(sql) in ("ALTER", "CALL") else position(message, sql)
+
+
+def _around(found: Position, sql: str) -> str:
+    """The rejected line. Its number would be that of a statement which its author never sees."""
+    if found.text == without_comments(sql).strip():
+        return shortened(sql)
+    node, line = node_of(sql), f"the line: {found.text}"
+    return _cut(f"{node}, {line}" if node else line)
 
 
 def _raised_in_sql(causes: Sequence[Cause]) -> ArcticError | None:

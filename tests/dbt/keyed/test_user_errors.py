@@ -90,6 +90,13 @@ FIRST_RUNS = [
         "did you mean day(at)?",
     ),
     (
+        KEYED.replace("'id'", "'id', delete_when=\"gone = 'x'\"") + "select 1 as id",
+        "AR-201",
+        "delete_when: gone = 'x'",
+    ),
+    ("{{ config(materialized='table') }}\nselect 1 as id,\n  amout", "AR-201", ".sql, line 3: amout"),
+    (KEYED + "\nselect\n  cast('abc' as int) as id", "AR-201", ".sql, line 3: cast('abc' as int) as id"),
+    (
         "{{ config(materialized='view') }} select * from " + PULL_MISSING,
         "incremental_pull()",
         "materialized='incremental'",
