@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tests.dbt.random.automatic import result_of
 from tests.dbt.random.columns import Expected, Refused, Row, Table
 from tests.dbt.random.oracle import (
-    as_stored_upstream,
+    as_read,
     expect,
     expect_batch,
     rebuilds,
@@ -77,7 +77,7 @@ class RanModel:
 
     def _expect(self) -> Expected:
         if self.model.kind != "auto":
-            batch = as_stored_upstream(self.model, self.round.batches[self.model.name])
+            batch = as_read(self.model, self.round.batches[self.model.name], self.round)
             poisoned = self.model.name in self.round.poisoned
             expected = expect(self.model, self.before, batch, self.round, poisoned)
             if self.late is not None and expected.table is not None:
@@ -85,7 +85,10 @@ class RanModel:
             return expected
         if self.upstream is None or (self.failed and str(self.result and self.result.status) == "skipped"):
             raise Refused("the upstream model failed", by_upstream=True)
-        return Expected(result_of(self.model, self.upstream))
+        if self.round.is_partial and self.before is not None and not rebuilds(self.model, self.round):
+            return Expected(self.before)
+        upstream = replace(self.upstream, rows=[]) if self.round.empty else self.upstream
+        return Expected(result_of(self.model, upstream))
 
     def _after_all(self) -> AllowedOutcomes:
         expected: Expected | None = None
@@ -135,7 +138,7 @@ class RanModel:
     def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None]:
         """The table after the batches of some days, of which some were applied; or why it cannot be so."""
         table, skipping = self.before, False
-        batch = as_stored_upstream(self.model, self.round.batches[self.model.name])
+        batch = as_read(self.model, self.round.batches[self.model.name], self.round)
         for place, (day, applied) in enumerate(ways.items()):
             expected: Expected | None = None
             refusal: Refused | None = None

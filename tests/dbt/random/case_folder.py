@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import yaml
@@ -40,7 +41,7 @@ def write_case(case: Case, folder: Path, why: str) -> None:
             )
         if round_.cancel is not None:
             lines.append("# here somebody pressed Ctrl-C, at statement {1} of {0}".format(*round_.cancel))
-        lines.append(f"dbt {' '.join(arguments_of(round_, case.has_microbatch))}")
+        lines.append(f"dbt {shlex.join(arguments_of(case, round_))}")
         lines += [f"dbt-arctic sql 'select * from {model.name}'" for model in case.models]
     common["run.sh"] = "\n".join(lines) + "\n"
     common["case.json"] = json.dumps({"seed": case.seed}, indent=1) + "\n"

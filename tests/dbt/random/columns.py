@@ -41,6 +41,7 @@ class Table:
     :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
         ended.
     :param form: ``plain``, ``keyed`` or ``view``.
+    :param is_partial: of a view, whether it shows a part of its upstream (``--empty``, ``--sample``).
     :param current_end: of a snapshot, ``dbt_valid_to_current``; empty for NULL.
     """
 
@@ -52,6 +53,7 @@ class Table:
     partitions: frozenset[str] = frozenset()
     form: str = "plain"
     current_end: str = ""
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ With random numbers of its own, so that the models and rows of a seed stay the s
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from dataclasses import replace
 from typing import Any
 
 from tests.dbt.random.drift import reordered
-from tests.dbt.random.project import KEYED, PACKAGED, Batch, Case, Column, Model, Round
+from tests.dbt.random.project import DAY_ZERO, KEYED, PACKAGED, Batch, Case, Column, Model, Round
 from tests.dbt.random.values import draw_value
 
 
@@ -23,6 +24,7 @@ def with_others(case: Case) -> Case:
     chance_of_part = random.Random(f"excluded {case.seed}")
     models, rounds = _with_structs(chance_of_part, models, rounds)
     rounds = _with_excluded(chance_of_part, models, rounds)
+    rounds = _with_parts(random.Random(f"parts {case.seed}"), models, rounds)
     keyed = [model.name for model in models if model.kind in KEYED]
     if keyed and chance.random() < 0.1:
         name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
@@ -165,6 +167,25 @@ def _with_excluded(chance: random.Random, models: list[Model], rounds: list[Roun
             if model.name in excluded and model.kind == "view" and chance.random() < 0.7
         }
         found[number] = replace(round_, excluded=frozenset(excluded), batches={**round_.batches, **moved})
+    return found
+
+
+def _with_parts(chance: random.Random, models: list[Model], rounds: list[Round]) -> list[Round]:
+    """Rounds that name their nodes in ``--select``, and rounds that read a part of upstreams."""
+    found: list[Round] = []
+    has_microbatch = any("microbatch" in model.kind for model in models)
+    for round_ in rounds:
+        if round_.verb == "retry":
+            found.append(replace(round_, empty=found[-1].empty, sample=found[-1].sample))
+            continue
+        one = replace(round_, is_selection=chance.random() < 0.5)
+        draw, first = chance.random(), chance.randint(-1, 3)
+        if draw < 0.08:
+            one = replace(one, empty=True)
+        elif draw < 0.16 and not has_microbatch:
+            days = [dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=day) for day in (first, first + 2)]
+            one = replace(one, sample=(str(days[0]), str(days[1])))
+        found.append(one)
     return found
 
 

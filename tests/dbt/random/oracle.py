@@ -21,7 +21,7 @@ from tests.dbt.random.columns import (
     listed,
     stored_rows,
 )
-from tests.dbt.random.project import KEYED, PLAIN, SIDE_NAME, Batch, Model, Round
+from tests.dbt.random.project import EVENT_TIME, KEYED, PLAIN, SIDE_NAME, Batch, Model, Round, has_event_time
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import instant
@@ -37,17 +37,22 @@ def expect(
     require_allowed(model, batch, round_)
     if model.kind == "view":
         types = {name: stored_type(one) for name, one in batch.types.items()}
-        return Expected(Table(types, batch.dicts, form="view"))
+        return Expected(Table(types, batch.dicts, form="view", is_partial=round_.is_partial))
     if model.kind == "seed":
-        return Expected(Table(_seed_types(model, batch), _seed_rows(batch)))
+        return Expected(Table(_seed_types(model, batch), [] if round_.empty else _seed_rows(batch)))
     if poisoned and batch.rows:
         raise Refused("a row fails while it is computed", by_spark=True)
     if model.kind == "snapshot":
-        return snapshot_taken(model, before, batch)
+        return snapshot_taken(_without_deletes(model) if round_.is_partial else model, before, batch)
     if is_built(model, before, round_):
         return Expected(_built(model, batch))
     assert before is not None
     return _refreshed(model, before, batch, lambda evolved, rows: _write(model, evolved, rows, batch))
+
+
+def _without_deletes(model: Model) -> Model:
+    """A snapshot in a run that reads a part of the rows: a key that the part lacks is not a deleted one."""
+    return replace(model, config={**model.config, "hard_deletes": "ignore"})
 
 
 def is_built(model: Model, before: Table | None, round_: Round) -> bool:
@@ -117,8 +122,20 @@ def _built(model: Model, batch: Batch) -> Table:
     return _upserted(model, empty, rows) if model.is_keyed else replace(empty, rows=rows)
 
 
+def as_read(model: Model, batch: Batch, round_: Round) -> Batch:
+    """The batch as the model reads it in a round: from an upstream, at times only a part of it."""
+    if model.source == "inline" or not round_.is_partial:
+        return as_stored_upstream(model, batch)
+    rows = () if round_.empty else batch.rows
+    if round_.sample is not None and has_event_time(batch):
+        place = [one.name for one in batch.columns].index(EVENT_TIME)
+        first, end = round_.sample
+        rows = tuple(row for row in rows if row[place] is not None and first <= str(row[place])[:10] < end)
+    return as_stored_upstream(model, replace(batch, rows=rows))
+
+
 def as_stored_upstream(model: Model, batch: Batch) -> Batch:
-    """The batch as the model reads it: an upstream that is stored has other types than its query."""
+    """The batch with the types that the model reads: a stored upstream has other types than its query."""
     if model.source not in ("table", "view"):
         return batch
     columns = tuple(replace(one, type=stored_type(one.type)) for one in batch.columns)

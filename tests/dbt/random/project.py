@@ -29,6 +29,8 @@ REPLACED = ("table", "view", "seed")
 INCREMENTAL = (*KEYED, *PLAIN, "auto")
 KINDS = (*INCREMENTAL, *REPLACED, "snapshot")
 STRATEGIES = {"keyed_overwrite": "insert_overwrite", "keyed_microbatch": "microbatch", "upsert": None}
+EVENT_TIME = "at"
+"""The column that is the event time of an upstream that has it."""
 DAY_ZERO = "2024-03-01"
 
 
@@ -135,6 +137,10 @@ class Round:
     :param planned: whether ``dbt-arctic plan`` follows the run.
     :param late: models into which another process upserts while they are refreshed in full.
     :param excluded: nodes that the command leaves out: models, and upstreams of these.
+    :param is_selection: whether the command names the other nodes instead, in ``--select``.
+    :param empty: whether upstreams are read without their rows (``--empty``).
+    :param sample: the first day and the one after the last of what is read of upstreams with an event time
+        (``--sample``).
     """
 
     batches: dict[str, Batch]
@@ -152,6 +158,14 @@ class Round:
     planned: bool = False
     late: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
+    is_selection: bool = False
+    empty: bool = False
+    sample: tuple[str, str] | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether models read a part of their upstreams."""
+        return self.empty or self.sample is not None
 
     def settled(self, model: Model) -> Model:
         """A model with its kind and settings of this round."""
@@ -277,7 +291,7 @@ def _model_files(model: Model, batch: Batch, poison: str) -> dict[str, str]:
     files = {}
     if model.source != "inline":
         upstream = f"in_{model.name}"
-        times = {"event_time": model.config["event_time"]} if "event_time" in model.config else {}
+        times = {"event_time": EVENT_TIME} if has_event_time(batch) else {}
         files[f"models/{upstream}.sql"] = f"{_config({'materialized': model.source, **times})}\n{sql}"
         sql = f"select * from {{{{ ref('{upstream}') }}}}"
     if poison:
@@ -294,19 +308,35 @@ def _config(settings: dict[str, Any]) -> str:
     return "{{ config(" + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ") }}"
 
 
-def arguments_of(round_: Round, has_microbatch: bool) -> list[str]:
+def has_event_time(batch: Batch) -> bool:
+    return any(one.name == EVENT_TIME for one in batch.columns)
+
+
+def arguments_of(case: Case, round_: Round) -> list[str]:
     """The command line of dbt."""
     if round_.verb == "retry":
         return ["retry"]
     words = ["build", "--threads", str(round_.threads)]
     if round_.full_refresh:
         words.append("--full-refresh")
-    if has_microbatch:
+    if case.has_microbatch:
         start, end = interval_of(round_)
         words += ["--event-time-start", start, "--event-time-end", end]
-    if round_.excluded:
+    if round_.empty:
+        words.append("--empty")
+    if round_.sample is not None:
+        words += ["--sample", repr(dict(zip(("start", "end"), round_.sample, strict=True)))]
+    if round_.excluded and round_.is_selection:
+        words += ["--select", *sorted(nodes_of(case) - round_.excluded)]
+    elif round_.excluded:
         words += ["--exclude", *sorted(round_.excluded)]
     return words
+
+
+def nodes_of(case: Case) -> set[str]:
+    """The models, seeds and snapshots of the project, by name."""
+    stored = {f"in_{model.name}" for model in case.models if model.source in ("view", "table")}
+    return stored | {model.name for model in case.models}
 
 
 def days_of(round_: Round) -> list[str]:

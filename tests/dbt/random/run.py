@@ -230,7 +230,7 @@ class Trial:
         if round_.cancel is not None:
             self.bench.interrupt = Interrupt(*round_.cancel)
         following = self.case.rounds[number + 1 : number + 2]
-        words = arguments_of(round_, self.case.has_microbatch)
+        words = arguments_of(self.case, round_)
         if not is_usual(self.case.seed):
             words += flags(is_retried=bool(following) and following[0].verb == "retry")
         outcome = self._dbt(words)

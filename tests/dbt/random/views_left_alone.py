@@ -13,7 +13,7 @@ from tests.dbt.random.project import Model, Round
 
 
 def shown_by(model: Model, before: Table | None, round_: Round, results: Mapping[str, Any]) -> Table | None:
-    """The rows of a view that is excluded from a round; ``None`` where it may be unreadable.
+    """The rows of a view that is excluded from a round; ``None`` where it may be unreadable or shows a part.
 
     Its columns and fields are those of its last run, by name, with the rows that its upstream has now.
 
@@ -23,6 +23,8 @@ def shown_by(model: Model, before: Table | None, round_: Round, results: Mapping
         return None
     if model.source in ("inline", "ephemeral"):
         return before
+    if before.is_partial:
+        return None
     upstream = results.get(f"in_{model.name}")
     if upstream is None or is_failure(upstream):
         return None
