@@ -145,7 +145,7 @@ def requested_operation(kind: Kind, status: TableStatus, settings: CompactionSet
         "major": status.size_bytes / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S,
     }.get(kind, status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S)
     saved = _of_changes(status, status.change) if kind in ("trim", "minor", "major") else 0.0
-    return _made(kind, status, "asked for", seconds, saved, settings)
+    return _made(kind, status, "requested", seconds, saved, settings)
 
 
 def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:

@@ -3,8 +3,7 @@
 1. Delete the rows, first in the base, then in the change table, so that no reader sees an older row of a key.
 2. Rewrite the data files that may contain them, and the manifests of these files.
 3. One commit per side table copies what the earlier commits recorded: consumed versions, merged transactions
-and
-   the log, so that downstream models can continue to pull. It is a compare-and-swap. The base's commit also
+   and the log, so that downstream models can continue to pull. It is a compare-and-swap. The base's commit also
    makes every running compaction fail that has read the erased rows.
 4. Expire every version before these commits, with the files that only they use.
 
@@ -99,8 +98,7 @@ def erase_keys(
     :param is_there: whether a file still exists; true only if that is known.
     :raises ConfigError: something keeps copies and ``force`` is not set. Nothing was changed.
     :raises ConcurrentRun: the keys were written again or the table was rebuilt in the meantime; or rows that
-        were
-        committed during a full refresh cannot be replayed.
+        were committed during a full refresh cannot be replayed.
     """
     table = plan.table
     if not plan.keys:

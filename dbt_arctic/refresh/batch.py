@@ -39,7 +39,7 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
             f"the model has a column {ACTION}, which an automatic model cannot use",
             where=config.model,
             why="its table is the result of its SQL; its rows are not changes",
-            fix="say in WHERE which rows there are, and leave the column out or give it another name",
+            fix="filter the rows in WHERE, and remove or rename the column",
         )
 
 

@@ -226,9 +226,8 @@ def _origins(
 ) -> dict[str, float]:
     """The earliest time of the changes that each model does not contain, as far as a refresh can bring them.
 
-    A commit of a model may contain changes as old as the model's effective target lag, of which a model that
-    cannot run is no part. Nothing passes a model
-    that is blocked, or that has a schedule: a refresh of the models that read it cannot bring these changes.
+    A commit of a model may contain changes as old as the model's effective target lag. Models that cannot run do
+    not count towards this target. Changes do not propagate through a model that is blocked or has a schedule.
     """
     targets = effective_targets([one for one in models if one.model not in stuck])
     passes: dict[str, float] = {}

@@ -127,7 +127,7 @@ def _by_cursor(
             raise ConfigError(
                 f"the cursor of the source {source.name} was {before.cursor}, and is {cursor.name}",
                 where=model,
-                why="which rows the model has read is known by the old one only",
+                why="only the old cursor records which rows the model has read",
                 fix=f"set cursor back; or build the table again: dbt run --full-refresh --select {model}",
             )
         warnings.append(

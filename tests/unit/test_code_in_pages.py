@@ -21,6 +21,8 @@ ARCHITECTURE = DOCS / "explanation" / "architecture.md"
 GLOSSARY = DOCS / "reference" / "glossary.md"
 NAMED = re.compile(r"`((?:[\w-]+/)+(?:[\w-]+\.(?:py|sql))?)(?::([\w.]+))?`")
 """A file, a function of a file, or a folder."""
+IN_A_PICTURE = re.compile(r"\b(\w+) \((\w+/\w+\.py)\)")
+"""A function, and its file in parentheses."""
 OURS = {path.name for path in (ROOT / "dbt_arctic").iterdir()}
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
 MACRO = re.compile(r"\{%-? *(?:macro|materialization) +(\w+)")
@@ -34,9 +36,10 @@ def places(page: Path) -> list[tuple[Path, str]]:
 
     A path is relative to the root of the repository or to the package.
     """
+    text = page.read_text()
     return [
         ((ROOT if path.split("/")[0] in FOLDERS else ROOT / "dbt_arctic") / path, name)
-        for path, name in NAMED.findall(page.read_text())
+        for path, name in [*NAMED.findall(text), *(found[::-1] for found in IN_A_PICTURE.findall(text))]
         if path.split("/")[0] in OURS | FOLDERS
     ]
 

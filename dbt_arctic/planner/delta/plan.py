@@ -140,7 +140,7 @@ def understand(
     built: Built = builder.build(qualified(timed(tree), schemas))
     shown = [one.name for one in built.columns] if names is None else list(names)
     if len(shown) != len(built.columns):
-        what = "Spark gives another number of columns than the SQL was read to have"
+        what = "Spark returns a different number of columns than the planner derived from the SQL"
         raise CannotPlan("not-resolved", what, _LIST)
     check_columns(built.node)
     known = {one.name.lower() for one in built.columns}
