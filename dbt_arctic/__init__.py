@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dbt_arctic.refresh.append import Appended
+    from dbt_arctic.refresh.external_append import Appended
 
 __all__ = ["append"]
 

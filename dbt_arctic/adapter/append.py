@@ -15,7 +15,7 @@ from dbt_arctic.adapter.target_session import TargetSession, target_session
 from dbt_arctic.engine.frames import in_every_session, register_frame
 from dbt_arctic.errors import ConfigError, PythonModelFailed, UnknownRelation
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows, is_appended
+from dbt_arctic.refresh.external_append import Appended, AppendOptions, append_rows, is_appended
 
 
 def append_dataframe(

@@ -174,11 +174,11 @@ class AutoApi(ModelApi):
                 _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
-        few_rows, sql = self.config.credentials.small_data, without_end(sql)
-        config = parse_config(model["name"], model["config"], few_rows=few_rows)
+        small_data, sql = self.config.credentials.small_data, without_end(sql)
+        config = parse_config(model["name"], model["config"], small_data=small_data)
         if other_schema.current() is not None:
             # A check tests incremental refreshes, even if a full refresh would be faster.
-            config = replace(config, full_refresh_above=1.0, few_rows=False)
+            config = replace(config, full_refresh_above=1.0, small_data=False)
         contract = read_contract(model, config.unique_key)
         if contract is None:
             return config, sql

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dbt_arctic.adapter.changed_copies import ChangedCopy, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
 from dbt_arctic.adapter.check_report import CheckReport, Failure, ModelRound, Nondeterministic
-from dbt_arctic.adapter.churning import ChurnedTable, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
@@ -24,8 +24,8 @@ from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.errors import ArcticError, ConfigError
-from dbt_arctic.keyed.churn import deleted_rows_table, held_rows_table
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.random_changes import deleted_rows_table, held_rows_table
 from dbt_arctic.refresh.materializations import is_automatic
 
 WRITTEN_KEYS = (
@@ -122,7 +122,7 @@ class _Churn:
         self._operator = session
         self._declared = declared
         self._logs = logs
-        self._tables: dict[str, ChurnedTable] = {}
+        self._tables: dict[str, ChangedCopy] = {}
 
     def copy(self, unique_id: str, source: Name, copy: Name, seed: int, sources: Mapping[str, Name]) -> None:
         originals = {one: (name,) for one, name in sources.items()}

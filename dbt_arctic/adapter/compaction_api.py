@@ -21,7 +21,7 @@ from dbt_arctic.compaction.run import FAILED, OperationResult, run_operations, t
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.overview import overview_of_tables
-from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
+from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 from dbt_arctic.store.duration import parse_duration
 from dbt_arctic.store.state import find_keyed
 
@@ -107,7 +107,7 @@ class CompactionApi(ModelApi):
                 if seen.status is None:
                     _logger.warning(f"compaction: {seen.name} is skipped. {seen.problem}: dbt-arctic verify")
             own = Name(names[0], self.config.credentials.schema, "any")
-            experience = experience_of(self.catalog, own, _logger.warning)
+            experience = durations_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])
             done = run_operations(context, most_valuable_first(due), budget_s)
             configured = [(str(model["identifier"]), model.get("compaction")) for model in models]

@@ -23,8 +23,8 @@ from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
-from dbt_arctic.keyed.differences import TOLERANCES, count_differing, differing_keys
 from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.keyed.row_diff import TOLERANCES, count_differing, differing_keys
 from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.refresh.config import parse_config

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.comparison import compare_exactly
-from dbt_arctic.keyed.differences import ColumnPair
+from dbt_arctic.keyed.row_diff import ColumnPair
+from dbt_arctic.keyed.type_categories import compare_exactly
 
 Columns = Sequence[tuple[str, str]]
 """Names and Spark types."""

@@ -10,7 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.by_sql import Run, SqlCatalog
+from dbt_arctic.catalog.by_sql import Run, SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.multi_catalog import together
 from dbt_arctic.catalog.open import open_catalog
@@ -90,7 +90,7 @@ def _by_server(catalog: OtherCatalog, run: Run) -> CatalogReader:
     properties = catalog.properties or {}
     file = sqlite_file(properties.get("uri", ""))
     if not names_a_kind(properties) or (file and not Path(file).exists()):
-        return SqlCatalog(catalog.name, run)
+        return SparkSqlCatalog(catalog.name, run)
     return open_catalog(catalog.name, catalog.warehouse, properties, run)
 
 

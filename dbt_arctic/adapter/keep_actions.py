@@ -17,12 +17,12 @@ from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.once import Once
-from dbt_arctic.compaction.experience import Experience
+from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.run import OperationResult, run_operations
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.maintenance.overview import overview_of_tables
-from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
+from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 from dbt_arctic.refresh.freshness import last_modified_ms
 from dbt_arctic.scheduling.model_lag import NOT_BUILT, LagCause, ModelLag, late_models, problems_of
 from dbt_arctic.scheduling.scheduler import ModelState
@@ -67,7 +67,7 @@ class Keeper:
         self._project = project
         self._session = session
         self._warn = warn
-        self._experience: Experience | None = None
+        self._experience: MeasuredDurations | None = None
 
     def observe(self, ran_at: Mapping[str, float]) -> Observation:
         """Read the lags of all models, from metadata, listings and offsets.
@@ -135,7 +135,7 @@ class Keeper:
         due = [one for seen in found for one in seen.due]
         if not due:
             return []
-        self._experience = experience_of(catalog, session.own_schema, self._warn)
+        self._experience = durations_of(catalog, session.own_schema, self._warn)
         return most_valuable_first(self._experience.applied(due))
 
     def compact(

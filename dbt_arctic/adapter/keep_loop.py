@@ -18,7 +18,7 @@ from dbt_arctic.adapter.stop_signals import StopSignals
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.scheduling.scheduler import Compact, Compaction, Memory, Refresh, decide
+from dbt_arctic.scheduling.scheduler import Compact, Compaction, Refresh, RunHistory, decide
 
 LOOKS_PER_LAG = 10
 SHORTEST_POLL_S, LONGEST_POLL_S = 1.0, 30.0
@@ -71,7 +71,7 @@ class KeepLoop:
     report: Report
     until: float | None = None
     totals: Totals = field(default_factory=Totals)
-    _memories: dict[str, Memory] = field(default_factory=dict)
+    _memories: dict[str, RunHistory] = field(default_factory=dict)
     _ran_at: dict[str, float] = field(default_factory=dict)
     _overheads: list[float] = field(default_factory=lambda: [1.0])
     _problems: int = 0
@@ -129,7 +129,7 @@ class KeepLoop:
             self._remember(outcome, observed, now)
 
     def _remember(self, outcome: Outcome, observed: Observation, now: float) -> None:
-        name, memory = outcome.model, self._memories.get(outcome.model, Memory())
+        name, memory = outcome.model, self._memories.get(outcome.model, RunHistory())
         if name not in observed.seen:
             self._remember_hook(outcome, observed, now)
             return
@@ -154,7 +154,7 @@ class KeepLoop:
             self._memories.pop(outcome.model, None)
             return
         self.totals.failures += 1
-        self._memories[outcome.model] = Memory().failed(now)
+        self._memories[outcome.model] = RunHistory().failed(now)
         self.report.refreshed(outcome, observed, None)
 
     def _look_at_compaction(self, now: float) -> None:

@@ -212,8 +212,8 @@ class KeyedApi(SQLAdapter):
 
     def prepared_batch(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         """The config of a keyed model with its contract, and its SQL, which has the required columns."""
-        few_rows, sql = self.config.credentials.small_data, without_end(sql)
-        config = parse_config(model["name"], model["config"], few_rows=few_rows)
+        small_data, sql = self.config.credentials.small_data, without_end(sql)
+        config = parse_config(model["name"], model["config"], small_data=small_data)
         contract = read_contract(model, config.unique_key)
         if contract is not None:
             warn_of_ignored(contract, self.type())

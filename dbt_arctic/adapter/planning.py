@@ -84,7 +84,7 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
     for unique_id, node in automatic.items():
         name = name_of(target, node)
         settings = node.config.to_dict()
-        config = parse_config(node.name, settings, few_rows=target.credentials.small_data)
+        config = parse_config(node.name, settings, small_data=target.credentials.small_data)
         model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
         contract = read_contract(model, config.unique_key)
         sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True

@@ -36,7 +36,7 @@ _LOOKS_UP_A_SESSION = re.compile(r"pyspark\.pandas|pyspark +import +pandas|\.pan
 """pandas-on-Spark uses the active session of the process, which the code of another model may change."""
 
 
-class Turns:
+class SharedExclusiveLock:
     """A lock for any number of threads together, or one alone."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Turns:
             yield
 
 
-_running = Turns()
+_running = SharedExclusiveLock()
 
 
 class PythonModels(KeyedApi):

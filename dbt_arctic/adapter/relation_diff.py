@@ -14,14 +14,14 @@ from dbt_arctic.adapter.show import table_value
 from dbt_arctic.auto.key_selection import ProjectKeys
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.data_type import parse_type
-from dbt_arctic.keyed.differences import (
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.row_diff import (
     ColumnPair,
     compare_as_bags,
     compare_by_key,
     sample_by_key,
     sample_of_bags,
 )
-from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.versions import state_at
 from dbt_arctic.store.plain_snapshot import plain_at
 from dbt_arctic.store.state import current_version, keyed_from_view

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
-from dbt_arctic.keyed.compare import comparable
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.null_safe_equality import comparable
 
 STORED, QUERIED = "snapshotted_data", "source_data"
 """The aliases of the snapshot's rows and of the model's rows in dbt's staging query."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.auto.execute_table import run_refresh
+from dbt_arctic.auto.execute_table import execute_stages
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
 from dbt_arctic.auto.requested_states import record_requests
 from dbt_arctic.auto.run_key_checks import with_checked_keys
@@ -42,7 +42,7 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, tr
     name, config = target.name, target.config
     if not isinstance(plan, Build):
         table = load_keyed(context.catalog, name)
-        return run_refresh(context, name, table, config, plan, _rows(context, plan, table), trace)
+        return execute_stages(context, name, table, config, plan, _rows(context, plan, table), trace)
     began_ms = context.now_ms()
     plan = with_checked_keys(context, plan, trace)
     stage = stages_of(plan)[-1]

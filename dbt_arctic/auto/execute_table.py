@@ -27,11 +27,11 @@ from dbt_arctic.auto.timings import Strategy, note
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.keyed import write
-from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.upserts_from_difference import difference_from
 from dbt_arctic.planner.delta.bounds import is_ordered_as
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
@@ -93,7 +93,7 @@ class _Computed:
     inside: str = ""
 
 
-def run_refresh(
+def execute_stages(
     context: Context,
     name: Name,
     table: KeyedTable,

@@ -299,7 +299,7 @@ def _few_rows(
             f"its tables have {rows} rows, and to plan a statement of {size} operators takes longer than "
             "reading all of them",
         )
-    if not config.few_rows:
+    if not config.small_data:
         return None
     reason = Reason(
         "few-rows",

@@ -20,10 +20,10 @@ from dbt_arctic.auto.refresh_request import Terms
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
-from dbt_arctic.keyed.differences import TOLERANCES
 from dbt_arctic.keyed.log import PROPERTY_TXN, consumed_versions
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.row_diff import TOLERANCES
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, Version, of_relations
 from dbt_arctic.planner.delta.key_restriction import restricts_a_scan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbt_arctic.keyed.compare import distinguishable
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import distinguishable
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 
 _SIGN = quote("_arctic_sign")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.compare import same_row
-from dbt_arctic.keyed.differences import is_within_tolerance
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.read import key_equality
+from dbt_arctic.keyed.row_diff import is_within_tolerance
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import Version
 

@@ -57,7 +57,7 @@ class _Described(NamedTuple):
     comment: str
 
 
-class SqlCatalog(OneCatalog):
+class SparkSqlCatalog(OneCatalog):
     """Reads the catalog ``catalog_name`` through Spark. A ``CatalogReader``.
 
     :param run: executes one statement and returns its rows. Its errors are passed on.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.by_sql import Run, SqlCatalog
+from dbt_arctic.catalog.by_sql import Run, SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.remote import RemoteCatalog
@@ -26,7 +26,7 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     file = sqlite_file(properties.get("uri", "")) if not named or catalog_kind(properties) == "jdbc" else None
     if file or not named:
         return EmbeddedCatalog(name, _folder(warehouse), file=file, properties=properties)
-    by_sql = SqlCatalog(name, run)
+    by_sql = SparkSqlCatalog(name, run)
     # Spark uses the warehouse of the profile if the properties have none.
     translated = pyiceberg_properties({"warehouse": str(warehouse), **properties})
     if translated is None:

@@ -25,7 +25,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.by_sql import NO_SCHEMA, SqlCatalog
+from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -63,7 +63,7 @@ class RemoteCatalog(OneCatalog):
     needs_spark: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, properties: Mapping[str, Any], by_sql: SqlCatalog, *, views_by_sql: bool
+        self, name: str, properties: Mapping[str, Any], by_sql: SparkSqlCatalog, *, views_by_sql: bool
     ) -> None:
         self._name = name
         self._properties = dict(properties)

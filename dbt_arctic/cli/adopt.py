@@ -17,7 +17,7 @@ from dbt_arctic.maintenance.adopt import (
     finish_adoption,
     plan_adoption,
 )
-from dbt_arctic.maintenance.release import release
+from dbt_arctic.maintenance.undo_adoption import undo_adoption
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -56,7 +56,7 @@ def adopt(
         if undo:
             question = f"Make {name} a plain table, and drop its change table and previous generation?"
             require_confirmation(question, yes, as_json)
-            release(session.context, name)
+            undo_adoption(session.context, name)
             _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
         begun = find_unfinished(session.catalog, name) if dry_run else None

@@ -26,7 +26,7 @@ from dbt_arctic.compaction.plan import (
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.maintenance.overview import TableOverview
-from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
+from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -75,7 +75,7 @@ def compact(
         if any(seen.status is None for seen in found):
             # A full refresh may have finished while the tables were read one after the other.
             found = tables_to_show(session, tables, schemas, everything)
-        experience = experience_of(session.catalog, session.own_schema, _warn)
+        experience = durations_of(session.catalog, session.own_schema, _warn)
         operations = most_valuable_first(experience.applied(_planned(session, found, kind)))
         broken = [seen for seen in found if seen.status is None and (tables or seen.name in session.models)]
         for seen in broken:

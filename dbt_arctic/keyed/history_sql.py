@@ -8,9 +8,9 @@ nothing about where events come from.
 from __future__ import annotations
 
 from dbt_arctic.keyed.checks import raising, shown_row
-from dbt_arctic.keyed.compare import same_value
 from dbt_arctic.keyed.history import ADDED_BY_SOURCES, CLOSED, DELETED, LAST, VERSION, History, first_of
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import same_value
 from dbt_arctic.keyed.table import ACTION
 
 _STORED, _WAS, _TIMES, _WAS_LAST = "_arctic_is_stored", "_arctic_was", "_arctic_times", "_arctic_was_last"

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.layout import partition_expression
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.read import key_equality, merge_on_read
 from dbt_arctic.keyed.replace import GONE_OFFSET
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import Batch, insert_rows
 
 
-def complete_rows(
+def fill_kept_columns(
     table: KeyedTable,
     batch: Batch,
     updated: tuple[str, ...],

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
-from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 
@@ -122,7 +122,7 @@ SELECT {", ".join("c." + quote(column) for column in table.column_names)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
-def remembered_deletes(
+def tombstones_of(
     table: KeyedTable,
     version: Version,
     known: ColumnsAt | None = None,

@@ -41,7 +41,7 @@ def completed(batch: Batch) -> Batch:
     return replace(batch, sql=sql, model_columns=_without_names(batch), unavailable=False)
 
 
-def complete_rows(
+def fill_unavailable_values(
     table: KeyedTable,
     batch: Batch,
     version: Version,
@@ -141,4 +141,4 @@ def _unknown(batch: Batch, name: str, alias: str = "") -> str:
     )
 
 
-__all__ = ["complete_rows", "completed"]
+__all__ = ["completed", "fill_unavailable_values"]

@@ -3,8 +3,8 @@
 1. Delete the rows, first in the base, then in the change table, so that no reader sees an older row of a key.
 2. Rewrite the data files that may contain them, and the manifests of these files.
 3. One commit per side table copies what the earlier commits recorded: consumed versions, merged transactions
-   and the log, so that downstream models can continue to pull. It is a compare-and-swap. The base's commit also
-   makes every running compaction fail that has read the erased rows.
+   and the log, so that downstream models can continue to pull. It is a compare-and-swap. The base's commit
+   also makes every running compaction fail that has read the erased rows.
 4. Expire every version before these commits, with the files that only they use.
 
 If it is interrupted, the same command completes it: steps 1 to 3 find nothing to do or are repeated. No

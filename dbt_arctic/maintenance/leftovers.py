@@ -12,7 +12,7 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.restored import restored_of
-from dbt_arctic.store.lease import Build, build_in_progress, was_interrupted
+from dbt_arctic.store.lease import BuildInProgress, build_in_progress, was_interrupted
 from dbt_arctic.store.leftovers import (
     ABANDONED_AFTER_MS,
     aside_of,
@@ -135,7 +135,7 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 yield KeptLeftover(side, "it may belong to an active build", "young")
 
 
-def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> Build | None:
+def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> BuildInProgress | None:
     return build_in_progress(number, *_pair(inventory, root, number), now_ms)
 
 

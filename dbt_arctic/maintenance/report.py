@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.lag import Upstreams
+from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.series import LagPoint, Point, lag_series, table_series
 from dbt_arctic.errors import ArcticError
@@ -140,7 +140,7 @@ def collect_report(
     except ArcticError as error:
         records = []
         unreadable.append(Unreadable(operations_in.sibling(OPERATIONS).dotted, error.what))
-    experience = Experience(records)
+    experience = MeasuredDurations(records)
     governed = {one.name: sides[one.name] for one in seen if one.name in sides and _has_policy(one, is_ours)}
     held = _held(context, catalog_name, governed, now_ms, unreadable)
     commits = [one for both in sides.values() for side in both if side for one in side.snapshots]

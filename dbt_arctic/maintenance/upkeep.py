@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.history import read_operations
+from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.metrics import newest, side_metrics
 from dbt_arctic.compaction.retention import DEFAULT_S
 from dbt_arctic.compaction.rewrite import merge_small_files
@@ -30,23 +30,23 @@ VERSIONS_MS = 7 * DAY_MS
 """The default of ``dbt-arctic expire --older-than``."""
 
 
-def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], None]) -> Experience:
+def durations_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], None]) -> MeasuredDurations:
     """The durations of earlier operations.
 
     If they cannot be read, compaction warns and continues without them.
     """
     try:
-        return Experience(read_operations(catalog, schema))
+        return MeasuredDurations(read_operations(catalog, schema))
     except ArcticError as error:
         warn(f"The operations table cannot be read, so estimated times are rough.\n{error}")
-        return Experience()
+        return MeasuredDurations()
 
 
 def record_and_keep(
     context: Context,
     schema: Name,
     done: Sequence[OperationResult],
-    experience: Experience,
+    experience: MeasuredDurations,
     history_s: int,
     warn: Callable[[str], None],
 ) -> None:

@@ -165,7 +165,7 @@ def state_at(catalog: CatalogReader, table: KeyedTable, version: Version, keys: 
 
 def deletes_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:
     """SQL for the tombstones of a table with ``sequence_by`` at a version."""
-    return read.remembered_deletes(*_at(catalog, table, version))
+    return read.tombstones_of(*_at(catalog, table, version))
 
 
 def _at(catalog: CatalogReader, table: KeyedTable, version: Version) -> tuple[KeyedTable, Version, ColumnsAt]:

@@ -194,7 +194,7 @@ def _plan_layout(
     if buckets is None and old is not None:
         base = context.catalog.of(old.base).load_table(old.base.schema, old.base.identifier)
         buckets = None if base is None else laid_out(old, base).layout.buckets or None
-    if buckets is None and (config.few_rows or _is_small(context, config, sql)):
+    if buckets is None and (config.small_data or _is_small(context, config, sql)):
         buckets = 1
     return plan_layout(
         where=config.model,

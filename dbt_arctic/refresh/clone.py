@@ -14,7 +14,7 @@ from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name, quote_all
-from dbt_arctic.keyed.read import remembered_deletes
+from dbt_arctic.keyed.read import tombstones_of
 from dbt_arctic.keyed.rollback import rows_and_deletes
 from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
@@ -139,7 +139,7 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         if table.sequence_by is None:
             return ClonedRows(source, sql, consumed, keys=keys)
         known = columns_of(catalog, table, version)
-        deletes = remembered_deletes(table, version, known)
+        deletes = tombstones_of(table, version, known)
         return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes), keys)
     state = catalog.of(source).load_table(source.schema, source.identifier)
     if state is None:

@@ -115,7 +115,7 @@ class KeyedConfig:
     """Whether an automatic model stores before-images of changed rows; ``None`` if not configured."""
     overwrite: Overwrite | None = None
     """The rows that a batch replaces, for the strategy ``insert_overwrite``."""
-    few_rows: bool = False
+    small_data: bool = False
     """Whether tables have few rows, by the profile's ``small_data``: a new table has one bucket, and an
     automatic model reads all rows where finding the changed ones takes several statements."""
 
@@ -199,11 +199,11 @@ def writes_keyed(model: str, config: Mapping[str, Any]) -> bool:
     return choose_strategy(model, config) in KEYED_STRATEGIES and bool(config.get("unique_key"))
 
 
-def parse_config(model: str, config: Mapping[str, Any], *, few_rows: bool = False) -> KeyedConfig:
+def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = False) -> KeyedConfig:
     """Read the config of a keyed model.
 
     :param config: dbt's config of the node, as a mapping.
-    :param few_rows: the profile's ``small_data``.
+    :param small_data: the profile's ``small_data``.
     :raises ConfigError: a setting has an invalid value.
     """
     on_schema_change: OnSchemaChange = config.get("on_schema_change") or "ignore"
@@ -303,7 +303,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, few_rows: bool = Fals
         merge_update_columns=updated,
         merge_exclude_columns=excluded,
         overwrite=_overwrite(model, config) if strategy == "insert_overwrite" else None,
-        few_rows=few_rows,
+        small_data=small_data,
     )
 
 

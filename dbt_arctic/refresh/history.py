@@ -13,7 +13,7 @@ from dbt_arctic.keyed.history import VERSION, History, affected, events, is_hist
 from dbt_arctic.keyed.history_sql import intervals
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, is_as_stored, literal, quote
-from dbt_arctic.keyed.read import merge_on_read, remembered_deletes
+from dbt_arctic.keyed.read import merge_on_read, tombstones_of
 from dbt_arctic.keyed.rollback import rows_and_deletes
 from dbt_arctic.keyed.schema_difference import compare_columns, stored_type
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
@@ -216,7 +216,7 @@ def _write(
     stored = rows_and_deletes(
         table,
         merge_on_read(table, attempt.pinned, attempt.known, keys=keys, by=history.key),
-        remembered_deletes(table, attempt.pinned, attempt.known, keys, history.key),
+        tombstones_of(table, attempt.pinned, attempt.known, keys, history.key),
     )
     rows = intervals(history, f"SELECT *\nFROM {staged}", stored)
     batch = Batch(

@@ -18,7 +18,7 @@ from dbt_arctic.refresh.upsert import prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.row_counts import with_rows
-from dbt_arctic.store.writer_lock import turn
+from dbt_arctic.store.writer_lock import writer_lock
 
 _BY_METADATA = "DeleteFromTable"
 """Spark's plan of a DELETE that only removes whole files."""
@@ -49,7 +49,7 @@ def replace_rows(
             # Another writer has since added a file that crosses the border of the interval.
         else:
             return Outcome(with_rows("OK", rows), rows, direct)
-    with turn(write.target):
+    with writer_lock(write.target):
         return execute_plain_write(context, write, statements)
 
 

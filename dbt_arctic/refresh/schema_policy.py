@@ -79,7 +79,8 @@ def check_full_refresh(model: str, config: Mapping[str, Any], strategy: str, lan
         raise ConfigError(
             f"on_schema_change is 'full_refresh' in a model in {language.capitalize()}",
             where=model,
-            why="its columns are known only after it has run, and by then it has computed only the changes, not all rows",
+            why="its columns are known only after it has run, and by then it has computed only the changes, "
+            "not all rows",
             fix="set on_schema_change to 'append_new_columns', and rebuild when it is needed: "
             f"dbt run --full-refresh --select {model}",
         )

@@ -10,7 +10,7 @@ from dbt_arctic.keyed import create, unavailable_values, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.partial import complete_rows
+from dbt_arctic.keyed.partial import fill_kept_columns
 from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
@@ -89,14 +89,14 @@ def computed_upsert(
 
     def statement(attempt: Attempt) -> str:
         if batch.unavailable:
-            return unavailable_values.complete_rows(
+            return unavailable_values.fill_unavailable_values(
                 table, batch, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
             )
         if updated is None:
             return write.insert_into_change(
                 table, batch, attempt.txn, properties, attempt.branch, context.cores
             )
-        return complete_rows(
+        return fill_kept_columns(
             table, batch, updated, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
         )
 

@@ -57,7 +57,7 @@ class ModelState:
 
 
 @dataclass(frozen=True)
-class Memory:
+class RunHistory:
     """What a process remembers of its refreshes of a model. Without it, a refresh may run once more.
 
     :param seconds: of the last refreshes.
@@ -79,17 +79,17 @@ class Memory:
         """The expected duration of a refresh."""
         return median(self.seconds) if self.seconds else UNKNOWN_S
 
-    def succeeded(self, now: float, seconds: float, before: ModelState) -> Memory:
+    def succeeded(self, now: float, seconds: float, before: ModelState) -> RunHistory:
         """After a refresh that succeeded. The first build of a model says nothing about its refreshes."""
         measured = self.seconds if before.must_run else (*self.seconds, seconds)[-MEASURED:]
-        return Memory(measured, before=before, ended_at=now)
+        return RunHistory(measured, before=before, ended_at=now)
 
-    def failed(self, now: float) -> Memory:
+    def failed(self, now: float) -> RunHistory:
         """After a refresh that failed. The time to the next one doubles."""
         wait = min(FIRST_RETRY_S * 2.0**self.failures, LAST_RETRY_S)
         return replace(self, failures=self.failures + 1, retry_at=now + wait, before=None, ended_at=now)
 
-    def overtaken(self, now: float) -> Memory:
+    def overtaken(self, now: float) -> RunHistory:
         """After another process has refreshed the model. The time to the next try doubles."""
         wait = min(2.0**self.overtakes, LAST_RETRY_S)
         return replace(self, overtakes=self.overtakes + 1, retry_at=now + wait, before=None, ended_at=now)
@@ -163,18 +163,18 @@ def decide(
     now: float,
     models: Sequence[KeptModel],
     seen: Mapping[str, ModelState],
-    memories: Mapping[str, Memory],
+    histories: Mapping[str, RunHistory],
     compaction: Compaction | None = None,
     overhead_s: float = 1.0,
 ) -> Action:
     """What to do now.
 
     :param models: in the order of the graph: a model after those that it reads.
-    :param memories: of the models that were refreshed.
+    :param histories: of the models that were refreshed.
     :param compaction: ``None`` if none is due.
     :param overhead_s: the time of a refresh apart from that of its models.
     """
-    known = {one.model: memories.get(one.model, Memory()) for one in models}
+    known = {one.model: histories.get(one.model, RunHistory()) for one in models}
     blocked = {
         name: until for name, memory in known.items() if (until := memory.blocked_until(seen[name])) > now
     }
@@ -226,8 +226,9 @@ def _origins(
 ) -> dict[str, float]:
     """The earliest time of the changes that each model does not contain, as far as a refresh can bring them.
 
-    A commit of a model may contain changes as old as the model's effective target lag. Models that cannot run do
-    not count towards this target. Changes do not propagate through a model that is blocked or has a schedule.
+    A commit of a model may contain changes as old as the model's effective target lag. Models that cannot run
+    do not count towards this target. Changes do not propagate through a model that is blocked or has a
+    schedule.
     """
     targets = effective_targets([one for one in models if one.model not in stuck])
     passes: dict[str, float] = {}
@@ -274,7 +275,7 @@ def _due(one: KeptModel, seen: ModelState, origins: Mapping[str, float], round_s
     return _Due(deadline, deadline - round_s)
 
 
-def _round_s(models: Iterable[KeptModel], known: Mapping[str, Memory], overhead_s: float) -> float:
+def _round_s(models: Iterable[KeptModel], known: Mapping[str, RunHistory], overhead_s: float) -> float:
     """The time that may pass before a model is refreshed.
 
     It is that of one refresh of each model, and of the longest model with a schedule, which may have just
@@ -295,7 +296,7 @@ def _batch(
     models: Sequence[KeptModel],
     ready: Mapping[str, float],
     changing: Collection[str],
-    known: Mapping[str, Memory],
+    known: Mapping[str, RunHistory],
     overhead_s: float,
 ) -> Refresh:
     """The first model by its deadline, with what it needs; and the next ones, if they do not take long.
@@ -335,9 +336,9 @@ __all__ = [
     "Compact",
     "Compaction",
     "KeptModel",
-    "Memory",
     "ModelState",
     "Refresh",
+    "RunHistory",
     "Wait",
     "decide",
     "effective_targets",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.in_place import enable_one_sided_shuffle, reset_one_sided_shuffle
+from dbt_arctic.keyed.one_sided_shuffle import enable_one_sided_shuffle, reset_one_sided_shuffle
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
@@ -32,7 +32,7 @@ from dbt_arctic.store.state import (
     reads_alike,
     version_of,
 )
-from dbt_arctic.store.writer_lock import turn
+from dbt_arctic.store.writer_lock import writer_lock
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def write_with_retries(
         for count in range(ATTEMPTS):
             if count:
                 # Writers of one process take turns, so that they do not overtake each other endlessly.
-                kept.enter_context(turn(table.change))
+                kept.enter_context(writer_lock(table.change))
             attempt = _pin(context, table, reads_rows, previous)
             # Must follow the pins: the view then shows every column that was added before them.
             _require_generation(context, table, purpose, same_columns=reads_rows)
@@ -159,7 +159,7 @@ def write_with_retries(
             rows = rows_written(context, reported, table.change, txn=attempt.txn, branch=attempt.branch)
             if rows == 0 and not publish_empty:
                 return WriteResult(rows, sql, attempt)
-            with turn(table.change):
+            with writer_lock(table.change):
                 pinned = attempt.change
                 published = publish(
                     context, table.change, attempt.branch, table, head(pinned), pinned.columns

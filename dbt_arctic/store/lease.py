@@ -59,7 +59,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Build:
+class BuildInProgress:
     """A generation that no view shows yet and that has a valid lease.
 
     :param finished: whether it has all of its rows and only has to be published.
@@ -102,7 +102,7 @@ def _runs(lease: Lease, properties: Mapping[str, str]) -> bool | None:
     return is_running(lease.holder)
 
 
-def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build | None:
+def find_build(context: Context, name: Name, shown: KeyedTable | None) -> BuildInProgress | None:
     """The build of the next generation of a table that is now in progress.
 
     :param shown: the generation that the view of the table shows.
@@ -125,7 +125,7 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build 
 
 def build_in_progress(
     number: int, base: TableState | None, change: TableState | None, now_ms: int
-) -> Build | None:
+) -> BuildInProgress | None:
     """The build of a generation that no view names, if it is in progress."""
     lease = None if base is None else read_lease(base.properties)
     if base is None or lease is None or not is_living(base.properties, now_ms):
@@ -133,7 +133,7 @@ def build_in_progress(
     finished = change is not None and create.is_finished(change.properties)
     if finished and change is not None and not _may_still_be_shown(base, change, lease, now_ms):
         return None
-    return Build(number, lease, finished)
+    return BuildInProgress(number, lease, finished)
 
 
 def was_interrupted(base: TableState | None, change: TableState | None) -> bool:
@@ -177,7 +177,7 @@ def refuse_during_build(context: Context, table: KeyedTable, what: str, where: s
         raise build_in_progress_error(f"{what} while {table.name} is being rebuilt", build, where)
 
 
-def build_in_progress_error(what: str, build: Build, where: str) -> ConcurrentRun:
+def build_in_progress_error(what: str, build: BuildInProgress, where: str) -> ConcurrentRun:
     """The error for an operation that is refused because a build is in progress."""
     return ConcurrentRun(
         what,

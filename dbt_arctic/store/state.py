@@ -9,10 +9,10 @@ from dataclasses import replace
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
 from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
-from dbt_arctic.keyed.comparison import compare_exactly
 from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
+from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.keyed.version import Version
 
 _ATTEMPTS = 20

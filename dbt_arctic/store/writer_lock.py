@@ -16,7 +16,7 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def turn(target: Name) -> Iterator[None]:
+def writer_lock(target: Name) -> Iterator[None]:
     """Hold the turn to write to a table. The lock is reentrant."""
     with _guard:
         lock = _locks.setdefault(target, threading.RLock())

@@ -28,8 +28,8 @@ from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
-from dbt_arctic.refresh.append import Appended, AppendOptions, append_rows
 from dbt_arctic.refresh.clone import cloned_rows
+from dbt_arctic.refresh.external_append import Appended, AppendOptions, append_rows
 from dbt_arctic.store.context import Context
 from tests.extent import extent
 from tests.model import plain  # noqa: F401  # the statements of users

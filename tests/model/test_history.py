@@ -13,8 +13,8 @@ from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed import history_sql
 from dbt_arctic.maintenance.erase_plan import plan_by_condition
 from dbt_arctic.maintenance.provenance import explain_row
-from dbt_arctic.refresh.append import AppendOptions, append_rows
 from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.external_append import AppendOptions, append_rows
 from dbt_arctic.refresh.history import write_history
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.store.consumption import Consumption

@@ -167,7 +167,7 @@ def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
     trace = Trace(TARGET.identifier)
     return trace.of(
-        execute_table.run_refresh(recorder.context, TARGET, table_of(plan), config, plan, None, trace)
+        execute_table.execute_stages(recorder.context, TARGET, table_of(plan), config, plan, None, trace)
     )
 
 

@@ -102,7 +102,7 @@ def test_the_deletes_that_are_remembered_are_those_that_no_row_has_overridden(
     duck: Any, log: list[Commit], merged: int, trimmed: int
 ) -> None:
     fill(duck, log, merged, trimmed, at="pinned")
-    found = duck.query(read.remembered_deletes(TABLE, Version(1, 7, 5)))
+    found = duck.query(read.tombstones_of(TABLE, Version(1, 7, 5)))
     assert {row[3] for row in found} <= {"D"}
     assert found_state(found) == {key: one for key, one in winners(log).items() if one[1] is None}
 

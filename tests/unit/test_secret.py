@@ -10,7 +10,7 @@ import pytest
 
 from dbt_arctic import secret
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.engine.faults import classify
 from dbt_arctic.engine.java_causes import Cause
@@ -68,7 +68,7 @@ def test_a_word_is_not_hidden_for_being_a_settings_value(value: str) -> None:
 
 def catalog() -> RemoteCatalog:
     properties = {"type": "rest", "uri": "http://127.0.0.1:1/", "credential": f"id:{CANARY}"}
-    return RemoteCatalog("lake", properties, SqlCatalog("lake", lambda sql: []), views_by_sql=False)
+    return RemoteCatalog("lake", properties, SparkSqlCatalog("lake", lambda sql: []), views_by_sql=False)
 
 
 def an_error_of_a_catalog() -> ArcticError:

@@ -224,7 +224,7 @@ def _changed_rows(
         if name in measures.extremes and argument is not None:
             items[name] = argument
         else:
-            is_short = argument is not None and types.sort(argument) == "whole"
+            is_short = argument is not None and types.category(argument) == "int"
             items[name] = _weighted_value(argument, is_count=name in measures.counts, is_short=is_short)
     items.update(dict.fromkeys(measures.distinct, exp.Literal.number(0)))
     wanted = tuple(name for name in aggregate.child.output if name in used)

@@ -22,7 +22,7 @@ from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.typing.inference import Types
 
-_EXACT = ("whole", "big", "decimal")
+_EXACT = ("int", "bigint", "decimal")
 
 Extreme = Literal["min", "max"]
 _Items = dict[str, exp.Expression]
@@ -104,7 +104,7 @@ def read_measures(values: _Items, types: Types) -> Measures | None:
         counter = next((other for other, value in counts.items() if value == argument), None)
         if isinstance(argument, exp.Literal):
             counter = rows
-        if counter is None or argument is None or types.sort(argument) not in _EXACT:
+        if counter is None or argument is None or types.category(argument) not in _EXACT:
             return None
         counted[name] = counter
     return Measures(arguments, distinct, rows, counts, counted, extremes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.type_categories import TypeCategory
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Join,
@@ -29,7 +29,7 @@ from dbt_arctic.planner.typing.inference import Types
 from dbt_arctic.planner.typing.inferred_type import exact, type_text
 
 _CALLS = (exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum)
-_NARROWEST: Mapping[Sort, str] = {"whole": "int", "big": "bigint", "decimal": "decimal(1,0)"}
+_NARROWEST: Mapping[TypeCategory, str] = {"int": "int", "bigint": "bigint", "decimal": "decimal(1,0)"}
 """For a sort of number, a type of which the sum or average with others of the sort has their type."""
 
 
@@ -151,7 +151,7 @@ def _type_of(value: exp.Expression, child: Node, types: Mapping[str, str]) -> st
     """The type of a value, or one that a union with the value widens to its type."""
     inferred = Types(child, types)
     found = exact(inferred.of(value))
-    return _NARROWEST.get(inferred.sort(value)) if found is None else type_text(found)
+    return _NARROWEST.get(inferred.category(value)) if found is None else type_text(found)
 
 
 def _null(type_: str) -> exp.Expression:

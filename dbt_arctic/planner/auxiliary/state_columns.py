@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.type_categories import TypeCategory
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.typing.inference import Types
@@ -15,7 +15,7 @@ from dbt_arctic.planner.typing.inference import Types
 ROWS = "_rows"
 """The column of an auxiliary view that counts the rows of a group."""
 
-_EXACT = ("whole", "big", "decimal")
+_EXACT = ("int", "bigint", "decimal")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class StateColumns:
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)
             return Part("count", None, ROWS if constant else self._stored("count", exp.Count, value))
-        if not _sums_exactly(call, self._types.sort(value)):
+        if not _sums_exactly(call, self._types.category(value)):
             return None
         total = self._stored("sum", exp.Sum, value)
         counter = ROWS if isinstance(value, exp.Literal) else self._stored("count", exp.Count, value)
@@ -92,5 +92,5 @@ class StateColumns:
         return known
 
 
-def _sums_exactly(call: exp.Expression, sort: Sort) -> bool:
-    return sort in (("whole", "decimal") if isinstance(call, exp.Avg) else _EXACT)
+def _sums_exactly(call: exp.Expression, sort: TypeCategory) -> bool:
+    return sort in (("int", "decimal") if isinstance(call, exp.Avg) else _EXACT)

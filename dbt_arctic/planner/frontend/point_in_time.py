@@ -27,7 +27,7 @@ from dbt_arctic.planner.spark.function_types import (
 )
 from dbt_arctic.planner.spark.functions import SESSION, TIME, function_name, kind_of
 from dbt_arctic.planner.typing.inference import Types, type_of
-from dbt_arctic.planner.typing.inferred_type import TIMESTAMP, is_known, may_hold_moments, sort_of
+from dbt_arctic.planner.typing.inferred_type import TIMESTAMP, category_of, is_known, may_hold_moments
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
 """Strings that Spark casts to a point in time relative to now."""
@@ -224,7 +224,7 @@ def _may_be_timestamp(value: exp.Expr, types: Types) -> bool:
         return type_of(value) == TIMESTAMP
     known = types.of(value)
     if is_known(known):
-        return sort_of(known) == "moment"
+        return category_of(known) == "timestamp"
     name = function_name(value)
     if (
         isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub)

@@ -28,7 +28,7 @@ from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.spark.syntax import core
 from dbt_arctic.planner.typing.inference import Types
-from dbt_arctic.planner.typing.inferred_type import BINARY, family_of, sort_of
+from dbt_arctic.planner.typing.inferred_type import BINARY, category_of, family_of
 
 _CAUSES = {
     "random": ("random", "{} gives another value in each run", "compute it outside the model"),
@@ -216,7 +216,7 @@ def identical(node: Node, types: Mapping[str, str]) -> Identical:
 
     def test(value: exp.Expression) -> bool:
         type_ = known().of(value)
-        return sort_of(type_) != "float" or type_ == BINARY or family_of(type_) == "string"
+        return category_of(type_) != "float" or type_ == BINARY or family_of(type_) == "string"
 
     return test
 
@@ -348,21 +348,21 @@ def float_sum(call: exp.Expression, name: str, types: Types) -> CannotPlan | Non
     argument = next(iter(call.iter_expressions()), None)
     if argument is None:
         return None
-    sort = types.sort(argument)
+    sort = types.category(argument)
     exact = (
-        ("whole", "decimal", "other")
+        ("int", "decimal", "other")
         if "avg" in name or name == "mean"
-        else ("whole", "big", "decimal", "other")
+        else ("int", "bigint", "decimal", "other")
     )
     if sort in exact:
         return None
-    if sort == "big":
+    if sort == "bigint":
         what = f"{name}() of BIGINT computes with floats: the last digits can depend on the order of rows"
     else:
         what = (
             f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
         )
     # A BIGINT has up to 19 digits. The sum of a decimal has ten more digits than its argument.
-    exact_type = "DECIMAL(20, 0)" if sort == "big" else "DECIMAL(28, 6)"
+    exact_type = "DECIMAL(20, 0)" if sort == "bigint" else "DECIMAL(28, 6)"
     fix = f"write {name}(CAST(... AS {exact_type})), with as many digits as you need; or accept it"
     return CannotPlan("float-sum", what, fix, line_of(call))

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import compare_exactly
+from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import (
     Filter,

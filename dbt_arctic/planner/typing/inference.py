@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.type_categories import TypeCategory
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
@@ -50,6 +50,7 @@ from dbt_arctic.planner.typing.inferred_type import (
     Inferred,
     Kind,
     Map,
+    category_of,
     common_of,
     element_of,
     exact,
@@ -60,7 +61,6 @@ from dbt_arctic.planner.typing.inferred_type import (
     loosened,
     of_parts,
     read_type,
-    sort_of,
     type_text,
     widest,
 )
@@ -98,9 +98,9 @@ class Types:
         """What is known of the type of an expression; ``None`` for nothing, as for any subquery in it."""
         return _Expressions(self._columns).of(value)
 
-    def sort(self, value: exp.Expr) -> Sort:
+    def category(self, value: exp.Expr) -> TypeCategory:
         """The sort of number of an expression; ``float`` if it is unknown."""
-        return sort_of(self.of(value))
+        return category_of(self.of(value))
 
     def exact(self) -> dict[str, DataType]:
         """The columns whose type is known exactly."""
@@ -128,7 +128,7 @@ class Types:
         if isinstance(value, exp.Case):
             return all(self.is_ordered(one) for one in branches_of(value))
         text = isinstance(value, exp.Column) and read_type(self._scanned.get(value.name, "")) == STRING
-        return text or self.sort(value) != "float"
+        return text or self.category(value) != "float"
 
     def _made(self, part: Node) -> Iterator[tuple[str, Inferred | None]]:
         """The types of the columns that one operator adds to those of its inputs."""
@@ -339,7 +339,7 @@ def _string(value: exp.Expr) -> DataType | None:
 def _moved_date(value: exp.Expr, sides: Sequence[Inferred | None]) -> Inferred | None:
     """A date plus a number of days is a date. The difference of two dates is an interval."""
     (other,) = [one for one in sides if one != DATE] or [DATE]
-    if sort_of(other) == "whole" and isinstance(value, exp.Add | exp.Sub):
+    if category_of(other) == "int" and isinstance(value, exp.Add | exp.Sub):
         return DATE
     return _sum_of(value, sides)
 
@@ -350,27 +350,27 @@ def _sum_of(value: exp.Expr, sides: Sequence[Inferred | None]) -> Inferred | Non
     An interval times a number is an interval, like the difference of two timestamps.
     """
     known = [one for one in sides if one != VOID]
-    no_numbers = [sort_of(one) for one in known if sort_of(one) in ("other", "moment")]
-    if any(sort_of(one) == "float" for one in known) or not no_numbers:
+    no_numbers = [category_of(one) for one in known if category_of(one) in ("other", "timestamp")]
+    if any(category_of(one) == "float" for one in known) or not no_numbers:
         return widest(known)
     is_between = isinstance(value, exp.Sub) and len(no_numbers) == 2
-    return Kind.MOMENT if "moment" in no_numbers and not is_between else Kind.NO_NUMBER
+    return Kind.MOMENT if "timestamp" in no_numbers and not is_between else Kind.NO_NUMBER
 
 
 def _quotient(left: Inferred | None, right: Inferred | None) -> Inferred | None:
     sides = [one for one in (left, right) if one != VOID]
     if not all(map(is_number, sides)):
         return None
-    sorts = {sort_of(one) for one in sides}
-    return Kind.DECIMAL if "decimal" in sorts and "float" not in sorts else Kind.FLOATING
+    categories = {category_of(one) for one in sides}
+    return Kind.DECIMAL if "decimal" in categories and "float" not in categories else Kind.FLOATING
 
 
 def _total(type_: Inferred | None) -> Inferred | None:
     """The type of a sum of values of a type."""
-    match sort_of(type_):
-        case "whole":
+    match category_of(type_):
+        case "int":
             return BIGINT
-        case "big":
+        case "bigint":
             return BIGINT if type_ == BIGINT else Kind.LONG
         case "decimal":
             return Kind.DECIMAL

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from dbt_arctic.keyed.comparison import Sort, family, sort_of_type
 from dbt_arctic.keyed.data_type import (
     Array,
     Atomic,
@@ -26,6 +25,7 @@ from dbt_arctic.keyed.data_type import (
     parse_type,
     type_text,
 )
+from dbt_arctic.keyed.type_categories import TypeCategory, category_of_type, family
 
 
 class Kind(Enum):
@@ -66,18 +66,18 @@ INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 """The integer types, from the narrowest to the widest."""
 _DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 
-_SORTS: dict[Kind, Sort] = {
-    Kind.WHOLE: "whole",
-    Kind.LONG: "big",
+_CATEGORIES: dict[Kind, TypeCategory] = {
+    Kind.WHOLE: "int",
+    Kind.LONG: "bigint",
     Kind.DECIMAL: "decimal",
     Kind.FLOATING: "float",
-    Kind.MOMENT: "moment",
+    Kind.MOMENT: "timestamp",
     Kind.NO_NUMBER: "other",
 }
-_WIDEST: tuple[Sort, ...] = ("float", "decimal", "big", "whole", "moment", "other")
-_OF_SORT: dict[Sort, DataType | Kind] = {
-    **{sort: kind for kind, sort in _SORTS.items() if kind is not Kind.LONG},
-    "big": BIGINT,
+_WIDEST: tuple[TypeCategory, ...] = ("float", "decimal", "bigint", "int", "timestamp", "other")
+_OF_CATEGORY: dict[TypeCategory, DataType | Kind] = {
+    **{sort: kind for kind, sort in _CATEGORIES.items() if kind is not Kind.LONG},
+    "bigint": BIGINT,
 }
 
 
@@ -136,13 +136,13 @@ def is_known(type_: Inferred | None) -> bool:
     return type_ is not None and not (isinstance(type_, Mixed) and type_.common is None)
 
 
-def sort_of(type_: Inferred | None) -> Sort:
+def category_of(type_: Inferred | None) -> TypeCategory:
     """The sort of number of a type; ``float`` if it is unknown, or no sort of its own."""
     if isinstance(type_, Mixed):
-        return sort_of(type_.common)
+        return category_of(type_.common)
     if type_ is None:
         return "float"
-    return _SORTS[type_] if isinstance(type_, Kind) else sort_of_type(type_text(type_))
+    return _CATEGORIES[type_] if isinstance(type_, Kind) else category_of_type(type_text(type_))
 
 
 def family_of(type_: Inferred | None) -> str | None:
@@ -170,7 +170,7 @@ def is_number(type_: Inferred | None) -> bool:
 
 def is_decimal(type_: Inferred | None) -> bool:
     """Whether a type is a decimal."""
-    return sort_of(type_) == "decimal"
+    return category_of(type_) == "decimal"
 
 
 def digits_of(type_: DataType) -> tuple[int, int] | None:
@@ -197,28 +197,28 @@ def may_hold_moments(type_: Inferred | None) -> bool:
         case Mixed(common=common):
             return may_hold_moments(common)
         case _:
-            return any(sort_of_type(one.text) == "moment" for one in atoms(type_))
+            return any(category_of_type(one.text) == "timestamp" for one in atoms(type_))
 
 
 def loosened(type_: Inferred | None) -> Inferred | None:
     """What is known of a computed value, if an operand has this type in one part of a UNION only."""
     if not isinstance(type_, Mixed) or not is_number(type_):
         return type_
-    return type_.common if isinstance(type_.common, Kind) else _OF_SORT[sort_of(type_)]
+    return type_.common if isinstance(type_.common, Kind) else _OF_CATEGORY[category_of(type_)]
 
 
 def widest(types: Iterable[Inferred | None]) -> Inferred | None:
     """The common type of numbers, as of the operands of ``+``; ``None`` if it is unknown."""
     found = [loosened(one) for one in types]
     integers = [one for one in found if one in INTEGERS]
-    sorts = {sort_of(one) for one in found}
+    categories = {category_of(one) for one in found}
     if len(integers) == len(found) and integers:
         return max(integers, key=INTEGERS.index)
-    if "float" in sorts or (not all(map(is_number, found)) and any(map(is_number, found))):
+    if "float" in categories or (not all(map(is_number, found)) and any(map(is_number, found))):
         return Kind.FLOATING if all(map(is_number, found)) else None
-    if Kind.LONG in found and "decimal" not in sorts:
+    if Kind.LONG in found and "decimal" not in categories:
         return Kind.LONG
-    return _OF_SORT[next((one for one in _WIDEST if one in sorts), "other")]
+    return _OF_CATEGORY[next((one for one in _WIDEST if one in categories), "other")]
 
 
 def common_of(types: Sequence[Inferred | None]) -> Inferred | None:
@@ -299,6 +299,7 @@ __all__ = [
     "Map",
     "Mixed",
     "atoms_of",
+    "category_of",
     "common_of",
     "digits_of",
     "element_of",
@@ -312,7 +313,6 @@ __all__ = [
     "may_hold_moments",
     "of_parts",
     "read_type",
-    "sort_of",
     "type_text",
     "widest",
 ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.churning import (
-    ChurnedTable,
+from dbt_arctic.adapter.changed_copies import (
+    ChangedCopy,
     ReferencedValues,
     change,
     columns_and_rows,
@@ -19,8 +19,8 @@ from dbt_arctic.adapter.churning import (
 from dbt_arctic.adapter.declared_tests import Declared
 from dbt_arctic.adapter.project import load_target
 from dbt_arctic.adapter.target_session import target_session
-from dbt_arctic.keyed.churn import held_of, taken_of
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.random_changes import held_of, taken_of
 from tests.dbt.keyed.conftest import Shop
 from tests.extent import extent
 
@@ -38,7 +38,7 @@ def churned(
     said: Declared | None = None,
     referring: tuple[ReferencedValues, ...] = (),
     only_new: bool = False,
-) -> ChurnedTable:
+) -> ChangedCopy:
     with target_session(load_target(shop.folder, shop.folder), "check") as session:
         names = (Name("lake", shop.schema, name) for name in (source, "copied"))
         found = copied(session, *names, 5, said or Declared(), referring)

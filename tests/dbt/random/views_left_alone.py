@@ -1,4 +1,4 @@
-"""What a view shows that a run left out, while what it reads may have been built again in another shape."""
+"""What a view shows that a run left alone, while its upstream may have been built again."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from tests.dbt.random.oracle import as_stored_upstream
 from tests.dbt.random.project import Model, Round
 
 
+def is_left_alone(model: Model, before: Table | None, round_: Round, results: Mapping[str, Any]) -> bool:
+    """Whether a view of an earlier run is still there: the run left it out, or failed to replace it."""
+    if model.kind != "view" or before is None or before.form != "view":
+        return False
+    result = results.get(model.name)
+    return model.name in round_.excluded if result is None else is_failure(result)
+
+
 def shown_by(model: Model, before: Table | None, round_: Round, results: Mapping[str, Any]) -> Table | None:
-    """The rows of a view that is excluded from a round; ``None`` where it may be unreadable or shows a part.
+    """The rows of a view that was left alone in a round; ``None`` where it may be unreadable or shows a part.
 
     Its columns and fields are those of its last run, by name, with the rows that its upstream has now.
 
     :param results: dbt's, by name of the node.
     """
-    if before is None or before.form != "view" or model.name not in round_.excluded:
+    if before is None or not is_left_alone(model, before, round_, results):
         return None
     if model.source in ("inline", "ephemeral"):
         return before

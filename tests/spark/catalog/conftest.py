@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from tests.spark.keyed.conftest import connection  # noqa: F401
 
@@ -22,8 +22,8 @@ def embedded(warehouse: Path) -> EmbeddedCatalog:
 
 
 @pytest.fixture
-def by_sql(sql: Sql) -> SqlCatalog:
-    return SqlCatalog("lake", sql)
+def by_sql(sql: Sql) -> SparkSqlCatalog:
+    return SparkSqlCatalog("lake", sql)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from dbt_arctic.catalog.api import (
     RelationEntry,
     TableState,
 )
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
@@ -96,7 +96,7 @@ def test_columns_comments_and_properties(sql: Sql, schema: str, at: str, catalog
 
 
 def test_both_readers_tell_whether_the_rows_of_the_head_have_ids(
-    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SparkSqlCatalog
 ) -> None:
     sql(f"CREATE TABLE {at}.t (id BIGINT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
     sql(f"INSERT INTO {at}.t VALUES (1), (2)")
@@ -109,7 +109,7 @@ def test_both_readers_tell_whether_the_rows_of_the_head_have_ids(
 
 
 def test_both_readers_agree_on_a_table_with_a_history(
-    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SparkSqlCatalog
 ) -> None:
     name = f"{at}.t"
     sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg COMMENT 'c' TBLPROPERTIES ('format-version' = '3')")
@@ -153,7 +153,7 @@ def test_both_readers_agree_on_a_table_with_a_history(
 
 
 def test_both_readers_agree_on_a_view(
-    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SparkSqlCatalog
 ) -> None:
     sql(
         f"CREATE VIEW {at}.v (id COMMENT 'the key', x) COMMENT 'a view'"
@@ -255,7 +255,7 @@ def test_bounds_of_dates_are_days(sql: Sql, schema: str, at: str, catalog: Catal
 
 
 def test_a_property_that_spark_hides_is_not_taken_for_its_value(
-    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SparkSqlCatalog
 ) -> None:
     sql(f"CREATE TABLE {at}.t (id INT) USING iceberg TBLPROPERTIES ('other' = 'my token')")
     assert loaded(by_sql, schema, "t").properties["other"] != "my token", "Spark hides nothing any more"

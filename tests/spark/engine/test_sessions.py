@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.engine.capabilities import probe
 from dbt_arctic.engine.doctor import diagnose
 from dbt_arctic.engine.faults import Fault, classify
@@ -243,7 +243,7 @@ def test_what_a_catalog_lacks_is_found_by_trying(
     found = probe(connection, "folders")
     assert {one.name for one in found.tried if not one.works} == {"views", "rename"}
     assert sql("SHOW SCHEMAS IN folders") == []
-    has_views = {name: SqlCatalog(name, sql).has_views() for name in ("lake", "folders")}
+    has_views = {name: SparkSqlCatalog(name, sql).has_views() for name in ("lake", "folders")}
     assert has_views == {"lake": True, "folders": False}
 
 

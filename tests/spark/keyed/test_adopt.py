@@ -19,9 +19,9 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import adopt_table, finish_adoption, plan_adoption
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.maintenance.timeline import history
+from dbt_arctic.maintenance.undo_adoption import undo_adoption
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import rows_at
 from dbt_arctic.refresh.pull import plan_pull
@@ -156,7 +156,7 @@ def test_cut_off_anywhere_the_table_is_found_again(
             worker.statements.die(at)
             try:
                 if undo:
-                    release(worker.context, name)
+                    undo_adoption(worker.context, name)
                 else:
                     adopted(shop, at=worker)
             except cut_off:
@@ -164,9 +164,9 @@ def test_cut_off_anywhere_the_table_is_found_again(
                     gaps += 1
                 assert sorted(sql(f"SELECT * FROM {name.sql}")) == rows, worker.statements.steps
                 if not undo and shop.main.catalog.load_table(schema, "orders") is None:
-                    release(shop.main.context, name)
+                    undo_adoption(shop.main.context, name)
                 if undo and shop.main.catalog.load_table(schema, "orders") is not None:
-                    release(shop.main.context, name)
+                    undo_adoption(shop.main.context, name)
                     adopted(shop)
             else:
                 break
@@ -209,9 +209,9 @@ def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, sche
     orders = shop.table()
     orders.upsert([{"id": 12, "amount": 2}])
     with pytest.raises(ConfigError, match=r"1 commits to .* are not merged"):
-        release(shop.main.context, name)
+        undo_adoption(shop.main.context, name)
     orders.compact()
-    release(shop.main.context, name)
+    undo_adoption(shop.main.context, name)
     assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
 
 

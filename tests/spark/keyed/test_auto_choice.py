@@ -69,7 +69,7 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
     catalog, read = orders.session.catalog, orders.name.sql
-    parsed = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"}, few_rows=True)
+    parsed = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"}, small_data=True)
     config = replace(parsed, before_images=True)
     queries = dict.fromkeys(
         ("pairs", "slow", "fast"),
@@ -100,15 +100,15 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     # An earlier full refresh took long, although the rows are few: without equalities, for instance.
     assert {plan(name).action for name in ("doubled", "slow")} == {"incremental"}
     assert plan("fast").action == "full"
-    for settings in ({"few_rows": False}, {"auto": "strict"}):
+    for settings in ({"small_data": False}, {"auto": "strict"}):
         assert plan("pairs", **settings).action == "incremental"
     # A large statement takes longer to plan than few rows take to read.
-    largest = max(sum(1 for _ in walk(node)) for node in plan("pairs", few_rows=False).nodes)
+    largest = max(sum(1 for _ in walk(node)) for node in plan("pairs", small_data=False).nodes)
     for limit, action in ((largest - 1, "full"), (largest, "incremental")):
         monkeypatch.setattr(plan_table, "LARGE_STATEMENT", limit)
-        assert plan("pairs", few_rows=False).action == action
-        assert plan("slow", few_rows=False).action == "incremental"
-        assert plan("pairs", few_rows=False, auto="strict").action == "incremental"
+        assert plan("pairs", small_data=False).action == action
+        assert plan("slow", small_data=False).action == "incremental"
+        assert plan("pairs", small_data=False, auto="strict").action == "incremental"
     assert refresh("doubled") == "INCREMENTAL (1 keys)"
     assert refresh("pairs") == "FULL (few-rows)"
     assert load_change(catalog, table("pairs")).history()[0].summary[PROPERTY_IMAGES] == "true"

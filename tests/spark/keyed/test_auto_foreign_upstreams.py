@@ -16,7 +16,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.differences import count_differing
+from dbt_arctic.keyed.row_diff import count_differing
 from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from tests.extent import extent

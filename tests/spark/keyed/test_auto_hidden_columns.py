@@ -14,8 +14,8 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import layout
 from dbt_arctic.keyed.create import drop_description
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore_table
+from dbt_arctic.maintenance.undo_adoption import undo_adoption
 from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
@@ -310,7 +310,7 @@ def test_rows_of_another_hand_are_put_right(orders: Orders, model: Model) -> Non
 
 @pytest.mark.modelled
 def test_a_table_that_is_plain_again_shows_no_more(orders: Orders, model: Model) -> None:
-    release(model.session.context, model.name)
+    undo_adoption(model.session.context, model.name)
     assert columns(model, f"SELECT * FROM {model.name.sql}") == SHOWN
     assert model.rows() == model.rows(model.sql)
 

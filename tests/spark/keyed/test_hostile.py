@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt_arctic.adapter.target_session import size_of
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rewrite import REWRITTEN
 from dbt_arctic.compaction.run import record, run_operation
@@ -110,7 +110,7 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     assert view.comment == COMMENT + "!"
     base = session.catalog.load_table(schema, table.base.identifier)
     assert base.properties[f"p {EVIL}"] == EVIL
-    by_sql = SqlCatalog("lake", session.query).load_table(schema, table.base.identifier)
+    by_sql = SparkSqlCatalog("lake", session.query).load_table(schema, table.base.identifier)
     assert [(one.name, one.type) for one in by_sql.columns] == [(one.name, one.type) for one in base.columns]
     inventory = take_inventory(session.catalog, "lake", schema)
     found = verify_schema(session.catalog, inventory, session.context.now_ms(), size_of, session.query)

@@ -21,9 +21,9 @@ from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
-from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.undo_adoption import undo_adoption
 from dbt_arctic.store import computed_write
 from dbt_arctic.store.branches import publish
 from dbt_arctic.store.state import head, load_change
@@ -166,7 +166,7 @@ def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, interrup
 @pytest.mark.modelled
 def test_rows_that_wait_for_a_person_are_not_released(shop: Any, interrupted_build: Any) -> None:
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
-        release(shop.main.context, interrupted_build.name)
+        undo_adoption(shop.main.context, interrupted_build.name)
     undo_full_refresh(shop.main.context, interrupted_build.name)
     assert amounts(interrupted_build.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.keyed.compare import same_row
+from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.pull import plan_changes

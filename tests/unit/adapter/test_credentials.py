@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.connect_settings import connect_conf, parsed_host
@@ -130,9 +130,9 @@ def test_the_folder_of_tables_belongs_to_the_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("properties", "reader"),
     [
-        ({}, SqlCatalog),
-        ({"header.X-Realm": "r"}, SqlCatalog),
-        ({"type": "jdbc", "uri": "jdbc:sqlite:/on/the/server.db"}, SqlCatalog),
+        ({}, SparkSqlCatalog),
+        ({"header.X-Realm": "r"}, SparkSqlCatalog),
+        ({"type": "jdbc", "uri": "jdbc:sqlite:/on/the/server.db"}, SparkSqlCatalog),
         ({"type": "rest", "uri": "http://127.0.0.1:1/"}, RemoteCatalog),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.adapter import keep_actions
 from dbt_arctic.adapter.keep_actions import Keeper
-from dbt_arctic.compaction.experience import Experience
+from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.keyed.names import Name
 
@@ -22,11 +22,11 @@ def test_the_operations_table_is_read_once_for_a_look_and_its_compaction(
 ) -> None:
     found: list[str] = []
 
-    def experience_of(*given: Any) -> Experience:
+    def durations_of(*given: Any) -> MeasuredDurations:
         found.append("operations")
-        return Experience()
+        return MeasuredDurations()
 
-    monkeypatch.setattr(keep_actions, "experience_of", experience_of)
+    monkeypatch.setattr(keep_actions, "durations_of", durations_of)
     monkeypatch.setattr(keep_actions, "find_states", lambda catalog, name: [])
     monkeypatch.setattr(
         keep_actions, "overview_of_tables", lambda *given, **how: [SimpleNamespace(due=[DUE])]

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
@@ -65,7 +65,7 @@ def test_each_catalog_has_its_reader() -> None:
         "archive": EmbeddedCatalog,
         "shared": RemoteCatalog,
     }
-    assert isinstance(behind(readers["warm"]), (RemoteCatalog, SqlCatalog)), "if its driver is installed"
+    assert isinstance(behind(readers["warm"]), (RemoteCatalog, SparkSqlCatalog)), "if its driver is installed"
     assert readers["lake"] is catalog
     with pytest.raises(ConfigError, match="no catalog cold"):
         catalog.of(Name("cold", "s", "t"))
@@ -79,12 +79,12 @@ def test_a_server_or_spark_conf_may_define_a_catalog() -> None:
     assert conf["spark.sql.catalog.warm.warehouse"] == "s3://b/w"
     asked: list[str] = []
     catalog = choose_catalog(credentials, None, lambda sql: asked.append(sql) or [])  # type: ignore[func-returns-value]
-    assert isinstance(behind(catalog.of(Name("archive", "s", "t"))), SqlCatalog)
+    assert isinstance(behind(catalog.of(Name("archive", "s", "t"))), SparkSqlCatalog)
     catalog.of(Name("archive", "s", "t")).list_schemas()
     assert asked == ["SHOW SCHEMAS IN `archive`"]
     conf = {"spark.sql.catalog.archive": "org.apache.iceberg.spark.SparkCatalog"}
     by_conf = choose_catalog(profile(spark_conf=conf, catalogs={"archive": None}), None, lambda sql: [])
-    assert isinstance(behind(by_conf.of(Name("archive", "s", "t"))), SqlCatalog)
+    assert isinstance(behind(by_conf.of(Name("archive", "s", "t"))), SparkSqlCatalog)
 
 
 @pytest.mark.parametrize(

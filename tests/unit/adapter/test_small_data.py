@@ -26,10 +26,10 @@ def test_a_run_knows_it_except_in_a_check(small_data: bool) -> None:
     credentials = ArcticCredentials(database="lake", schema="shop", small_data=small_data)
     adapter: Any = SimpleNamespace(config=SimpleNamespace(credentials=credentials))
     config, _ = AutoApi._auto_config(adapter, MODEL, MODEL["compiled_code"])
-    assert config.few_rows == small_data
+    assert config.small_data == small_data
     with in_other_schemas(OtherSchemas("checked")):
         config, _ = AutoApi._auto_config(adapter, MODEL, MODEL["compiled_code"])
-    assert not config.few_rows
+    assert not config.small_data
 
 
 @pytest.mark.parametrize("small_data", [True, False])
@@ -61,4 +61,4 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
     session: Any = SimpleNamespace(catalog=None)
     with pytest.raises(Planned):
         planning.plan_models(session, target, [])
-    assert [config.few_rows for config in configs] == [small_data]
+    assert [config.small_data for config in configs] == [small_data]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_arctic.catalog import translate
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.catalog.remote import RemoteCatalog
@@ -40,13 +40,13 @@ def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"type": "hive", "uri": "thrift://host:9083"}, RemoteCatalog),
         ({"type": "glue"}, RemoteCatalog),
         ({"type": "jdbc", "uri": "jdbc:postgresql://host/db"}, RemoteCatalog),
-        ({"type": "hive"}, SqlCatalog),
-        ({"type": "hadoop", "warehouse": "/x"}, SqlCatalog),
-        ({"type": "jdbc", "uri": "jdbc:oracle:thin:@host"}, SqlCatalog),
-        ({"catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"}, SqlCatalog),
+        ({"type": "hive"}, SparkSqlCatalog),
+        ({"type": "hadoop", "warehouse": "/x"}, SparkSqlCatalog),
+        ({"type": "jdbc", "uri": "jdbc:oracle:thin:@host"}, SparkSqlCatalog),
+        ({"catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"}, SparkSqlCatalog),
         (
             {"type": "rest", "uri": "http://host/", "rest.auth.type": "com.example.OwnAuthManager"},
-            SqlCatalog,
+            SparkSqlCatalog,
         ),
     ],
 )
@@ -77,7 +77,7 @@ def test_without_its_client_a_catalog_is_read_by_sql(monkeypatch: pytest.MonkeyP
         {"type": "glue"},
         {"type": "jdbc", "uri": "jdbc:postgresql://host/db"},
     ):
-        assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is SqlCatalog
+        assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is SparkSqlCatalog
 
 
 def test_rest_properties_pass_with_spark_s_own_left_out() -> None:

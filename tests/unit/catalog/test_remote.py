@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_arctic.catalog.api import CatalogColumn, RelationEntry, ViewState
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
 
@@ -75,7 +75,7 @@ def open_rest(rest: RestServer, uri: str = "", views_by_sql: bool = False, **spa
         return rows
 
     properties = {"type": "rest", "uri": uri or rest.uri}
-    return RemoteCatalog("lake", properties, SqlCatalog("lake", run), views_by_sql=views_by_sql)
+    return RemoteCatalog("lake", properties, SparkSqlCatalog("lake", run), views_by_sql=views_by_sql)
 
 
 @pytest.fixture

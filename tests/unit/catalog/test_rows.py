@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog import sql
 
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
 
@@ -29,7 +29,9 @@ def lake(tmp_path: Path) -> Iterator[RemoteCatalog]:
     table.append(rows)
     table.append(rows.slice(0, 1))
     made.engine.dispose()
-    reader = RemoteCatalog("lake", {"type": "sql", **where}, SqlCatalog("lake", no_spark), views_by_sql=True)
+    reader = RemoteCatalog(
+        "lake", {"type": "sql", **where}, SparkSqlCatalog("lake", no_spark), views_by_sql=True
+    )
     yield reader
     reader._open().engine.dispose()  # type: ignore[attr-defined]
 

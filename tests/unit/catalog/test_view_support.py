@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyiceberg.exceptions import NoSuchNamespaceError
 
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.catalog.remote import RemoteCatalog
@@ -53,7 +53,7 @@ class Spark:
 def test_the_answers_of_a_catalog_say_whether_it_has_views(
     spark: Spark, has_views: bool, statements: int
 ) -> None:
-    catalog = SqlCatalog("lake", spark)
+    catalog = SparkSqlCatalog("lake", spark)
     readers = [catalog, RemoteCatalog("lake", {"type": "glue"}, catalog, views_by_sql=True), Once(catalog)]
     assert [reader.has_views() for reader in readers] == [has_views] * 3
     assert len(spark.ran) == statements  # read once
@@ -63,7 +63,7 @@ def test_the_answers_of_a_catalog_say_whether_it_has_views(
 
 
 def test_a_catalog_that_does_not_answer_is_not_one_without_views() -> None:
-    lost = SqlCatalog("lake", Spark(show=CatalogUnavailable("The catalog did not answer.")))
+    lost = SparkSqlCatalog("lake", Spark(show=CatalogUnavailable("The catalog did not answer.")))
     with pytest.raises(CatalogUnavailable):
         lost.has_views()
 
@@ -79,7 +79,7 @@ def test_without_views_a_view_is_refused_before_anything_is_written(what: str) -
     def refused(*arguments: Any) -> Any:
         raise AssertionError(f"sent: {arguments}")
 
-    context = Context(SqlCatalog("lake", spark), refused, refused, refused)
+    context = Context(SparkSqlCatalog("lake", spark), refused, refused, refused)
     name = Name("lake", "shop", "orders")
     with pytest.raises(ConfigError, match="`lake` has no views") as error:
         require_views(context, name, "orders", what)
@@ -109,7 +109,7 @@ def test_views_of_a_rest_server_need_no_spark(
     answer: Exception | None, has_views: bool, statements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = Spark(create=NO_VIEWS)
-    catalog = RemoteCatalog("lake", {"type": "rest"}, SqlCatalog("lake", spark), views_by_sql=False)
+    catalog = RemoteCatalog("lake", {"type": "rest"}, SparkSqlCatalog("lake", spark), views_by_sql=False)
     server = Server(answer)
     monkeypatch.setattr(catalog, "_open", lambda: server)
     assert [catalog.has_views(), catalog.has_views()] == [has_views] * 2

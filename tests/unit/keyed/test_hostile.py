@@ -27,7 +27,6 @@ from dbt_arctic.keyed import (
     adoption,
     compact,
     create,
-    diff,
     erasure,
     overwrite,
     partial,
@@ -35,6 +34,7 @@ from dbt_arctic.keyed import (
     replace,
     rollback,
     savepoint,
+    upserts_from_difference,
     write,
 )
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
@@ -239,7 +239,7 @@ def statements(world: World) -> dict[str, str]:
         "drop_table": create.drop_table(other),
         "drop_view": create.drop_view(other),
         "merge_on_read": read.merge_on_read(table, VERSION),
-        "remembered_deletes": read.remembered_deletes(table, VERSION),
+        "tombstones_of": read.tombstones_of(table, VERSION),
         "changes": read.changes(table, VERSION, VERSION, RANGE, "both"),
         "difference": read.difference("SELECT 1", "SELECT 2", table.key, table.types, "both"),
         "appended_rows": read.appended_rows(table.base, 1, 2, other.identifier),
@@ -269,11 +269,13 @@ def statements(world: World) -> dict[str, str]:
         "replace_rows": overwrite.replace_rows(
             table, staged, VERSION, [(word[10], word[11])], 7, properties, word[10]
         ),
-        "complete_rows": partial.complete_rows(
+        "complete_rows": partial.fill_kept_columns(
             table, batch, table.column_names, VERSION, 7, properties, word[10]
         ),
         "roll_back": rollback.insert_difference(table, "SELECT 1", "SELECT 2", 7, properties, word[10]),
-        "difference_from": diff.difference_from(table, "SELECT 1", VERSION, {}, "SELECT 2"),
+        "difference_from": upserts_from_difference.difference_from(
+            table, "SELECT 1", VERSION, {}, "SELECT 2"
+        ),
         "replay": insert_replay(table, [7], RANGE, {}, table, RANGE, {}, 9, properties, word[10]),
         "update": modify_rows(table, update, VERSION, 7, properties, word[10], word[9]),
         "merge": modify_rows(table, merge, VERSION, 7, properties, word[10], word[9]),

@@ -29,11 +29,11 @@ from dbt_arctic.planner.typing.inferred_type import (
     Inferred,
     Kind,
     Mixed,
+    category_of,
     exact,
     family_of,
     of_parts,
     read_type,
-    sort_of,
     type_text,
 )
 from tests.unit.planner.typed_expressions import BY_KIND, COLUMNS, EXACTLY, agrees
@@ -77,9 +77,9 @@ DOUBLE = read_type("double")
 @pytest.mark.parametrize(
     ("types", "column", "family", "sort"),
     [
-        ([INT, INT], INT, "number", "whole"),
-        ([INT, BIGINT], Mixed("x", BIGINT, True), "number", "big"),
-        ([INT, VOID], Mixed("x", INT, True), "number", "whole"),
+        ([INT, INT], INT, "number", "int"),
+        ([INT, BIGINT], Mixed("x", BIGINT, True), "number", "bigint"),
+        ([INT, VOID], Mixed("x", INT, True), "number", "int"),
         ([DATE, VOID], Mixed("x", DATE, True), "date", "other"),
         ([None, VOID], Mixed("x", None, True), "of x", "float"),
         ([VOID, VOID], VOID, "void", "other"),
@@ -97,7 +97,7 @@ def test_a_column_of_a_union(
         found = of_parts("x", order)
         assert found == column
         assert family_of(found) == family
-        assert sort_of(found) == sort
+        assert category_of(found) == sort
     # An expression over a column whose parts differ is computed in the type of one part.
     assert exact(of_parts("x", types)) == (INT if types == [INT, INT] else None)
 
@@ -143,7 +143,7 @@ def test_a_sum_is_exact_where_the_type_of_what_it_adds_is(value: str, is_exact: 
         require_determinism(query.node, query.types, facts)
 
 
-OF_TYPES = {"Inferred", "DataType", "Kind", "Sort", "Types"}
+OF_TYPES = {"Inferred", "DataType", "Kind", "TypeCategory", "Types"}
 """Names in the annotation of a result that stand for a type of values."""
 EXPRESSIONS = {name for name, one in vars(exp).items() if isinstance(one, type) and issubclass(one, exp.Expr)}
 INFERENCE = "typing/inference.py"

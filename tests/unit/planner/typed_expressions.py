@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.comparison import family, sort_of_type
-from dbt_arctic.planner.typing.inferred_type import Inferred, Kind, exact, is_known, read_type, sort_of
+from dbt_arctic.keyed.type_categories import category_of_type, family
+from dbt_arctic.planner.typing.inferred_type import Inferred, Kind, category_of, exact, is_known, read_type
 
 COLUMNS = {
     **{"i": "int", "l": "bigint", "h": "smallint", "b": "tinyint", "f": "float", "r": "double"},
@@ -133,9 +133,9 @@ def agrees(found: Inferred | None, type_: str) -> bool:
     if exact(found) is not None:
         return found == read_type(type_)
     if found is Kind.LONG:
-        return sort_of_type(type_) in ("big", "decimal")
+        return category_of_type(type_) in ("bigint", "decimal")
     if found is Kind.FLOATING:
         return family(type_) == "float"
     if found is Kind.NO_NUMBER:
-        return type_.startswith("interval") or sort_of_type(type_) == "other"
-    return sort_of(found) == sort_of_type(type_)
+        return type_.startswith("interval") or category_of_type(type_) == "other"
+    return category_of(found) == category_of_type(type_)

@@ -12,9 +12,9 @@ from dbt_arctic.scheduling.scheduler import (
     Compact,
     Compaction,
     KeptModel,
-    Memory,
     ModelState,
     Refresh,
+    RunHistory,
     Wait,
     decide,
 )
@@ -70,7 +70,7 @@ class World:
     """The smallest target lag, the unit of time of a test."""
     arrivals: list[tuple[float, str]] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=lambda: defaultdict(Table))
-    memories: dict[str, Memory] = field(default_factory=dict)
+    histories: dict[str, RunHistory] = field(default_factory=dict)
     acted: list[Acted] = field(default_factory=list)
     failed: list[tuple[float, str]] = field(default_factory=list)
     compacted: list[float] = field(default_factory=list)
@@ -113,12 +113,12 @@ class World:
             if owed and self.compaction_since is None:
                 self.compaction_since = self.now
             due = Compaction(owed[0], self.compaction_since or 0.0) if owed else None
-            action = decide(self.now, self.models, looked, self.memories, due, OVERHEAD_S)
+            action = decide(self.now, self.models, looked, self.histories, due, OVERHEAD_S)
             if isinstance(action, Wait):
                 # The loop around it looks again in any case.
                 self.now = min(max(action.until, self.now), self.now + POLL_S)
                 continue
-            without = decide(self.now, self.models, looked, self.memories, None, OVERHEAD_S)
+            without = decide(self.now, self.models, looked, self.histories, None, OVERHEAD_S)
             self.acted.append(Acted(self.now, action, isinstance(without, Refresh)))
             if isinstance(action, Compact):
                 assert owed
@@ -132,7 +132,7 @@ class World:
         self.now += OVERHEAD_S
         skipped: set[str] = set()
         for model in action.models:
-            memory = self.memories.get(model, Memory())
+            memory = self.histories.get(model, RunHistory())
             if skipped & set(self.inputs[model]):
                 skipped.add(model)
                 continue
@@ -144,7 +144,7 @@ class World:
             if self.fails(model, began):
                 skipped.add(model)
                 self.failed.append((self.now, model))
-                self.memories[model] = memory.failed(self.now)
+                self.histories[model] = memory.failed(self.now)
                 continue
             events: set[int] = set()
             for name, end in ends.items():
@@ -156,7 +156,7 @@ class World:
                 table.commits.append(Commit(self.now, frozenset(events)))
                 table.arrived |= dict.fromkeys(events, self.now)
             table.is_built, table.ran_at = True, self.now
-            self.memories[model] = memory.succeeded(self.now, self.now - began, looked[model])
+            self.histories[model] = memory.succeeded(self.now, self.now - began, looked[model])
 
     def lags(self, model: str) -> dict[int, float]:
         """How long each event took to arrive in a model; infinite if it has not."""

@@ -14,9 +14,9 @@ from dbt_arctic.scheduling.scheduler import (
     Compact,
     Compaction,
     KeptModel,
-    Memory,
     ModelState,
     Refresh,
+    RunHistory,
     Wait,
     decide,
     effective_targets,
@@ -67,7 +67,7 @@ def random_world(choose: random.Random, load: float, **more: Any) -> World:
     world = World(models, inputs, lambda name: mean[name] * choose.uniform(0.8, 1.2), **more)
     world.arrivals = arrivals(choose, ["s0", "s1", "s2"], 40 * smallest, smallest / 5)
     # Durations were measured before.
-    world.memories = {name: Memory((mean[name],)) for name in names}
+    world.histories = {name: RunHistory((mean[name],)) for name in names}
     world.smallest = smallest
     return world
 
@@ -199,12 +199,12 @@ def test_a_model_that_fails_does_not_stop_the_others(seed: int) -> None:
 
 
 def test_the_failure_of_a_time_is_forgotten_after_a_success() -> None:
-    memory = Memory().failed(0)
+    memory = RunHistory().failed(0)
     again = memory.failed(10)
     assert [memory.retry_at, again.retry_at, again.failed(30).retry_at] == [10, 30, 70]
-    assert memory.succeeded(20, 3.0, ModelState()) == Memory((3.0,), before=ModelState(), ended_at=20)
+    assert memory.succeeded(20, 3.0, ModelState()) == RunHistory((3.0,), before=ModelState(), ended_at=20)
     assert memory.succeeded(20, 300.0, ModelState(must_run=True)).seconds == ()
-    late = Memory()
+    late = RunHistory()
     for at in range(20):
         late = late.failed(at)
     assert late.retry_at - late.ended_at == 300
@@ -215,7 +215,7 @@ def test_nothing_is_done_if_nothing_waits() -> None:
     models = [lag("a", 60), lag("b", 60, "a"), downstream("c", "a")]
     assert decide(100, models, {one.model: ModelState() for one in models}, {}) == Wait(math.inf)
     waiting = {"a": ModelState({"s": 100.0}), "b": ModelState(), "c": ModelState()}
-    known = {one.model: Memory((2.0,)) for one in models}
+    known = {one.model: RunHistory((2.0,)) for one in models}
     round_s = 1.5 * 6 + 2
     assert decide(100, models, waiting, known) == Wait(100 + 60 - round_s)
     assert decide(149, models, waiting, known) == Refresh(("a", "b"), {"a": 160.0, "b": 160.0})
@@ -240,7 +240,7 @@ def test_a_schedule_is_not_overruled_by_the_lag_of_a_reader() -> None:
 def test_a_change_counts_from_before_the_commit_of_a_model_that_brought_it() -> None:
     """What the commit of a model with a lag of one minute contains is up to one minute old."""
     models = [lag("a", 60), lag("b", 300, "a")]
-    known = {one.model: Memory((1.0,)) for one in models}
+    known = {one.model: RunHistory((1.0,)) for one in models}
     seen = {"a": ModelState(), "b": ModelState({"a": 1000.0})}
     assert decide(1000, models, seen, known) == Wait(1000 - 60 + 300 - 5)
     assert effective_targets(models) == {"a": 60, "b": 300}
@@ -254,23 +254,25 @@ def test_a_change_counts_from_before_the_commit_of_a_model_that_brought_it() -> 
 def test_a_refresh_without_effect_is_not_repeated_at_once() -> None:
     models = [lag("a", 10)]
     seen = {"a": ModelState({"s": 0.0})}
-    memories = {"a": Memory().succeeded(100, 1.0, seen["a"])}
-    assert decide(100, models, seen, memories) == Wait(160)
-    assert decide(160, models, seen, memories) == Refresh(("a",), {"a": 10.0})
-    assert isinstance(decide(100, models, {"a": ModelState({"s": 1.0})}, memories), Refresh)
+    histories = {"a": RunHistory().succeeded(100, 1.0, seen["a"])}
+    assert decide(100, models, seen, histories) == Wait(160)
+    assert decide(160, models, seen, histories) == Refresh(("a",), {"a": 10.0})
+    assert isinstance(decide(100, models, {"a": ModelState({"s": 1.0})}, histories), Refresh)
 
 
 def test_a_model_does_not_run_before_the_first_build_of_what_it_reads() -> None:
     models = [lag("a", 6), lag("b", 6, "a")]
     seen = {"a": ModelState(must_run=True), "b": ModelState(must_run=True)}
     assert decide(0, models, seen, {}) == Refresh(("a", "b"), {"a": 0.0, "b": 0.0})
-    assert decide(0, models, seen, {"a": Memory().failed(0)}) == Wait(10)
+    assert decide(0, models, seen, {"a": RunHistory().failed(0)}) == Wait(10)
     chain = [*models, lag("c", 6, "b")]
-    assert decide(0, chain, {**seen, "c": ModelState(must_run=True)}, {"a": Memory().failed(0)}) == Wait(10)
+    assert decide(0, chain, {**seen, "c": ModelState(must_run=True)}, {"a": RunHistory().failed(0)}) == Wait(
+        10
+    )
 
 
 def test_the_time_to_the_next_try_doubles_while_another_process_builds_a_model() -> None:
-    memory, waits = Memory(), []
+    memory, waits = RunHistory(), []
     for _ in range(10):
         memory = memory.overtaken(0)
         waits.append(memory.retry_at)
@@ -281,7 +283,7 @@ def test_the_time_to_the_next_try_doubles_while_another_process_builds_a_model()
 
 def test_compaction_takes_the_time_that_no_change_can_need() -> None:
     models = [lag("a", 100)]
-    known = {"a": Memory((8.0,))}
+    known = {"a": RunHistory((8.0,))}
     quiet, waiting = {"a": ModelState()}, {"a": ModelState({"s": 50.0})}
     round_s = 1.5 * 8 + 2
 
@@ -305,7 +307,7 @@ def test_compaction_takes_the_time_that_no_change_can_need() -> None:
 def test_a_long_refresh_is_not_joined_with_others() -> None:
     models = [lag("a", 60), every("b", 900), lag("c", 60)]
     seen = {"a": ModelState({"s": 0.0}), "b": ModelState(ran_at=-900.0), "c": ModelState({"s": 1.0})}
-    known = {"a": Memory((1.0,)), "b": Memory((40.0,)), "c": Memory((1.0,))}
+    known = {"a": RunHistory((1.0,)), "b": RunHistory((40.0,)), "c": RunHistory((1.0,))}
     assert decide(50, models, seen, known) == Refresh(("b",), {"b": 0.0})
     seen["b"] = ModelState(ran_at=50.0)
     assert decide(50, models, seen, known) == Refresh(("a", "c"), {"a": 60.0, "c": 61.0})
@@ -314,5 +316,5 @@ def test_a_long_refresh_is_not_joined_with_others() -> None:
 def test_the_overhead_is_part_of_a_round() -> None:
     models = [lag("a", 100)]
     seen = {"a": ModelState({"s": 0.0})}
-    assert decide(0, models, seen, {"a": Memory((2.0,))}, overhead_s=10) == Wait(100 - 3 - 20)
+    assert decide(0, models, seen, {"a": RunHistory((2.0,))}, overhead_s=10) == Wait(100 - 3 - 20)
     assert OVERHEAD_S < 1

@@ -26,7 +26,7 @@ Spark.
 
 
 @dataclass(frozen=True)
-class Experience:
+class MeasuredDurations:
     """The durations of earlier compactions of a table, used to correct estimates.
 
     :param records: newest first. Their estimates are the uncorrected ones of ``plan``. Otherwise each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.keyed.compare import comparable, same_row
+from dbt_arctic.keyed.null_safe_equality import comparable, same_row
 
 
 @pytest.mark.parametrize(

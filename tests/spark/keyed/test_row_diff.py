@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.differences import count_differing, differing_keys
+from dbt_arctic.keyed.row_diff import count_differing, differing_keys
 from tests.spark.conftest import Sql
 
 KEY, EXACT, NEAR = [("id", "int")], [("id", "int"), ("name", "string")], [("x", "double")]

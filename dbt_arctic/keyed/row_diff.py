@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.compare import distinguishable, same_row, same_value
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import distinguishable, same_row, same_value
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
 """Relative tolerance for floating-point values that may differ because they were added in a different

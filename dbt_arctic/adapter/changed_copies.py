@@ -11,7 +11,8 @@ from dbt_arctic.adapter.declared_tests import Declared
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.churn import (
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.random_changes import (
     Column,
     aside,
     change_statement,
@@ -26,7 +27,6 @@ from dbt_arctic.keyed.churn import (
     leaving_statements,
     taken_of,
 )
-from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.store.state import find_keyed
 
 _MOST_COLUMNS = 8
@@ -34,7 +34,7 @@ _MOST_COLUMNS = 8
 
 
 @dataclass(frozen=True)
-class ChurnedTable:
+class ChangedCopy:
     """A table that changes in each round.
 
     :param identifying: columns that keep their values, so that they still identify rows.
@@ -63,7 +63,7 @@ def copied(
     seed: int,
     declared_tests: Declared,
     referring: Sequence[ReferencedValues] | None = (),
-) -> ChurnedTable:
+) -> ChangedCopy:
     """Copy a source, except for some rows that are inserted later.
 
     :param declared_tests: what the project's tests declare about it.
@@ -78,12 +78,12 @@ def copied(
     _create_aside(session, copy)
     for statement in copy_statements(source.sql, copy, held):
         session.context.run("copy", statement)
-    return ChurnedTable(
+    return ChangedCopy(
         copy, columns, identifying_columns(session, source, columns, rows, declared_tests.keys)
     )
 
 
-def loaded(session: TargetSession, seed_table: Name, declared_tests: Declared) -> ChurnedTable:
+def loaded(session: TargetSession, seed_table: Name, declared_tests: Declared) -> ChangedCopy:
     """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
     _create_aside(session, seed_table)
     for side_table in (held_rows_table(seed_table), deleted_rows_table(seed_table)):
@@ -92,14 +92,14 @@ def loaded(session: TargetSession, seed_table: Name, declared_tests: Declared) -
             f"CREATE TABLE {side_table.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false",
         )
     columns, rows = columns_and_rows(session, seed_table, declared_tests)
-    return ChurnedTable(
+    return ChangedCopy(
         seed_table, columns, identifying_columns(session, seed_table, columns, rows, declared_tests.keys)
     )
 
 
 def change(
     session: TargetSession,
-    one: ChurnedTable,
+    one: ChangedCopy,
     seed: int,
     only_new: bool = False,
     referring: Sequence[ReferencedValues] = (),

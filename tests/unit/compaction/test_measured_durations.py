@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from dbt_arctic.compaction.experience import Experience
+from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.retention import DEFAULT_S, longest_history
 from dbt_arctic.compaction.run import OperationResult
@@ -34,7 +34,7 @@ def result_of(
 
 
 def test_without_experience_an_estimate_stays() -> None:
-    assert Experience().applied([operation()]) == [operation()]
+    assert MeasuredDurations().applied([operation()]) == [operation()]
 
 
 def test_the_median_of_the_newest_of_the_same_table_and_kind_counts() -> None:
@@ -48,37 +48,37 @@ def test_the_median_of_the_newest_of_the_same_table_and_kind_counts() -> None:
         result_of(9999),
     ]
     others = [result_of(500, kind="full"), result_of(500, table=EVENTS), result_of(1, outcome="failed")]
-    learned = Experience([*others, *records])
+    learned = MeasuredDurations([*others, *records])
     assert learned.factor(operation()) == 4.0, "6, 7, 8, 10 and 60 seconds instead of 2"
     assert learned.applied([operation(cost_s=3.0)])[0].cost_s == 12.0
 
 
 def test_of_other_tables_it_takes_three() -> None:
     two = [result_of(10, table=EVENTS), result_of(12, table=EVENTS)]
-    assert Experience(two).factor(operation()) == 1.0
-    assert Experience([*two, result_of(20, table=EVENTS)]).factor(operation()) == 6.0
+    assert MeasuredDurations(two).factor(operation()) == 1.0
+    assert MeasuredDurations([*two, result_of(20, table=EVENTS)]).factor(operation()) == 6.0
 
 
 @pytest.mark.parametrize("outcome", ["failed", "nothing to do", "overtaken"])
 def test_what_did_not_come_to_its_end_teaches_nothing(outcome: str) -> None:
-    assert Experience([result_of(50, outcome=outcome)]).factor(operation()) == 1.0
+    assert MeasuredDurations([result_of(50, outcome=outcome)]).factor(operation()) == 1.0
 
 
 def test_what_took_no_time_or_was_not_estimated_teaches_nothing() -> None:
-    assert Experience([result_of(0), result_of(5, estimated=0)]).factor(operation()) == 1.0
+    assert MeasuredDurations([result_of(0), result_of(5, estimated=0)]).factor(operation()) == 1.0
 
 
 def test_it_settles_on_what_operations_take_and_stays_there() -> None:
     chance, records = random.Random(1), []
     for _ in range(50):
-        learned = Experience(records)
+        learned = MeasuredDurations(records)
         (planned,) = learned.applied([operation()])
         seconds = 10.0 * chance.uniform(0.9, 1.1)
         (done,) = learned.undone([OperationResult(planned, "compacted", seconds=seconds)])
         assert done.operation == operation(), "what is recorded is the estimate without experience"
         records = [result_of(seconds, done.operation.cost_s), *records]
-    assert Experience(records).applied([operation()])[0].cost_s == pytest.approx(10, rel=0.1)
-    assert Experience(records).factor(operation()) == median(one.seconds / 2.0 for one in records[:5])
+    assert MeasuredDurations(records).applied([operation()])[0].cost_s == pytest.approx(10, rel=0.1)
+    assert MeasuredDurations(records).factor(operation()) == median(one.seconds / 2.0 for one in records[:5])
 
 
 def test_the_longest_history_of_any_model_is_kept() -> None:

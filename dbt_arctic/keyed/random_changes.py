@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.compare import comparable
 from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.null_safe_equality import comparable
 
 _FEW = 5
 _WHOLE = ("tinyint", "smallint", "int", "bigint")

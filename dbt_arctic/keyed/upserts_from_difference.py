@@ -7,8 +7,8 @@ kept, with their number, so that the batch rejects them.
 from __future__ import annotations
 
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.read import Logged, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version

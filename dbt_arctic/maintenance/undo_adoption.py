@@ -17,7 +17,7 @@ from dbt_arctic.store.replay import replay_after_switch
 from dbt_arctic.store.state import find_keyed, head, load_change
 
 
-def release(context: Context, name: Name) -> None:
+def undo_adoption(context: Context, name: Name) -> None:
     """Drop the view, the change table and the previous generation, and rename the base to the public name.
 
     If it is interrupted, the same command completes it. Until the base is renamed, the model's next run

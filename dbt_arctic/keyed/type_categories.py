@@ -6,33 +6,33 @@ from typing import Literal
 
 from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
 
-Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
-"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a
+TypeCategory = Literal["int", "bigint", "decimal", "other", "timestamp", "float"]
+"""``int``: integers up to 32 bits; ``bigint``: longer ones; ``other``: not a number; ``timestamp``: a
 timestamp, whose sum is a float; ``float``: also for unknown types."""
 
 _WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
 _OTHER = ("boolean", "date", "interval", "void")
 _MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
-_DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
+_DIGITS: dict[TypeCategory, int] = {"int": 10, "bigint": 20, "decimal": 10}
 """Digits of numbers that Spark compares as decimals, if their type does not specify them."""
 _FLOATS = frozenset(["float", "real", "double"])
 _STRINGS = frozenset(["string", "varchar", "char"])
 
 
-def sort_of_type(name: str) -> Sort:
+def category_of_type(name: str) -> TypeCategory:
     """The sort of a Spark type."""
     bare = without_parameters(name)
     if bare in _WHOLE:
-        return "whole"
+        return "int"
     if bare in ("bigint", "long"):
-        return "big"
+        return "bigint"
     if bare in ("decimal", "dec", "numeric"):
         return "decimal"
     if bare in _OTHER:
         return "other"
     if bare in _MOMENTS:
-        return "moment"
+        return "timestamp"
     # The sum of strings is a double.
     return "float"
 
@@ -45,7 +45,7 @@ def family(type_: str) -> str:
     """
     # A collation follows the name of a type and affects equality.
     bare = without_parameters(type_)
-    if sort_of_type(type_) in _DIGITS:
+    if category_of_type(type_) in _DIGITS:
         return "number"
     for name, members in (("float", _FLOATS), ("string", _STRINGS)):
         if bare in members:
@@ -71,5 +71,5 @@ def compare_exactly(one: str, other: str) -> bool:
 
 def _digits(type_: str) -> tuple[int, int]:
     """The number of digits before and after the decimal point."""
-    precision, scale = decimal_digits(type_) or (_DIGITS[sort_of_type(type_)], 0)
+    precision, scale = decimal_digits(type_) or (_DIGITS[category_of_type(type_)], 0)
     return precision - scale, scale
