@@ -72,6 +72,24 @@ class SparkProcess:
     def _sql_conf(self) -> Any:
         return self.context._jvm.org.apache.spark.sql.internal.SQLConf
 
+    # Each call of a method is a request to the JVM, so objects that do not change are kept.
+
+    @cached_property
+    def _java_context(self) -> Any:
+        return self.context._jsc.sc()
+
+    @cached_property
+    def _listeners(self) -> Any:
+        return self._java_context.listenerBus()
+
+    @cached_property
+    def _jobs(self) -> Any:
+        return self.context._jsc.statusTracker()
+
+    @cached_property
+    def _arrays(self) -> Any:
+        return self.context._jvm.java.util.Arrays
+
     @property
     def is_ours(self) -> bool:
         """Whether this module started it. A notebook may have started its own Spark before."""
@@ -83,11 +101,17 @@ class SparkProcess:
         gateway_process = getattr(context._gateway, "proc", None) if context._gateway else None
         if gateway_process is not None and gateway_process.poll() is not None:
             return False
-        return context._jsc is not None and not _is_stopped(context)
+        return context._jsc is not None and not self._is_stopped()
+
+    def _is_stopped(self) -> bool:
+        try:
+            return bool(self._java_context.isStopped())
+        except Exception:  # the connection to the JVM is lost, for which py4j raises various errors
+            return True
 
     def cancel_jobs(self, group: str) -> None:
         """Stop the jobs of a job group, including those that its statement has not started yet."""
-        self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+        self._java_context.cancelJobGroupAndFutureJobs(group)
 
     def job_count(self, group: str) -> int | None:
         """The number of jobs of a group; ``None`` if Spark is too busy to answer."""
@@ -95,14 +119,14 @@ class SparkProcess:
             return 0
         if not self._has_counted():
             return None
-        return len(self.context.statusTracker().getJobIdsForGroup(group))
+        return len(self._jobs.getJobIdsForGroup(group))
 
     def _has_counted(self) -> bool:
         """Wait for Spark's listeners, which count jobs. The results of statements do not depend on them."""
         from py4j.protocol import Py4JJavaError
 
         try:
-            self.context._jsc.sc().listenerBus().waitUntilEmpty(_LISTENERS_MS)
+            self._listeners.waitUntilEmpty(_LISTENERS_MS)
         except Py4JJavaError as error:
             if "TimeoutException" not in str(error.java_exception):
                 raise
@@ -113,8 +137,9 @@ class SparkProcess:
         """The bytes that the statements of some groups read and wrote; see ``traffic.py``."""
         if not self.is_alive() or not self._has_counted():
             return None
-        tracker = self.context.statusTracker()
-        jobs = {job for group in groups for job in tracker.getJobIdsForGroup(group)}
+        # Reading a Java array takes three requests for each element.
+        listed = (self._arrays.toString(self._jobs.getJobIdsForGroup(group)) for group in groups)
+        jobs = {int(job) for ids in listed for job in ids.strip("[]").split(", ") if job}
         return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)
 
     def close_catalog(self, session: Any, name: str) -> None:
@@ -297,13 +322,6 @@ def _forget() -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()  # a living JVM ends when its input is closed
-
-
-def _is_stopped(context: Any) -> bool:
-    try:
-        return bool(context._jsc.sc().isStopped())
-    except Exception:  # the connection to the JVM is lost, for which py4j raises various errors
-        return True
 
 
 def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:

@@ -41,16 +41,20 @@ class SessionCursor(SparkCursor):
         super().__init__(connection.running)
         self._connection = connection
         self._process: SparkProcess | None = None
+        self._counted = ""
+        self._jobs: int | None = None
 
     @property
     def job_count(self) -> int | None:
         """Spark jobs of all attempts of the last statement.
 
-        Requests the number from Spark when it is read.
+        Requests the number from Spark when it is read first.
         """
         if self._statement is None or self._process is None:
             return 0
-        return self._process.job_count(self._statement.id)
+        if self._counted != self._statement.id:
+            self._counted, self._jobs = self._statement.id, self._process.job_count(self._statement.id)
+        return self._jobs
 
     def _prepared(self, sql: str) -> Statement:
         process = self._process = self._connection.process

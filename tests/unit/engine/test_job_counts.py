@@ -29,11 +29,9 @@ def process(failing: str = "") -> SparkProcess:
 
     bus = SimpleNamespace(waitUntilEmpty=wait)
     scala = SimpleNamespace(listenerBus=lambda: bus, isStopped=lambda: False)
-    context: Any = SimpleNamespace(
-        _gateway=None,
-        _jsc=SimpleNamespace(sc=lambda: scala),
-        statusTracker=lambda: SimpleNamespace(getJobIdsForGroup=lambda group: [1, 2, 3]),
-    )
+    tracker = SimpleNamespace(getJobIdsForGroup=lambda group: [1, 2, 3])
+    java = SimpleNamespace(sc=lambda: scala, statusTracker=lambda: tracker)
+    context: Any = SimpleNamespace(_gateway=None, _jsc=java)
     return SparkProcess(SimpleNamespace(sparkContext=context), {}, None)
 
 
