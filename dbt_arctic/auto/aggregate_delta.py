@@ -51,21 +51,38 @@ class AggregateWrite:
     has_lost: bool = False
 
 
+@dataclass(frozen=True)
+class _How:
+    """How the SQL of groups is written. The parameters are those of ``groups_with_changes``."""
+
+    images: bool
+    one_task: bool
+
+
 @contextmanager
 def affected_groups(
-    context: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
+    context: Context,
+    table: KeyedTable,
+    plan: BySums,
+    changes: str,
+    extremes: Stage | None,
+    *,
+    images: bool,
+    one_task: bool,
 ) -> Iterator[AggregateWrite]:
     """Compute the groups to write. Caches exist until the context ends.
 
     :param changes: the SQL of the change of each group.
     :param extremes: recomputes the extremes of groups that lost one; ``None`` if that is an error.
+    :param one_task: whether one task adds the changes.
     """
     sums = plan.sums
     columns = _columns(table, sums)
+    how = _How(images, one_task)
     if extremes is None and not _has_many_groups(stored_rows(context.catalog, table), plan.changed_rows):
 
         def of_all(attempt: Attempt) -> str:
-            groups = _groups(context, table, columns, changes, attempt, images=images)
+            groups = _groups(context, table, columns, changes, attempt, how)
             return changed_groups(table, columns, groups, images=images)
 
         yield AggregateWrite(of_all)
@@ -79,7 +96,7 @@ def affected_groups(
         changes = f"SELECT * FROM {found.relation}"
 
         def of_affected(attempt: Attempt) -> str:
-            groups = _groups(context, table, columns, changes, attempt, images=images, affected=affected)
+            groups = _groups(context, table, columns, changes, attempt, how, affected)
             return changed_groups(table, columns, groups, images=images)
 
         if extremes is None:
@@ -92,7 +109,15 @@ def affected_groups(
             logged_at(context.catalog, table, change, version.change_snapshot),
         )
         groups = groups_with_changes(
-            table, columns, changes, version, known, images=images, logged=logged, affected=affected
+            table,
+            columns,
+            changes,
+            version,
+            known,
+            images=images,
+            logged=logged,
+            affected=affected,
+            one_task=one_task,
         )
         with kept_rows(context, table, groups, "keys") as kept:
             groups = f"SELECT * FROM {quote_all([kept])}"
@@ -108,9 +133,7 @@ def affected_groups(
                     return changed_groups(table, columns, groups, images=images, recomputed=recomputed)
                 # Another commit came in between. A group that lost a MIN or MAX by it was not recomputed, so
                 # the statement fails for it.
-                groups_now = _groups(
-                    context, table, columns, changes, attempt, images=images, affected=affected
-                )
+                groups_now = _groups(context, table, columns, changes, attempt, how, affected)
                 return changed_groups(table, columns, groups_now, images=images, recomputed=recomputed)
 
             yield AggregateWrite(of_recomputed, has_lost=lost.known_count > 0)
@@ -122,8 +145,7 @@ def _groups(
     columns: SumColumns,
     changes: str,
     attempt: Attempt,
-    *,
-    images: bool,
+    how: _How,
     affected: AffectedGroups | None = None,
 ) -> str:
     return groups_with_changes(
@@ -132,9 +154,10 @@ def _groups(
         changes,
         attempt.pinned,
         attempt.known,
-        images=images,
+        images=how.images,
         logged=logged_at(context.catalog, table, attempt.change, attempt.pinned.change_snapshot),
         affected=affected,
+        one_task=how.one_task,
     )
 
 

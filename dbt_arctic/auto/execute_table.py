@@ -51,6 +51,7 @@ class _Target:
     """The table that is refreshed.
 
     :param began_ms: when its refresh began.
+    :param rows: the most rows that its statements can read; ``None`` if unknown.
     """
 
     context: Context
@@ -59,6 +60,7 @@ class _Target:
     config: KeyedConfig
     began_ms: int
     trace: Trace
+    rows: int | None
 
     @property
     def keeps_images(self) -> bool:
@@ -80,6 +82,7 @@ class _Computed:
     """The result of the stages, which one commit writes.
 
     :param values: literals of values that all rows share, by their names.
+    :param one_task: whether a single task computes the rows.
     :param stage: the stage whose rows are written; empty if there is none.
     :param inside: a stage that is part of this stage's statement.
     """
@@ -89,6 +92,7 @@ class _Computed:
     choice: Choice
     values: Mapping[str, str] = field(default_factory=dict)
     images: bool = False
+    one_task: bool = False
     stage: str = ""
     inside: str = ""
 
@@ -113,7 +117,7 @@ def execute_stages(
     if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
-    target = _Target(context, name, table, config, context.now_ms(), trace)
+    target = _Target(context, name, table, config, context.now_ms(), trace, rows)
     if isinstance(plan, IncrementalPlan):
         with fast_path.over(context, rows):
             ended = _incrementally(target, plan)
@@ -221,13 +225,24 @@ def _added(
 ) -> _Computed:
     """Add the delta to the stored sums, by one statement over both."""
     images = target.keeps_images
+    one_task = target.table.layout.buckets == 1 and fast_path.fits_one_task(target.rows)
     adding = kept.enter_context(
-        affected_groups(target.context, target.table, plan, changes, extremes, images=images)
+        affected_groups(
+            target.context, target.table, plan, changes, extremes, images=images, one_task=one_task
+        )
     )
     plan = plan if adding.has_lost else replace(plan, recompute_reason="")
     inside = extremes.name if extremes is not None and adding.has_lost else ""
     choice = Choice("incremental", how="sums")
-    return _Computed(plan, adding.difference, choice, images=images, stage=stage.name, inside=inside)
+    return _Computed(
+        plan,
+        adding.difference,
+        choice,
+        images=images,
+        one_task=one_task,
+        stage=stage.name,
+        inside=inside,
+    )
 
 
 def _compared(target: _Target, plan: ByKeys, stage: Stage, rows: str, keys: StagedValues) -> _Computed:
@@ -340,7 +355,12 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
             counted=True,
         )
         return write.insert_into_change(
-            table, batch, attempt.txn, {**properties, **requested}, attempt.branch
+            table,
+            batch,
+            attempt.txn,
+            {**properties, **requested},
+            attempt.branch,
+            in_one_task=computed.one_task,
         )
 
     with target.trace.timed(computed.stage) if computed.stage else nullcontext():

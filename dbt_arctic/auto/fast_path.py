@@ -40,6 +40,15 @@ _TASKS = 8
 """The smallest number of tasks, with enough cores. Rows that a join multiplies are not counted."""
 
 
+ROWS_OF_ONE_TASK = 200_000
+"""The most rows over which a whole statement is computed in one task, without a shuffle."""
+
+
+def fits_one_task(rows: int | None) -> bool:
+    """Whether a statement that reads up to ``rows`` rows is computed in one task; ``None`` if unknown."""
+    return rows is not None and rows <= ROWS_OF_ONE_TASK
+
+
 def changes(context: Context, rows: int | None, read: int | None) -> AbstractContextManager[None]:
     """The settings of statements over ``rows`` changed rows; ``None`` if unknown.
 

@@ -13,6 +13,7 @@ from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.null_safe_equality import same_row
+from dbt_arctic.keyed.one_task import JOIN_IN_PLACE
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 
@@ -52,6 +53,7 @@ def merge_on_read(
     logged: Logged = "several",
     keys: str | None = None,
     by: Sequence[str] = (),
+    in_place: bool = False,
 ) -> str:
     """SQL of the merged rows.
 
@@ -63,9 +65,9 @@ def merge_on_read(
 
     :param logged: the known contents of the change table at the version. An empty one is not read, and one
         commit has a single change per key.
-    :param keys: SQL of the only keys whose rows are needed, with the key columns. Rows with other keys are
-        filtered before the merge.
-    :param by: the key columns of ``keys``, if it does not have all of them.
+    :param keys: SQL of the only keys whose rows are needed, with the key columns, or those of ``by``. Other
+        rows are filtered before the merge.
+    :param in_place: whether both tables have one bucket with few rows, which are joined there.
     """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
@@ -76,14 +78,14 @@ def merge_on_read(
     only = _only("b", keys, by)
     if logged == "nothing":
         return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b{only}"
-    overridden = ""
+    overridden, read_of_change = "", key
     if table.sequence_by:
         # The base may have a newer row than a late change.
         sequence = quote(table.sequence_by)
         overridden = f" AND c.{sequence} >= b.{sequence}"
-    read_of_change = key if not table.sequence_by else f"{key}, {quote(table.sequence_by)}"
+        read_of_change = f"{key}, {sequence}"
     return f"""\
-SELECT {select_columns(table, base_at, known or {}, "b")}
+SELECT {JOIN_IN_PLACE * in_place}{select_columns(table, base_at, known or {}, "b")}
 FROM {base} AS b{only}
 LEFT ANTI JOIN (
   SELECT {read_of_change}

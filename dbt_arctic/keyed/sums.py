@@ -23,6 +23,7 @@ from dbt_arctic.keyed.group_totals import (
     totals_of,
 )
 from dbt_arctic.keyed.names import literal, quote, quote_all
+from dbt_arctic.keyed.one_task import in_one_task
 from dbt_arctic.keyed.read import Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
@@ -107,6 +108,7 @@ def groups_with_changes(
     images: bool = False,
     logged: Logged = "several",
     affected: AffectedGroups | None = None,
+    one_task: bool = False,
 ) -> str:
     """SQL of each group with its stored values and its changes.
 
@@ -117,13 +119,15 @@ def groups_with_changes(
     :param logged: the contents of the change table at the version.
     :param affected: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must
         then be a result of ``net``.
+    :param one_task: whether one task adds the changes, because there are few rows in one bucket.
     """
     ends = sums._extremes()
     if ends and not affected:
-        changes = net(changes, table, sums)
+        changes = net(in_one_task(changes) if one_task else changes, table, sums)
     kept = _Images(table) if images else None
     columns = quote_all([*table.key, *sums.numbers, *ends, *sums.carried])
-    stored = merge_on_read(table, version, known, logged, affected.keys if affected else None)
+    keys = affected.keys if affected else None
+    stored = merge_on_read(table, version, known, logged, keys, in_place=one_task)
     if affected and affected.ranges:
         stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(affected.ranges)}"
     rows = f"""\
@@ -134,6 +138,7 @@ def groups_with_changes(
     SELECT {columns}, false AS {IS_CHANGE}{kept.of_stored if kept else ""} FROM (
 {stored}
     )"""
+    rows = in_one_task(rows) if one_task else rows
     totals = [
         *(total for name in sums.numbers for total in totals_of(name)),
         *(total for end in ends.values() for total in end.totals),

@@ -252,20 +252,22 @@ def insert_into_change(
     properties: Mapping[str, str],
     branch: str | None = None,
     cores: int | None = None,
+    in_one_task: bool = False,
 ) -> str:
     """SQL of the single commit of a batch: an append to the change table, on main or on a branch.
 
     :param table: with the current number of buckets of its change table.
     :param cores: the number of Spark's cores, if known. If it is not above the number of buckets, rows are
         shuffled once; those of a single bucket always are, because a single task writes them.
+    :param in_one_task: whether a single task computes the few rows of ``batch``, and writes them.
     """
     target = table.change.sql if branch is None else table.change.branch(branch)
     buckets = table.layout.buckets
     once = cores is not None and (cores <= buckets or buckets == 1) and not batch.counted
-    bucket = _own_buckets(table, as_stored=True) if once else ""
+    bucket = _own_buckets(table, as_stored=True) if once and not in_one_task else ""
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
-    options = _AS_IT_IS if bucket else {}
+    options = _AS_IT_IS if bucket or in_one_task else {}
     rows = batch.one_row_per_key(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 

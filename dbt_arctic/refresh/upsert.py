@@ -10,6 +10,7 @@ from dbt_arctic.keyed import create, unavailable_values, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.one_task import in_one_task
 from dbt_arctic.keyed.partial import fill_kept_columns
 from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
@@ -41,7 +42,10 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     txn = context.new_txn()
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_BLIND: "true"}
     properties |= replay_after_switch(context, table, config.model)
-    statement = write.insert_into_change(table, batch, txn, properties, cores=context.cores)
+    one_task, few = _in_one_task(config, table, batch)
+    statement = write.insert_into_change(
+        table, few, txn, properties, cores=context.cores, in_one_task=one_task
+    )
     try:
         rows = rows_written(context, context.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
@@ -86,6 +90,7 @@ def computed_upsert(
     updated = updated_columns(config, table, batch) if config.is_partial else None
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
     reads_rows = updated is not None or batch.unavailable
+    one_task, few = _in_one_task(config, table, batch)
 
     def statement(attempt: Attempt) -> str:
         if batch.unavailable:
@@ -94,7 +99,7 @@ def computed_upsert(
             )
         if updated is None:
             return write.insert_into_change(
-                table, batch, attempt.txn, properties, attempt.branch, context.cores
+                table, few, attempt.txn, properties, attempt.branch, context.cores, one_task
             )
         return fill_kept_columns(
             table, batch, updated, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
@@ -115,6 +120,16 @@ def computed_upsert(
         reads_rows=reads_rows,
     )
     return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
+
+
+def _in_one_task(config: KeyedConfig, table: KeyedTable, batch: write.Batch) -> tuple[bool, write.Batch]:
+    """Whether one task computes and writes a batch, and the batch then.
+
+    A single bucket is written by one task in any case. Tables with few rows save the shuffle before it.
+    """
+    if not config.few_rows or table.layout.buckets != 1:
+        return False, batch
+    return True, replace(batch, sql=in_one_task(batch.sql))
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
