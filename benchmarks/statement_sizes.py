@@ -2,10 +2,10 @@
 
     python -m benchmarks.statement_sizes --shapes linked,years --rounds 2
 
-How large a statement may be before one that reads all rows is cheaper: ``LARGE_STATEMENT`` of
-``dbt_arctic.auto.plan_table`` is set by this. Each shape is a query that reads tables of TPC-H several times,
-at a small scale. Each model is refreshed with ``auto: strict`` after each round of changes, and rebuilt.
-Round 0 warms Spark up.
+How large a statement may be before one that reads all rows is cheaper: the constants of
+``dbt_arctic.auto.few_rows`` are set by this and by ``benchmarks.choice.both_ways``. Each shape is a query
+that reads tables of TPC-H several times, at a small scale. Each model is refreshed with ``auto: strict``
+after each round of changes, and rebuilt. Round 0 warms Spark up.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbt_arctic.auto.advice import advise
+from dbt_arctic.auto.few_rows import reason_of_few_rows
 from dbt_arctic.auto.inputs import (
     Reading,
     by_name,
@@ -23,13 +24,11 @@ from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
 from dbt_arctic.auto.plan import Build, ByKeys, BySums, Full, Header, Nothing, RefreshPlan, rows_of
 from dbt_arctic.auto.recorded_values import WORTH_ROWS
 from dbt_arctic.auto.refresh_request import Request
-from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
     RefreshTiming,
     computes_at_once,
     finds_lost_extremes_first,
-    full_is_fast,
     late_full_refresh,
     slower,
 )
@@ -38,7 +37,6 @@ from dbt_arctic.auto.verification_log import Verified
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
-from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
 from dbt_arctic.planner.auxiliary.shared_values import shared_values, with_known
@@ -48,17 +46,10 @@ from dbt_arctic.planner.properties.determinism import depends_on_time
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.store.state import stored_rows, total
+from dbt_arctic.store.state import stored_rows
 
 SMALL = 100_000
 """The number of rows up to which an auxiliary view is read in full rather than looked up."""
-
-FEW_ROWS = 200_000
-"""The number of rows of all tables of a model below which one statement reads them all, with
-``small_data``."""
-
-LARGE_STATEMENT = 150
-"""The number of operators above which a statement takes Spark seconds to plan, however few rows it reads."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,7 @@ def choose_refresh(
         plan = error.reason
     if isinstance(plan, Reason):
         return build.full(plan)
-    reason = _few_rows(catalog, plan, request.config, table, took)
+    reason = reason_of_few_rows(catalog, plan, request.config, table, took)
     return plan if reason is None else build.full(reason)
 
 
@@ -272,44 +263,6 @@ def _incremental(
         values=known,
         unknown=unknown,
     )
-
-
-def _few_rows(
-    catalog: CatalogReader,
-    plan: RefreshPlan,
-    config: KeyedConfig,
-    table: KeyedTable,
-    took: Sequence[RefreshTiming],
-) -> Reason | None:
-    """The reason for a full refresh if the tables are small.
-
-    One statement that reads all rows is then faster than several that read the changed ones, or a large one.
-
-    A join without an equality may take long even over few rows, which the earlier full refreshes show.
-    """
-    if config.auto == "strict" or not full_is_fast(took):
-        return None
-    rows = total([plan.stored_rows, stored_rows(catalog, table)])
-    if rows is None or rows >= FEW_ROWS:
-        return None
-    size = max((sum(1 for _ in walk(node)) for node in plan.nodes), default=0)
-    if size > LARGE_STATEMENT:
-        return Reason(
-            "few-rows",
-            f"its tables have {rows} rows, and to plan a statement of {size} operators takes longer than "
-            "reading all of them",
-        )
-    if not config.small_data:
-        return None
-    reason = Reason(
-        "few-rows",
-        f"its tables have {rows} rows, and finding the changes takes longer than reading all of them",
-    )
-    return reason if _statements(plan) > _statements(plan.full(reason)) else None
-
-
-def _statements(plan: RefreshPlan) -> int:
-    return sum(stage.result != "log" for stage in stages_of(plan))
 
 
 def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None) -> Incremental | None:

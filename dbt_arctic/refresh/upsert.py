@@ -127,7 +127,7 @@ def _in_one_task(config: KeyedConfig, table: KeyedTable, batch: write.Batch) -> 
 
     A single bucket is written by one task in any case. Tables with few rows save the shuffle before it.
     """
-    if not config.few_rows or table.layout.buckets != 1:
+    if not config.small_data or table.layout.buckets != 1:
         return False, batch
     return True, replace(batch, sql=in_one_task(batch.sql))
 

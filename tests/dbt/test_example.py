@@ -22,8 +22,8 @@ LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d
 # Over so few rows, most refreshes would be full ones.
 INCREMENTALLY = f"""
 import runpy
-from dbt_arctic.auto import plan_table
-plan_table.FEW_ROWS = 0
+from dbt_arctic.auto import few_rows
+few_rows.FEW_ROWS = 0
 runpy.run_path({str(DEMO)!r}, run_name="__main__")
 """
 

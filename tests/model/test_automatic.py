@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.auto import few_rows
 from dbt_arctic.auto.plan import STATE_RELATION, OverState, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
@@ -111,3 +112,40 @@ def test_a_model_is_built_and_refreshed_with_sorted_sets(auto: object, written: 
     sql = f"SELECT customer, {written} AS amounts FROM {source.sql} GROUP BY customer"
     plan = plan_refresh(context.catalog, name, parse_config("lists", settings), sql, None)
     assert f"SELECT customer, {run} AS amounts" in plan.sql
+
+
+@pytest.mark.parametrize(
+    ("parts", "settings", "expected"),
+    [
+        (1, {}, "incremental"),
+        (6, {}, "full"),
+        # The user wants it so, or the tables have many rows.
+        (6, {"auto": "strict"}, "incremental"),
+        (6, {"rows": 10}, "incremental"),
+    ],
+)
+def test_large_statements_over_few_rows_give_way_to_one_that_reads_all(
+    parts: int, settings: dict[str, object], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
+    monkeypatch.setattr(few_rows, "FEW_ROWS", settings.get("rows", few_rows.FEW_ROWS))
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("linked")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = sales(*((sale, sale % 5, sale) for sale in range(30)))
+    build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
+    sums = f"SELECT customer, sum(amount) AS total FROM {source.sql} GROUP BY customer"
+    joined = "".join(f" JOIN c AS c{place} ON c{place}.customer = c0.customer" for place in range(1, parts))
+    sql = f"WITH c AS ({sums}) SELECT c0.customer, c{parts - 1}.total FROM c AS c0{joined}"
+    auto = {"auto": settings["auto"]} if "auto" in settings else {}
+    own = {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1, "full_refresh_above": 1}
+    config = parse_config("linked", {**own, **auto})
+
+    def refresh() -> str:
+        plan = plan_refresh(context.catalog, name, config, sql, context.query_schema)
+        return run_refresh(context, name, config, plan, owner="o").choice.strategy
+
+    assert refresh() == "full"
+    write_rows(context, source, plain, sales((1, 1, 90), (40, 3, 500)), Consumption({}, {}), None)
+    assert refresh() == expected
+    assert sorted(world.query(f"SELECT * FROM {name.sql}")) == sorted(world.query(sql))

@@ -6,6 +6,7 @@ of the example project for a round; all 22 run on DuckDB in ``tests/planner``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from benchmarks.tpch.data import generate
 from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.report import last_line
-from dbt_arctic.auto import execute_table, nested_view, refresh_model
+from dbt_arctic.auto import execute_table, few_rows, nested_view, refresh_model
 from dbt_arctic.auto.plan import Full, NotOver, OverState, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_model import plan_over_state
 from dbt_arctic.auto.refresh_request import Schema
@@ -118,6 +119,7 @@ def test_every_query_of_tpch_is_incremental_and_right(
 ) -> None:
     # What large tables get is tried on small ones.
     monkeypatch.setattr(nested_view, "WORTH_ROWS", 1)
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
     statements = StatementCheck()
     statements.noted(monkeypatch)
     generate(tmp_path, 0.01)

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto import fast_path, plan_table
+from dbt_arctic.auto import fast_path, few_rows
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import Stage, stages_of
 from dbt_arctic.errors import SparkEnded
 from dbt_arctic.keyed.log import PROPERTY_IMAGES
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.store.state import load_change, load_keyed, stored_rows
@@ -103,9 +102,11 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     for settings in ({"small_data": False}, {"auto": "strict"}):
         assert plan("pairs", **settings).action == "incremental"
     # A large statement takes longer to plan than few rows take to read.
-    largest = max(sum(1 for _ in walk(node)) for node in plan("pairs", small_data=False).nodes)
-    for limit, action in ((largest - 1, "full"), (largest, "incremental")):
-        monkeypatch.setattr(plan_table, "LARGE_STATEMENT", limit)
+    pairs = plan("pairs", small_data=False)
+    rows = pairs.stored_rows + stored_rows(catalog, table("pairs"))
+    expected = few_rows.extra_seconds(pairs, few_rows.operators_of(pairs), rows)
+    for limit, action in ((expected - 0.01, "full"), (expected, "incremental")):
+        monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", limit)
         assert plan("pairs", small_data=False).action == action
         assert plan("slow", small_data=False).action == "incremental"
         assert plan("pairs", small_data=False, auto="strict").action == "incremental"
@@ -115,11 +116,11 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     orders.upsert([{"id": 4, "amount": 6}])
     rows = plan("pairs").stored_rows + stored_rows(catalog, table("pairs"))
     for limit, action in ((rows, "incremental"), (rows + 1, "full")):
-        monkeypatch.setattr(plan_table, "FEW_ROWS", limit)
+        monkeypatch.setattr(few_rows, "FEW_ROWS", limit)
         assert plan("pairs").action == action
     # A check of a declared key is a statement of either refresh.
     check = Stage("declared_key_1", "", "decision", lambda found: "")
-    monkeypatch.setattr(plan_table, "stages_of", lambda plan: [check, *stages_of(plan)])
+    monkeypatch.setattr(few_rows, "stages_of", lambda plan: [check, *stages_of(plan)])
     assert {name: plan(name).action for name in ("doubled", "pairs")} == {
         "doubled": "incremental",
         "pairs": "full",
@@ -154,6 +155,7 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
 
 @pytest.mark.modelled
 def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(few_rows, "FEW_ROWS", 0)
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
     model = orders.name.sibling("best")

@@ -38,7 +38,7 @@ def _change(model: Model) -> TableState:
 
 def _upsert(orders: Orders, rows: list[dict[str, Any]], few_rows: bool) -> str:
     """Returns the statement."""
-    config = parse_config("orders", orders.config, few_rows=few_rows)
+    config = parse_config("orders", orders.config, small_data=few_rows)
     return upsert(orders.session.context, orders.name, config, orders.model(rows)).sql
 
 

@@ -1,0 +1,90 @@
+"""Small tables: whether one statement that reads all rows is faster than an incremental refresh.
+
+The constants are fitted to what ``benchmarks.choice.both_ways`` measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.auto.plan import ByKeys, RefreshPlan
+from dbt_arctic.auto.stages import stages_of
+from dbt_arctic.auto.timings import RefreshTiming, full_is_fast
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.algebra.operators import walk
+from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.store.state import stored_rows, total
+
+FEW_ROWS = 200_000
+"""The number of rows of all tables of a model below which one statement reads them all, with
+``small_data``."""
+
+_SECONDS_PER_OPERATOR = 0.04
+"""The processor time that an operator of a refresh takes, however few rows it reads."""
+_SECONDS_OF_KEYS = 0.8
+"""The processor time of the additional statement that finds the affected keys."""
+_SECONDS_PER_MILLION = 2.5
+"""The processor time in which a full refresh reads and compares a million rows."""
+MAX_EXTRA_SECONDS = 1.5
+"""How much longer than a full refresh an incremental one may be expected to take. The constants are means:
+single statements take up to 2 seconds longer, which is what a refresh may."""
+
+
+def reason_of_few_rows(
+    catalog: CatalogReader,
+    plan: RefreshPlan,
+    config: KeyedConfig,
+    table: KeyedTable,
+    took: Sequence[RefreshTiming],
+) -> Reason | None:
+    """The reason for a full refresh if the tables are small.
+
+    One statement that reads all rows is then faster than several that read the changed ones, or a large one.
+
+    A join without an equality may take long even over few rows, which the earlier full refreshes show.
+    """
+    if config.auto == "strict" or not full_is_fast(took):
+        return None
+    rows = total([plan.stored_rows, stored_rows(catalog, table)])
+    if rows is None or rows >= FEW_ROWS:
+        return None
+    operators = operators_of(plan)
+    if extra_seconds(plan, operators, rows) > MAX_EXTRA_SECONDS:
+        return Reason(
+            "few-rows",
+            f"its tables have {rows} rows, and to plan statements of {operators} operators takes longer than "
+            "reading all of them",
+        )
+    if not config.small_data:
+        return None
+    reason = Reason(
+        "few-rows",
+        f"its tables have {rows} rows, and finding the changes takes longer than reading all of them",
+    )
+    return reason if _statements(plan) > _statements(plan.full(reason)) else None
+
+
+def extra_seconds(plan: RefreshPlan, operators: int, rows: int) -> float:
+    """How much longer than a full refresh an incremental one is expected to take, if few rows have changed.
+
+    :param rows: of all tables together.
+    """
+    more = _SECONDS_OF_KEYS if isinstance(plan, ByKeys) else 0.0
+    return more + operators * _SECONDS_PER_OPERATOR - rows / 1e6 * _SECONDS_PER_MILLION
+
+
+def operators_of(plan: RefreshPlan) -> int:
+    """The operators of all statements, with those that follow if a guard differs."""
+    moved = plan.incremental.moved if isinstance(plan, ByKeys) else None
+    following = (moved.affected, moved.rows) if moved is not None else ()
+    nodes = [*plan.nodes, *(node for node in following if node is not None)]
+    return sum(1 for node in nodes for _ in walk(node))
+
+
+def _statements(plan: RefreshPlan) -> int:
+    return sum(stage.result != "log" for stage in stages_of(plan))
+
+
+__all__ = ["extra_seconds", "operators_of", "reason_of_few_rows"]
