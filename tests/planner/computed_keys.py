@@ -99,7 +99,7 @@ def draw_computed(seed: int) -> Case:
         items.append(f"{shown[0]} + 1 AS g9")
     calls, more = _aggregates(dice, v, g)
     made = _summed(items, calls, f"(\n{case.sql}\n) AS q", groups, operators | more)
-    if dice.random() < 0.35:
+    if dice.random() < 0.4:
         limit = f" ORDER BY {dice.choice(['r0 DESC, k', 'k'])} LIMIT {dice.randint(1, 4)}"
         last = dice.choice([limit, f" HAVING {calls[0]} > 1"])
         made = replace(made, sql=made.sql + last, operators=frozenset(["state by own key"]))
