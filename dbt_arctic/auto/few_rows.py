@@ -17,19 +17,25 @@ from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import stored_rows, total
 
-FEW_ROWS = 200_000
-"""The number of rows of all tables of a model below which one statement reads them all, with
-``small_data``."""
+FEW_ROWS = 500_000
+"""The number of rows of all tables of a model below which a full refresh may be chosen for that.
+
+The constants below were measured with up to 300,000 rows.
+"""
+SMALL_DATA = 200_000
+"""The same with ``small_data``, where one statement that reads all rows is chosen in place of several."""
 
 _SECONDS_PER_OPERATOR = 0.04
 """The processor time that an operator of a refresh takes, however few rows it reads."""
-_SECONDS_OF_KEYS = 0.8
-"""The processor time of the additional statement that finds the affected keys."""
+_SECONDS_PER_STATEMENT = 0.8
+"""The processor time of each additional statement, for example to find the affected keys."""
 _SECONDS_PER_MILLION = 2.5
 """The processor time in which a full refresh reads and compares a million rows."""
-MAX_EXTRA_SECONDS = 1.5
-"""How much longer than a full refresh an incremental one may be expected to take. The constants are means:
-single statements take up to 2 seconds longer, which is what a refresh may."""
+MAX_EXTRA_SECONDS = 0.8
+"""How much longer than a full refresh an incremental one may be expected to take.
+
+A statement with 20 to 30 operators that adds changes to stored sums takes as long as a full refresh.
+"""
 
 
 def reason_of_few_rows(
@@ -57,13 +63,13 @@ def reason_of_few_rows(
             f"its tables have {rows} rows, and to plan statements of {operators} operators takes longer than "
             "reading all of them",
         )
-    if not config.small_data:
+    if not config.small_data or rows >= SMALL_DATA:
         return None
     reason = Reason(
         "few-rows",
         f"its tables have {rows} rows, and finding the changes takes longer than reading all of them",
     )
-    return reason if _statements(plan) > _statements(plan.full(reason)) else None
+    return reason if _more_statements(plan) > 0 else None
 
 
 def extra_seconds(plan: RefreshPlan, operators: int, rows: int) -> float:
@@ -71,7 +77,7 @@ def extra_seconds(plan: RefreshPlan, operators: int, rows: int) -> float:
 
     :param rows: of all tables together.
     """
-    more = _SECONDS_OF_KEYS if isinstance(plan, ByKeys) else 0.0
+    more = _more_statements(plan) * _SECONDS_PER_STATEMENT
     return more + operators * _SECONDS_PER_OPERATOR - rows / 1e6 * _SECONDS_PER_MILLION
 
 
@@ -81,6 +87,11 @@ def operators_of(plan: RefreshPlan) -> int:
     following = (moved.affected, moved.rows) if moved is not None else ()
     nodes = [*plan.nodes, *(node for node in following if node is not None)]
     return sum(1 for node in nodes for _ in walk(node))
+
+
+def _more_statements(plan: RefreshPlan) -> int:
+    """How many statements more than a full refresh it takes."""
+    return _statements(plan) - _statements(plan.full(Reason("few-rows", "")))
 
 
 def _statements(plan: RefreshPlan) -> int:

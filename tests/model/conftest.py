@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dbt_arctic.auto import few_rows
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from tests.model.spark import SparkWorld
@@ -38,3 +40,9 @@ def memory_world() -> Iterator[MemoryWorld]:
     made = MemoryWorld()
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def whatever_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of tests have few rows. Tests that are not about that refresh as if they had many."""
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)

@@ -171,12 +171,12 @@ class Shop:
 def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How an automatic model is refreshed depends on what earlier refreshes took, and a machine may be slow.
 
-    It also depends on the size of its statements, if its tables have few rows, as those of tests have. Tests
-    that are not about that do without.
+    It also depends on the number of rows, of which tables of tests have few. Tests that are not about that do
+    without.
     """
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
     if not getattr(request.module, "BY_HISTORY", False):
         monkeypatch.setattr(plan_model, "timings", lambda history: [])
-        monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
 
 
 @pytest.fixture(scope="session")

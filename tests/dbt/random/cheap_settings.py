@@ -6,6 +6,13 @@ partitions and all artifacts. All cases use partial parsing, which also saves ti
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from dbt_arctic.auto import few_rows
+
 USUAL = 8
 
 FEW_TASKS = {"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
@@ -23,6 +30,14 @@ AS_FOR_USERS = {
 def is_usual(seed: int) -> bool:
     """Whether the case of a seed runs as it does for users."""
     return seed % USUAL == 0
+
+
+@contextmanager
+def whatever_the_size(seed: int) -> Iterator[None]:
+    """Within it, automatic models over few rows are refreshed incrementally, unless it is as for users."""
+    limit = few_rows.MAX_EXTRA_SECONDS if is_usual(seed) else math.inf
+    with mock.patch.object(few_rows, "MAX_EXTRA_SECONDS", limit):
+        yield
 
 
 def flags(is_retried: bool) -> list[str]:

@@ -28,7 +28,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from tests.dbt.keyed.conftest import SETTINGS, Script
 from tests.dbt.random.allowed_outcomes import Fault, RanModel, is_failure
-from tests.dbt.random.cheap_settings import flags, is_usual
+from tests.dbt.random.cheap_settings import flags, is_usual, whatever_the_size
 from tests.dbt.random.columns import Row, Table
 from tests.dbt.random.hooks import has_hooks, wrong_steps
 from tests.dbt.random.other_programs import (
@@ -128,7 +128,7 @@ class Bench:
         folder = Path(tempfile.mkdtemp(prefix="dbt-random-"))
         before = os.getcwd()
         try:
-            with self.scripted(), in_zone(case.zone):
+            with self.scripted(), in_zone(case.zone), whatever_the_size(case.seed):
                 trial = Trial(self, case, folder, more or {})
                 trial.run()
                 return trial.judged

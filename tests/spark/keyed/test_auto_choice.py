@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,9 +116,15 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     assert load_change(catalog, table("pairs")).history()[0].summary[PROPERTY_IMAGES] == "true"
     orders.upsert([{"id": 4, "amount": 6}])
     rows = plan("pairs").stored_rows + stored_rows(catalog, table("pairs"))
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
+    for limit, action in ((rows, "incremental"), (rows + 1, "full")):
+        monkeypatch.setattr(few_rows, "SMALL_DATA", limit)
+        assert plan("pairs").action == action
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", 0)
     for limit, action in ((rows, "incremental"), (rows + 1, "full")):
         monkeypatch.setattr(few_rows, "FEW_ROWS", limit)
-        assert plan("pairs").action == action
+        assert plan("pairs", few_rows=False).action == action
+    monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
     # A check of a declared key is a statement of either refresh.
     check = Stage("declared_key_1", "", "decision", lambda found: "")
     monkeypatch.setattr(few_rows, "stages_of", lambda plan: [check, *stages_of(plan)])
@@ -155,7 +162,6 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
 
 @pytest.mark.modelled
 def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(few_rows, "FEW_ROWS", 0)
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
     model = orders.name.sibling("best")
