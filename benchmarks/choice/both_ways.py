@@ -108,7 +108,9 @@ def of_kind(model: Model, kind: str) -> KeyedConfig:
 def refreshed_both_ways(lake: Lake, model: Model, number: int) -> BothWays:
     """Refresh the three tables of a model."""
     config = of_kind(model, "small")
-    by_default, if_small = (planned(lake, model, replace(config, few_rows=few)) for few in (False, True))
+    by_default, if_small = (
+        planned(lake, model, replace(config, small_data=small)) for small in (False, True)
+    )
     cpu, wall = lake.cpu_seconds(), lake.clock()
     plan = planned(lake, model, of_kind(model, "strict"))
     planning = lake.cpu_seconds() - cpu, lake.clock() - wall

@@ -123,7 +123,7 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
     monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", 0)
     for limit, action in ((rows, "incremental"), (rows + 1, "full")):
         monkeypatch.setattr(few_rows, "FEW_ROWS", limit)
-        assert plan("pairs", few_rows=False).action == action
+        assert plan("pairs", small_data=False).action == action
     monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", math.inf)
     # A check of a declared key is a statement of either refresh.
     check = Stage("declared_key_1", "", "decision", lambda found: "")
