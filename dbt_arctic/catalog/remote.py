@@ -37,7 +37,7 @@ from dbt_arctic.catalog.snapshot_files import (
     snapshot_placed_files,
     snapshot_stored_files,
 )
-from dbt_arctic.errors import CatalogUnavailable
+from dbt_arctic.errors import ArcticError, CatalogUnavailable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -243,7 +243,7 @@ class RemoteCatalog(OneCatalog):
         try:
             with self._alone:
                 yield self._open()
-        except _BeyondPyiceberg:
+        except (ArcticError, _BeyondPyiceberg):
             raise
         except Exception as error:
             uri = str(self._properties.get("uri", ""))
@@ -264,5 +264,18 @@ class RemoteCatalog(OneCatalog):
                 make: Callable[[str, dict[str, Any]], Catalog]
                 make = AVAILABLE_CATALOGS[CatalogType(self._properties["type"])]
                 rest = {key: value for key, value in self._properties.items() if key != "type"}
-                self._opened = make(self._name, rest)
+                opened = make(self._name, rest)
+                if _lacks_tables(opened):
+                    self._by_sql.list_schemas()  # Iceberg in Spark creates its tables when it opens a catalog
+                self._opened = opened
             return self._opened
+
+
+def _lacks_tables(catalog: Catalog) -> bool:
+    """Whether a catalog in a database has never been used, so Iceberg's own tables do not exist yet."""
+    engine = getattr(catalog, "engine", None)
+    if engine is None:
+        return False
+    from sqlalchemy import inspect
+
+    return not inspect(engine).has_table("iceberg_tables")
