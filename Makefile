@@ -109,7 +109,7 @@ soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CA
 
 .PHONY: matrix
 matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..
-	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue]'
+	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue,thrift]'
 	@$(BIN)/python -m tests.matrix --cells "$(CELLS)"
 
 .PHONY: dbt-utils

@@ -44,6 +44,10 @@ CATALOGS = {
     "glue": ["pyiceberg[glue]"],
 }
 
+ENGINES = {
+    "thrift": ["impyla>=0.24,<0.25"],
+}
+
 DATABASES = {
     "mariadb": ["pymysql>=1.1,<2"],
 }
@@ -54,8 +58,9 @@ KAFKA = [
 
 DEVELOPMENT = [
     *KAFKA,
-    *CATALOGS["postgres"],
+    *(package for packages in CATALOGS.values() for package in packages),
     *DATABASES["mariadb"],
+    *ENGINES["thrift"],
     *REPORT,
     "build>=1.3",
     "dbt-tests-adapter>=1.20,<1.21",
@@ -105,7 +110,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"dev": DEVELOPMENT, "kafka": KAFKA, "report": REPORT, **CATALOGS, **DATABASES},
+    extras_require={"dev": DEVELOPMENT, "kafka": KAFKA, "report": REPORT, **CATALOGS, **DATABASES, **ENGINES},
     packages=[
         *find_packages(include=["dbt_arctic", "dbt_arctic.*"], exclude=["dbt_arctic._entry"]),
         "dbt.adapters.arctic",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from dbt_arctic import secret
 from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.other_catalogs import read_catalogs, resolved
 from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
+from dbt_arctic.adapter.profile_methods import OF_CLUSTERS, SERVERS, check_method
 from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
@@ -29,18 +30,11 @@ from dbt_arctic.engine.connect_settings import (
     parsed_host,
 )
 from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, local_cores
+from dbt_arctic.engine.thrift_settings import DEFAULT_THRIFT_PORT, MECHANISMS, ThriftSettings
 from dbt_arctic.errors import ProfileError
 
 ADAPTER = "arctic"
-METHODS = ("session", "connect")
 DEFAULT_WAREHOUSE = "./lake"
-
-_OF_CONNECT = ("host", "port", "token", "user_id", "use_ssl", "tls_ca", "connect_timeout")
-_OF_CLUSTERS = ("executor_memory", "executor_cores", "max_executors")
-_OF_SESSION = (
-    *("master", "driver_memory", "java_home", "packages", "repositories", "use_server", "small_data"),
-    *_OF_CLUSTERS,
-)
 
 _type: ContextVar[str] = ContextVar("credentials_type", default=ADAPTER)
 
@@ -86,6 +80,10 @@ class ArcticCredentials(Credentials):
     user_id: str | None = None
     use_ssl: bool = False
     tls_ca: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    auth: str = MECHANISMS[0]
+    kerberos_service_name: str = "hive"
     connect_timeout: int = DEFAULT_TIMEOUT_S
 
     _ALIASES: ClassVar[dict[str, str]] = {"catalog": "database"}
@@ -119,14 +117,9 @@ class ArcticCredentials(Credentials):
             raise DbtRuntimeError(str(error)) from error
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise ProfileError(
-                f"method is {self.method!r}",
-                where="profiles.yml, method",
-                why=f"this dbt-arctic knows: {', '.join(METHODS)}",
-                fix=f"write method: {METHODS[0]}",
-            )
-        self._check_settings_of_the_method()
+        defaults = {name: spec.default for name, spec in type(self).__dataclass_fields__.items()}
+        defaults["repositories"] = []  # created by a factory
+        check_method(self.method, vars(self), defaults)
         if self.method == "session":
             self._check_settings_of_the_master()
         if self.warehouse is not None and not self.warehouse.strip():
@@ -147,33 +140,10 @@ class ArcticCredentials(Credentials):
                     fix=f"write the full name, for instance {nested[0]}.something: value",
                 )
 
-    def _check_settings_of_the_method(self) -> None:
-        defaults = {name: spec.default for name, spec in type(self).__dataclass_fields__.items()}
-        defaults["repositories"] = []  # created by a factory
-        strange = _OF_CONNECT if self.method == "session" else _OF_SESSION
-        found = [name for name in strange if getattr(self, name) != defaults[name]]
-        if found:
-            other = next(method for method in METHODS if method != self.method)
-            raise ProfileError(
-                f"{found[0]} has no effect with method: {self.method}",
-                where=f"profiles.yml, {found[0]}",
-                why=f"it belongs to method: {other}",
-                fix=f"remove it, or write method: {other}",
-            )
-        if self.method == "connect" and not (self.host or "").strip():
-            raise ProfileError(
-                "host is missing",
-                where="profiles.yml, host",
-                why="method: connect needs the address of a Spark Connect server",
-                fix="for example host: sc://spark.example.com:15002",
-            )
-        if self.host is not None:
-            parsed_host(self.host)
-
     def _check_settings_of_the_master(self) -> None:
         master = self._master
         is_local = local_cores(master) is not None
-        strange = _OF_CLUSTERS if is_local else ("small_data",)
+        strange = OF_CLUSTERS if is_local else ("small_data",)
         found = [name for name in strange if getattr(self, name)]
         if found:
             raise ProfileError(
@@ -210,8 +180,11 @@ class ArcticCredentials(Credentials):
 
     def _connection_keys(self) -> tuple[str, ...]:
         # The keys shown by `dbt debug`: never the token, which may also be in the parameters of the host.
+        keys: tuple[str, ...]
         if self.method == "connect":
             keys = ("method", "database", "schema", "user_id", "use_ssl", "tls_ca", "warehouse")
+        elif self.method == "thrift":
+            keys = ("method", "database", "schema", "user", "auth", "use_ssl", "tls_ca", "warehouse")
         else:
             keys = ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
         # dbt parses the project again if one of these has changed, which is required for this one.
@@ -220,13 +193,14 @@ class ArcticCredentials(Credentials):
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """The settings shown by `dbt debug`."""
         yield from super().connection_info(with_aliases=with_aliases)
-        if self.method == "connect":
+        if self.method in SERVERS:
             yield "endpoint", self.endpoint
 
     @property
     def endpoint(self) -> str:
         """The address of the server without its parameters."""
-        return self.connect_settings().endpoint
+        settings = self.thrift_settings() if self.method == "thrift" else self.connect_settings()
+        return settings.endpoint
 
     def spark_settings(self, project_root: str | None = None) -> SparkSettings:
         """Settings of the embedded Spark. A relative warehouse is resolved in the folder of the project.
@@ -270,6 +244,33 @@ class ArcticCredentials(Credentials):
             catalog=self.database,
             conf=connect_conf(
                 self.database, self.warehouse, self.iceberg_properties, spark_conf, self.other_catalogs()
+            ),
+            timeout_s=self.connect_timeout,
+        )
+
+    def thrift_settings(self) -> ThriftSettings:
+        """Settings of sessions on the Spark Thrift server of the profile.
+
+        :raises ProfileError: the name of the catalog is invalid.
+        """
+        spark_conf = _texts(self.spark_conf)
+        return ThriftSettings(
+            host=self.host or "",
+            port=self.port or DEFAULT_THRIFT_PORT,
+            auth=self.auth.lower(),
+            user=self.user,
+            password=self.password,
+            service=self.kerberos_service_name,
+            use_ssl=self.use_ssl,
+            tls_ca=Path(self.tls_ca).expanduser() if self.tls_ca else None,
+            catalog=self.database,
+            # The server logs its statements, so it gets no properties of catalogs, such as passwords.
+            conf=connect_conf(
+                self.database,
+                None,
+                {},
+                spark_conf,
+                [replace(one, properties={}) for one in self.other_catalogs()],
             ),
             timeout_s=self.connect_timeout,
         )
@@ -324,9 +325,9 @@ def _with_definition(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with the name, warehouse and properties of the definition ``catalog: {..}``."""
     given = settings["database"]
     definition = read_definition(given)
-    if settings.get("method") == "connect" and given["type"] == "sqlite":
+    if settings.get("method") in SERVERS and given["type"] == "sqlite":
         raise ProfileError(
-            "catalog has the type 'sqlite' with method: connect.",
+            f"catalog has the type 'sqlite' with method: {settings['method']}.",
             where="profiles.yml, catalog: type",
             why="Its file would be on the server's machine.",
             fix="Use the catalog that the server is set up with: write its name, catalog: lake.",

@@ -8,6 +8,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.doctor import Check, diagnose, diagnose_server
+from dbt_arctic.engine.thrift import ThriftEngine
 from dbt_arctic.errors import ProfileError
 
 logger = AdapterLogger("Arctic")
@@ -31,6 +32,6 @@ def check(credentials: ArcticCredentials, project_root: str | None) -> None:
 def results_of(credentials: ArcticCredentials, project_root: str | None) -> list[Check]:
     """The results of all checks of a profile."""
     chosen = choose_engine(credentials, project_root)
-    if isinstance(chosen.engine, ConnectEngine):
-        return diagnose_server(chosen.engine.settings, chosen.description, credentials.catalog_names[1:])
+    if isinstance(chosen.engine, ConnectEngine | ThriftEngine):
+        return diagnose_server(chosen.engine, chosen.description, credentials.catalog_names[1:])
     return diagnose(credentials.spark_settings(project_root))

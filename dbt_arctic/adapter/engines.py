@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
@@ -21,6 +22,7 @@ from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import OtherCatalog
+from dbt_arctic.engine.thrift import ThriftEngine
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.keyed.without_views import record_of, recorded
 
@@ -51,6 +53,9 @@ def choose_engine(
     if credentials.method == "connect":
         settings = credentials.connect_settings()
         return ChosenEngine(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
+    if credentials.method == "thrift":
+        by_sql = credentials.thrift_settings()
+        return ChosenEngine(ThriftEngine(by_sql), f"Spark Thrift server {by_sql.endpoint}")
     embedded = credentials.spark_settings(project_root)
     running = server.usable_server(project_folder(project_root), embedded) if credentials.use_server else None
     if running is not None:
@@ -68,7 +73,7 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
 
     It uses SQL if the server defines a catalog, or its file is not local.
     """
-    if credentials.method == "connect":
+    if credentials.method in SERVERS:
         properties = credentials.iceberg_properties
         own = _by_server(OtherCatalog(credentials.database, credentials.warehouse or "", properties), run)
     else:
@@ -76,7 +81,7 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
         own = open_catalog(settings.catalog, settings.warehouse, settings.catalog_properties, run)
     readers = {credentials.database: own}
     for other in credentials.other_catalogs(project_root):
-        if credentials.method == "connect" or other.properties is None:
+        if credentials.method in SERVERS or other.properties is None:
             readers[other.name] = _by_server(other, run)
         else:
             readers[other.name] = open_catalog(other.name, other.warehouse, other.properties, run)

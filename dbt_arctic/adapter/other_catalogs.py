@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.settings import OtherCatalog, catalog_prefix, check_catalog_name
@@ -52,11 +53,11 @@ def read_catalogs(
 
 
 def _check_defined(name: str, where: str, method: str, spark_conf: Mapping[str, Any]) -> None:
-    if method != "connect" and catalog_prefix(name) not in spark_conf:
+    if method not in SERVERS and catalog_prefix(name) not in spark_conf:
         raise ProfileError(
             f"The catalog {name} has no settings.",
             where=where,
-            why="Only the server of method: connect, or spark_conf, could define it elsewhere.",
+            why="Only the server of method: connect or thrift, or spark_conf, could define it elsewhere.",
             fix="Write its settings, for instance type: postgres and uri: postgresql://host:5432/name",
         )
 
@@ -76,9 +77,9 @@ def _defined(name: str, definition: Any, where: str, method: str) -> OtherCatalo
         place = error.where.replace("catalog:", f"catalogs: {name},", 1)
         raise ProfileError(error.what, where=place, why=error.why, fix=error.fix) from error
     kind = definition["type"]
-    if kind == "sqlite" and method == "connect":
+    if kind == "sqlite" and method in SERVERS:
         raise ProfileError(
-            f"The catalog {name} has the type 'sqlite' with method: connect.",
+            f"The catalog {name} has the type 'sqlite' with method: {method}.",
             where=f"{where}, type",
             why="Its file would be on the server's machine.",
             fix="Leave its settings out, if the server defines it.",

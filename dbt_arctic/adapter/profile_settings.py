@@ -13,10 +13,6 @@ _OF_DBT = ("type", "threads", "catalog")
 _OF_SPARK = {
     "server_side_parameters": "write them under spark_conf",
     "connection_string_suffix": "write the parameters at the end of host: sc://host:port/;parameter=value",
-    "auth": "use method: connect with a token",
-    "kerberos_service_name": "use method: connect with a token",
-    "user": "use user_id, with method: connect",
-    "password": "use token, with method: connect",
     "organization": "use the address of a Spark Connect server as host",
     "cluster": "use the address of a Spark Connect server as host",
     "endpoint": "use the address of a Spark Connect server as host",

@@ -22,6 +22,7 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.frames import functions_of, register_frame, take_up
+from dbt_arctic.engine.thrift import SqlSession, refuse
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.build import BuildStart, begin
@@ -83,6 +84,8 @@ class PythonModels(KeyedApi):
             file = Path(getattr(self.config, "project_root", None) or "") / path
             handle = self._handle()
             session = handle.session
+            if isinstance(session, SqlSession):
+                refuse("a Python model", path)
             self._note_beginning(parsed_model)
             code = "\n" * leading_lines(file) + compiled_code
             last_line = len(code.splitlines()) - len(compiled_code.splitlines())

@@ -15,6 +15,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff
 from dbt_arctic.adapter.model_lags import name_of
+from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
 from dbt_arctic.adapter.relation_diff import DiffOptions, compare_relations, current_relation
@@ -79,7 +80,7 @@ def _place(credentials: ArcticCredentials, root: str) -> dict[str, Any]:
     return {
         "method": credentials.method,
         "catalog": credentials.database,
-        "host": credentials.endpoint if credentials.method == "connect" else None,
+        "host": credentials.endpoint if credentials.method in SERVERS else None,
         "warehouse": credentials.resolved_warehouse(root),
         **{f"catalog: {name}": properties.get(name) for name in _OF_CATALOGS},
         **{

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from dbt_arctic.adapter.databases import catalog_of, is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
+from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.catalog.api import CatalogReader
@@ -320,7 +321,7 @@ class CatalogFile(NamedTuple):
 
 def catalog_file(target: Target) -> CatalogFile | None:
     """The file of the embedded catalog; ``None`` if there is none."""
-    if target.credentials.method == "connect":
+    if target.credentials.method in SERVERS:
         return None  # the server defines the catalog
     defined = each_catalog(target.credentials.spark_settings(str(target.project_root)))
     settings = next((one for one in defined if one.catalog == target.catalog), None)

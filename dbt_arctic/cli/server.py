@@ -84,7 +84,7 @@ def _embedded_settings(target: Target) -> SparkSettings:
     """
     if target.credentials.method != "session":
         raise ProfileError(
-            "The target already uses a Spark Connect server.",
+            f"The target already uses a server, by method: {target.credentials.method}.",
             where=f"profiles.yml, target {target.name}",
             why="the project's own server replaces the embedded Spark of method: session",
             fix="choose a target with method: session: --target NAME",

@@ -13,7 +13,7 @@ from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable
 
-_QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
+QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
 _LOST_CONDITIONS = ("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "INVALID_CURSOR")
 _LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _BROKEN_OFF_CODES = {"INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"}
@@ -56,7 +56,7 @@ def connect_fault(
 
     if isinstance(error, ArcticError):
         return Fault(error)
-    is_write = not is_opening and statement.verb not in _QUERIES
+    is_write = not is_opening and statement.verb not in QUERIES
     # A token may have expired while the statement was running. The statement continues on the server.
     if is_write and (_grpc_code(error) == "UNAUTHENTICATED" or _is_broken_off(error)):
         return _lost(error, statement, endpoint, repeatable)
@@ -89,7 +89,7 @@ def _unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
 
 
 def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: bool) -> Fault:
-    if statement.verb in _QUERIES:
+    if statement.verb in QUERIES:
         lost = ConnectionLost(
             "The connection to Spark was lost while a query ran.",
             where=f"{endpoint}: {shortened(statement.sql)}",

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.engine.capabilities import CONCURRENT_COMMITS, Capability, probe
 from dbt_arctic.engine.connect import ConnectEngine
-from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings, catalog_conf, packages
+from dbt_arctic.engine.thrift import ThriftEngine
 from dbt_arctic.errors import ArcticError, DependencyError
 
 
@@ -65,8 +65,10 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
         return _until_one_fails([("java", java), ("spark", spark), *stored, *others])
 
 
-def diagnose_server(settings: ConnectSettings, description: str, others: Sequence[str] = ()) -> list[Check]:
-    """The checks of a Spark Connect server: spark, catalog, write and capabilities; see ``diagnose``.
+def diagnose_server(
+    engine: ConnectEngine | ThriftEngine, description: str, others: Sequence[str] = ()
+) -> list[Check]:
+    """The checks of a server of Spark: spark, catalog, write and capabilities; see ``diagnose``.
 
     :param others: the names of the other catalogs of the profile.
     """
@@ -74,8 +76,9 @@ def diagnose_server(settings: ConnectSettings, description: str, others: Sequenc
     def spark() -> list[Check]:
         return [Check("spark", True, f"Spark {_spark_version(connection)}, {description}")]
 
-    with contextlib.closing(ConnectEngine(settings).connect()) as connection:
-        stored = _of_the_catalog(connection, settings.catalog, "as the server has it", settings.catalog)
+    with contextlib.closing(engine.connect()) as connection:
+        catalog = engine.settings.catalog
+        stored = _of_the_catalog(connection, catalog, "as the server has it", catalog)
         return _until_one_fails([("spark", spark), *stored, *_of_other_catalogs(connection, others)])
 
 

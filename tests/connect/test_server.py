@@ -183,7 +183,9 @@ def test_a_target_with_an_external_server_needs_none(tmp_path: Path, command_nam
     profile = {"shop": {"target": "dev", "outputs": {"dev": target}}}
     (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
     shown = command(tmp_path, command_name)
-    assert (shown.exit_code, "already uses a Spark Connect server" in shown.output) == (2, True), shown.output
+    assert (shown.exit_code, "already uses a server, by method: connect" in shown.output) == (2, True), (
+        shown.output
+    )
 
 
 def test_another_target_gets_an_error_that_the_server_is_not_its_own(

@@ -11,9 +11,10 @@ from typing import Any
 
 from tests.matrix.cluster import CORES_OF_A_WORKER, standalone
 from tests.matrix.components import PASSWORD, Component, hive, moto, postgres, rest
+from tests.matrix.thrift_server import thrift_server
 
 CATALOGS = ("sqlite", "postgres", "rest", "hive", "glue")
-ENGINES = ("embedded", "connect", "standalone")
+ENGINES = ("embedded", "connect", "thrift", "standalone")
 STORES = ("file", "s3")
 IMPOSSIBLE: Mapping[tuple[str, str], str] = {
     ("sqlite", "s3"): "the embedded catalog keeps its tables in a folder of this machine",
@@ -113,4 +114,17 @@ def running(cell: Cell, folder: Path, tools: Path) -> Iterator[tuple[dict[str, A
                 "executor_memory": "512m",
                 "executor_cores": CORES_OF_A_WORKER,
             }
-        yield {**target, "catalog": definition}, components
+        target["catalog"] = definition
+        if cell.engine == "thrift":
+            server = stack.enter_context(
+                thrift_server(folder, target, AWS if cell.catalog == "glue" else None)
+            )
+            components.append(server)
+            host, _, port = server.address.partition(":")
+            # The server defines the catalog. The definition in the profile is for reading metadata.
+            own = {"catalog": "lake"} if cell.catalog == "sqlite" else {}
+            target = {
+                **{key: target[key] for key in ("type", "schema", "threads", "catalog")},
+                **{"method": "thrift", "host": host, "port": int(port), "user": "matrix", **own},
+            }
+        yield target, components

@@ -18,7 +18,8 @@ refresh fail before their last statement and are repeated. Compaction, `verify` 
 The rows are compared with an oracle after each step. On a catalog without views, the keyed tables have a
 [record instead](../explanation/without-views.md), and a view has to be refused. The columns on the right are
 what [the catalog can do](../explanation/capabilities.md), as `dbt debug` reports it. In cells with
-`standalone`, the executors run on a cluster of two workers, and both must have executed tasks.
+`standalone`, the executors run on a cluster of two workers, and both must have executed tasks. Those with
+`connect` and `thrift` run on a server.
 
 """
 _CAPABILITIES = ("format v3", "row lineage", "branches", "concurrent commits", "views", "rename", "drop")

@@ -51,7 +51,7 @@ def faults_of_metadata(built: Path) -> list[str]:
         "licence": ("Apache-2.0", found.license_expression),
         "Python": ("<3.14,>=3.10", str(found.requires_python)),
         "extras": (
-            ["dev", "glue", "hive", "kafka", "mariadb", "postgres", "report"],
+            ["dev", "glue", "hive", "kafka", "mariadb", "postgres", "report", "thrift"],
             sorted(found.provides_extra or ()),
         ),
     }

@@ -18,8 +18,8 @@ def test_cells_are_chosen_by_name() -> None:
         Cell("rest", "embedded", "s3"),
         Cell("sqlite", "connect", "file"),
     ]
-    with pytest.raises(SystemExit, match="no cell thrift"):
-        chosen("thrift")
+    with pytest.raises(SystemExit, match="no cell nowhere"):
+        chosen("nowhere")
 
 
 def test_a_cell_is_impossible_only_with_a_reason() -> None:
@@ -27,9 +27,11 @@ def test_a_cell_is_impossible_only_with_a_reason() -> None:
     assert impossible == {
         "sqlite-embedded-s3",
         "sqlite-connect-s3",
+        "sqlite-thrift-s3",
         "sqlite-standalone-s3",
         "glue-embedded-file",
         "glue-connect-file",
+        "glue-thrift-file",
         "glue-standalone-file",
     }
 

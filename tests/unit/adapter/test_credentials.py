@@ -29,7 +29,7 @@ def profile(**settings: Any) -> ArcticCredentials:
         ("thread", "did you mean threads?"),
         ("server_side_parameters", "under spark_conf"),
         ("http_path", "Spark Connect"),
-        ("colour", "use one of: catalog, catalog_properties"),
+        ("colour", "use one of: auth, catalog, catalog_properties"),
     ],
 )
 def test_an_unknown_setting_is_refused(name: str, fix: str) -> None:
@@ -71,7 +71,13 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
         ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no effect"),
         ({"host": "h"}, "host has no effect with method: session"),
         ({"token": "t"}, "write method: connect"),
-        ({"method": "thrift"}, "session, connect"),
+        ({"method": "http"}, "session, connect, thrift"),
+        ({"method": "thrift"}, "host is missing"),
+        ({"method": "thrift", "host": "sc://h"}, "host is not the name of a machine"),
+        ({"method": "thrift", "host": "h", "auth": "jwt"}, "plain, ldap, nosasl, kerberos"),
+        ({"method": "thrift", "host": "h", "token": "t"}, "token has no effect with method: thrift"),
+        ({"method": "thrift", "host": "h", "master": "yarn"}, "master has no effect with method: thrift"),
+        ({"method": "connect", "host": "h", "password": "s"}, "password has no effect with method: connect"),
         ({"warehouse": " "}, "warehouse is empty"),
         ({"executor_memory": "4g"}, "executor_memory has no effect with master: local"),
         ({"method": "connect", "host": "h", "max_executors": 2}, "max_executors has no effect"),
@@ -99,6 +105,25 @@ def test_what_dbt_debug_shows_has_no_secret() -> None:
     )
     assert "s3cret" not in str(dict(shown.connection_info(with_aliases=True)))
     assert dict(shown.connection_info())["endpoint"] == "sc://h:1"
+
+
+def test_a_thrift_server_gets_no_properties_of_catalogs() -> None:
+    given = profile(
+        method="thrift",
+        host="h",
+        password="s3cret",
+        catalog_properties={"type": "rest", "uri": "u", "credential": "s3cret"},
+        catalogs={"archive": {"type": "rest", "uri": "u", "token": "s3cret"}},
+        spark_conf={"spark.sql.ansi.enabled": False},
+    )
+    settings = given.thrift_settings()
+    assert "s3cret" not in str([settings.conf, settings, dict(given.connection_info(with_aliases=True))])
+    assert {key: value for key, value in settings.conf.items() if ".catalog." in key} == {
+        "spark.sql.catalog.lake.cache-enabled": "false",
+        "spark.sql.catalog.archive.cache-enabled": "false",
+    }
+    assert settings.conf["spark.sql.ansi.enabled"] == "false"
+    assert dict(given.connection_info())["endpoint"] == settings.endpoint == "thrift://h:10000"
 
 
 def test_a_catalog_of_the_server_is_not_set_up_again_but_never_cached() -> None:

@@ -264,7 +264,7 @@ def test_in_a_database_that_is_empty_spark_creates_the_tables_of_the_catalog(tmp
         return []
 
     properties = {"type": "sql", "uri": f"sqlite:///{database}", "init_catalog_tables": "false"}
-    reader = RemoteCatalog("lake", properties, SqlCatalog("lake", spark), views_by_sql=True)
+    reader = RemoteCatalog("lake", properties, SparkSqlCatalog("lake", spark), views_by_sql=True)
     assert reader.list_schemas() == []
     assert reader.load_table("a", "t") is None
     assert asked == ["SHOW SCHEMAS IN `lake`"]

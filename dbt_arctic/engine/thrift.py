@@ -1,0 +1,203 @@
+"""``method: thrift``: sessions on a Spark Thrift server, which takes SQL only.
+
+Conf, temporary views and SET of a session are stored on the server. A lost connection is opened again for the
+next statement, and a query that does not depend on state of the lost session is repeated automatically.
+What needs a pyspark session is refused: Python models, and sources of files, topics and databases.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
+
+from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
+from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.lexer import without_inner_ends
+from dbt_arctic.engine.literals import bind
+from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.thrift_client import OperationFailed, ThriftClient
+from dbt_arctic.engine.thrift_cursor import ThriftCursor, described
+from dbt_arctic.engine.thrift_faults import is_lost, thrift_fault, unreachable
+from dbt_arctic.engine.thrift_settings import ThriftSettings
+from dbt_arctic.errors import ArcticError, ConfigError
+
+
+class ThriftEngine:
+    """Connections to one Spark Thrift server. Creating an engine or a connection opens nothing."""
+
+    def __init__(self, settings: ThriftSettings) -> None:
+        self.settings = settings
+
+    def connect(self) -> ThriftConnection:
+        """Create a connection."""
+        return ThriftConnection(self.settings)
+
+    def close(self) -> None:
+        """Release the engine. Its connections must be closed separately."""
+
+
+class ThriftConnection:
+    """One session on the server.
+
+    It runs one statement at a time; ``cancel`` may be called from any thread.
+    """
+
+    def __init__(self, settings: ThriftSettings) -> None:
+        self.settings = settings
+        self.running = RunningStatement()
+        self._client: ThriftClient | None = None
+        self._has_state = False
+        self._opening = threading.Lock()
+
+    @property
+    def client(self) -> ThriftClient:
+        """The session on the server. The first access opens it, and one after it was lost opens a new one."""
+        with self._opening:
+            self.running.refuse_if_cancelled(f"open a session on {self.settings.endpoint}")
+            if self._client is None:
+                self._client = self._opened()
+                self._has_state = False
+            return self._client
+
+    @property
+    def session(self) -> SqlSession:
+        """The settings of the session. It has nothing else of a pyspark session."""
+        return SqlSession(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session exists to which statements can be sent."""
+        return self._client is not None and not self.running.is_cancelled
+
+    def cursor(self) -> ThriftCursor:
+        """Create a cursor."""
+        return ThriftCursor(self)
+
+    def remember_state(self) -> None:
+        """Record that the session holds state (a setting, a temporary view) that a new one would lack."""
+        self._has_state = True
+
+    def fault(self, error: Exception, statement: Statement) -> Fault | None:
+        """Classify an error, and discard the session if it is lost."""
+        fault = thrift_fault(error, statement, self.settings.endpoint, repeatable=not self._has_state)
+        if self._client is not None and (self._client.is_broken or is_lost(error)):
+            self._client.close()
+            self._client = None
+        return fault
+
+    def query_schema(self, sql: str) -> list[ColumnInfo]:
+        """The columns that a query would return, analysed by the server without running it."""
+        # In a subquery, a command is a syntax error; by itself, it would be executed.
+        text = f"SELECT * FROM (\n{without_inner_ends(sql)}\n)"
+        statement = Statement(text, lambda statement: None)
+        try:
+            return described(self.client, statement)
+        except Exception as error:
+            fault = self.fault(error, statement)
+            if fault is None or fault.error is error:
+                raise
+            raise fault.error from error
+
+    def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Create a temporary view over literal rows with string columns (or NULL)."""
+        listed = ", ".join(_quoted(column) for column in columns)
+        marks = f"({', '.join(['CAST(%s AS STRING)'] * len(columns))})"
+        values = ",\n".join([marks] * max(1, len(rows)))
+        texts = [None if value is None else str(value) for row in rows for value in row]
+        nothing = "" if rows else "\nWHERE false"
+        select = bind(
+            f"SELECT * FROM VALUES\n{values} AS v({listed}){nothing}", texts or [None] * len(columns)
+        )
+        self.cursor().execute(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} AS\n{select}")
+
+    def create_file_view(self, name: str, files: FileRead) -> None:
+        refuse("a source of files", files.base)
+
+    def create_source_view(self, name: str, source: SourceRead) -> None:
+        refuse(f"a source of {source.format}", name)
+
+    def file_columns(self, files: FileRead) -> list[ColumnInfo]:
+        refuse("a source of files", files.base)
+
+    def noting(self) -> AbstractContextManager[list[str]]:
+        return self.running.noting()
+
+    def traffic(self, statements: Sequence[str]) -> Traffic | None:
+        return None
+
+    def cancel(self) -> None:
+        """Stop the running statement and refuse new ones with ``StatementCancelled``."""
+        self.running.cancel()
+
+    def close(self) -> None:
+        """Release the session on the server. No error is raised if the server is gone."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _opened(self) -> ThriftClient:
+        try:
+            client = ThriftClient(self.settings)
+            for name, value in self.settings.conf.items():
+                client.run(_setting(name, value))
+        except ArcticError:
+            raise
+        except Exception as error:
+            if not is_lost(error) and not isinstance(error, OperationFailed):
+                raise
+            raise unreachable(error, self.settings.endpoint) from error
+        return client
+
+
+class SqlSession:
+    """What a session on a Thrift server has of a pyspark session: its settings."""
+
+    def __init__(self, connection: ThriftConnection) -> None:
+        self.conf = _Conf(connection)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse("a DataFrame", f"session.{name}")
+
+
+class _Conf:
+    """Reads and changes settings by SQL."""
+
+    def __init__(self, connection: ThriftConnection) -> None:
+        self._connection = connection
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        """The value of a setting; ``default`` if it is not set."""
+        cursor = self._connection.cursor()
+        cursor.execute(f"SET {_quoted(key)}")
+        ((_, value),) = cursor.fetchall()
+        return default if value == "<undefined>" else str(value)
+
+    def set(self, key: str, value: str) -> None:
+        """Change a setting."""
+        self._connection.cursor().execute(_setting(key, value))
+
+
+def refuse(what: str, where: str) -> NoReturn:
+    """Refuse what a Thrift server cannot do.
+
+    :raises ConfigError: in any case.
+    """
+    raise ConfigError(
+        f"{what} cannot be used with method: thrift",
+        where=where,
+        why="a Spark Thrift server takes SQL only, and these need a pyspark session",
+        fix="use method: session or method: connect for this model",
+    )
+
+
+def _setting(key: str, value: str) -> str:
+    """The statement that changes a setting. Without quotes, Spark refuses some keys and values."""
+    return f"SET {_quoted(key)}={_quoted(value) if value else ''}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

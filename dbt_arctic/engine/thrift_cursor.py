@@ -1,0 +1,115 @@
+"""The cursor of a session on a Spark Thrift server.
+
+Row counts of writes and Spark's job numbers are not available. The protocol does not say what is inside of a
+nested type, so the columns of a query are requested first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.cursor import SparkCursor
+from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.thrift_client import Result, ThriftClient
+from dbt_arctic.engine.thrift_values import ValueType, converter, parse_type, readable
+
+CANCEL_TRIES = 40
+CANCEL_PAUSE_S = 0.05
+STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD"}
+_TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
+_DESCRIBED = {"SELECT", "WITH", "VALUES", "FROM", "TABLE"}
+_INSERTS = re.compile(r"\bINSERT\b", re.IGNORECASE)
+
+
+class _Connection(Protocol):
+    """The part of the connection that the cursor needs."""
+
+    @property
+    def running(self) -> RunningStatement: ...
+
+    @property
+    def client(self) -> ThriftClient: ...
+
+    def remember_state(self) -> None: ...
+
+    def fault(self, error: Exception, statement: Statement) -> Fault | None: ...
+
+
+class ThriftCursor(SparkCursor):
+    """See ``dbt_arctic.engine.api.Cursor``."""
+
+    def __init__(self, connection: _Connection) -> None:
+        super().__init__(connection.running)
+        self._connection = connection
+
+    @property
+    def job_count(self) -> int | None:
+        return None
+
+    def _prepared(self, sql: str) -> Statement:
+        client = self._connection.client
+
+        def stop(statement: Statement) -> None:
+            # Between two calls of one statement, the server knows of nothing to stop.
+            for _ in range(CANCEL_TRIES):
+                if client.cancel() or statement.ended.wait(CANCEL_PAUSE_S):
+                    return
+
+        return Statement(sql, stop)
+
+    def _run(self, statement: Statement) -> None:
+        client = self._connection.client
+        if statement.verb in STATEFUL or _TEMPORARY.match(without_comments(statement.sql)):
+            self._connection.remember_state()
+        types = described(client, statement) if _is_query(statement) else None
+        if statement.cancelled.is_set():
+            raise InterruptedError("cancelled between two calls")
+        text = statement.text if types is None else _read_as_json(statement.text, types)
+        result = client.run(text)
+        if result.names:
+            self._keep(result, types)
+
+    def _keep(self, result: Result, types: list[ColumnInfo] | None) -> None:
+        returned = (ColumnInfo(*column) for column in zip(result.names, result.types, strict=True))
+        columns = list(returned) if types is None else types
+        self._description = [(name, type_, None, None, None, None, None) for name, type_ in columns]
+        parsed = [parse_type(type_) for _, type_ in columns]
+        zone = "UTC"
+        if any(one.has_instants for one in parsed):
+            zone = str(self._connection.client.run("SET spark.sql.session.timeZone").rows[0][1])
+        converters = [converter(one, zone) for one in parsed]
+        self._rows = [
+            tuple(convert(value) for convert, value in zip(converters, row, strict=True))
+            for row in result.rows
+        ]
+        self._known_rows = len(self._rows)
+
+    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
+        return self._connection.fault(error, statement)
+
+
+def described(client: ThriftClient, statement: Statement) -> list[ColumnInfo]:
+    """The columns of a query, by analysis only."""
+    return [ColumnInfo(row[0], row[1]) for row in client.run(f"DESCRIBE QUERY {statement.text}").rows]
+
+
+def _is_query(statement: Statement) -> bool:
+    """Whether the text is a query. ``FROM t INSERT ..`` and ``WITH .. INSERT ..`` are writes."""
+    if statement.verb not in _DESCRIBED and not statement.text.lstrip().startswith("("):
+        return False
+    return statement.verb not in ("WITH", "FROM") or not _INSERTS.search(without_comments(statement.sql))
+
+
+def _read_as_json(sql: str, columns: list[ColumnInfo]) -> str:
+    """The query, with nested values as JSON."""
+    types: list[ValueType] = [parse_type(type_) for _, type_ in columns]
+    names = [f"c{number}" for number in range(len(types))]
+    expressions = readable(types, names)
+    if expressions is None:
+        return sql
+    listed = ", ".join(f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True))
+    return f"SELECT {listed} FROM (\n{sql}\n) AS q({', '.join(names)})"

@@ -1,0 +1,98 @@
+"""Converts errors of a Spark Thrift server to ``ArcticError``s.
+
+Distinguishes lost connections from failures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbt_arctic.engine.connect_faults import QUERIES
+from dbt_arctic.engine.faults import Fault, Reaction, classify, shortened
+from dbt_arctic.engine.java_causes import Cause
+from dbt_arctic.engine.statement import Statement
+from dbt_arctic.engine.thrift_client import OperationCancelled, OperationFailed
+from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable, StatementCancelled
+
+_WRAPPED = re.compile(r"^(?:[\w.]+HiveSQLException: )?Error running query: (?:\[[\w.]+\] )?")
+_CAUSED_BY = re.compile(r"^\s*Caused by: ", re.MULTILINE)
+_LOST_SESSION = re.compile(r"Invalid SessionHandle")
+_STACK = re.compile(r"\n\s+at ")
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the session is lost: the server does not respond, or no longer knows the session."""
+    if isinstance(error, OperationFailed):
+        return _LOST_SESSION.search(str(error)) is not None
+    return isinstance(error, OSError | EOFError) or _is_of_the_transport(error)
+
+
+def thrift_fault(error: Exception, statement: Statement, endpoint: str, *, repeatable: bool) -> Fault | None:
+    """The error for an exception; ``None`` if it does not come from the server and indicates a bug.
+
+    :param repeatable: whether the lost session held no state that the statement may depend on.
+    """
+    if isinstance(error, ArcticError):
+        return Fault(error)
+    if isinstance(error, OperationCancelled):
+        return Fault(StatementCancelled("The statement was cancelled.", where=shortened(statement.sql)))
+    if is_lost(error):
+        return _lost(error, statement, endpoint, repeatable)
+    if isinstance(error, OperationFailed):
+        return classify(list(causes_of(str(error))), statement.sql)
+    return None
+
+
+def unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
+    """The error for a session that cannot be opened."""
+    return ServerUnreachable(
+        "No session could be opened on the Spark Thrift server.",
+        where=endpoint,
+        why=_first_line(error),
+        fix="Check host, port, auth, user, password and use_ssl in the profile, and that the server runs.",
+    )
+
+
+def causes_of(message: str) -> Iterator[Cause]:
+    """The chain of Java causes in the message of a failed statement, the outermost first.
+
+    The server puts the error of the statement into one of its own.
+    """
+    first, *others = _CAUSED_BY.split(_WRAPPED.sub("", message))
+    for cause in (first, *others):
+        java_class, is_named, rest = _STACK.split(cause, maxsplit=1)[0].partition(": ")
+        if is_named and re.fullmatch(r"[\w.$]+", java_class):
+            yield Cause(java_class, rest.strip())
+        else:
+            yield Cause("org.apache.hive.service.cli.HiveSQLException", cause.strip())
+
+
+def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: bool) -> Fault:
+    where = f"{endpoint}: {shortened(statement.sql)}"
+    if statement.verb in QUERIES:
+        lost = ConnectionLost(
+            "The connection to Spark was lost while a query ran.",
+            where=where,
+            why=_first_line(error),
+            fix="Run again; nothing was changed.",
+        )
+        return Fault(lost, Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE)
+    return Fault(
+        ConnectionLost(
+            "The connection to Spark was lost; it is unknown whether the statement has finished.",
+            where=where,
+            why=_first_line(error),
+            fix="Run the model again: a keyed table first checks whether its write was committed; "
+            "after an append to a plain table, check its newest snapshot.",
+        )
+    )
+
+
+def _is_of_the_transport(error: Exception) -> bool:
+    return any(kind.__name__ == "TTransportException" for kind in type(error).__mro__)
+
+
+def _first_line(error: Exception) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), type(error).__name__)
