@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST_FIRST = (
+    "tests/matrix",
     "tests/connect",
     "tests/spark/keyed/test_auto_shared.py",
     "tests/dbt/test_example.py",

@@ -41,7 +41,11 @@ def chosen(text: str) -> list[Cell]:
     return [by_name[name] for name in text.split(",")]
 
 
-def run(cell: Cell, tools: Path, logs: Path) -> Result:
+def run(cell: Cell, tools: Path, logs: Path, *, is_short: bool = False) -> Result:
+    """Start the components of a cell, and run the project in it.
+
+    :param is_short: whether only one round is run, and nothing is probed.
+    """
     if cell.impossible:
         return Result(cell, "impossible", cell.impossible)
     folder = Path(tempfile.mkdtemp(prefix="arctic_matrix_"))
@@ -51,7 +55,7 @@ def run(cell: Cell, tools: Path, logs: Path) -> Result:
     try:
         with running(cell, folder, tools) as (target, started):
             components = [component.version for component in started]
-            found = _story(cell, folder, target, logs)
+            found = _story(cell, folder, target, logs, is_short)
         return Result(
             cell, "passed", components=components, facts=found, seconds=round(time.monotonic() - began)
         )
@@ -67,7 +71,7 @@ class _Failed(Exception):
     """The story of a cell ended early."""
 
 
-def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict[str, Any]:
+def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path, is_short: bool) -> dict[str, Any]:
     project = folder / "project"
     shutil.copytree(Path(__file__).parent / "project", project)
     profile = {"matrix": {"target": "dev", "outputs": {"dev": target}}}
@@ -77,7 +81,7 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict
         "DBT_PROFILES_DIR": str(project),
         "DBT_PROJECT_DIR": str(project),
         "XDG_STATE_HOME": str(folder / "state"),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         **(AWS if cell.catalog == "glue" else {}),
     }
     log = logs / f"{cell.name}.log"
@@ -90,6 +94,7 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path) -> dict
                     "tests.matrix.story",
                     str(project),
                     cell.engine,
+                    *(["--short"] if is_short else []),
                 ],
                 env=environ,
                 stdout=output,

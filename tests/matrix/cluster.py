@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine.java import find_java
-from tests.matrix.components import WAIT_S, Component, NotRun, direct, free_port, listens, process
+from tests.matrix.components import (
+    WAIT_S,
+    Component,
+    NotRun,
+    direct,
+    free_port,
+    listens,
+    process,
+)
 
 CORES_OF_A_WORKER = 2
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -89,20 +97,30 @@ def standalone(folder: Path, environ: Mapping[str, str] | None = None) -> Iterat
         "SPARK_DAEMON_MEMORY": "256m",
         **(environ or {}),
     }
+    status = f"http://127.0.0.1:{page}"
     command: list[str | Path] = [
         *(_spark_class(), _MASTER, "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)),
     ]
     with contextlib.ExitStack() as stack:
         stack.enter_context(
-            process("master", command, folder, lambda: listens(port) and listens(page), env=variables)
+            process("master", command, folder, lambda: listens(port) and _shows(status), env=variables)
         )
         address = f"spark://127.0.0.1:{port}"
         version = importlib.metadata.version("pyspark")
         component = Component(f"standalone cluster of Spark {version}, two workers", address)
-        cluster = Cluster(component, folder, variables, f"http://127.0.0.1:{page}", stack)
+        cluster = Cluster(component, folder, variables, status, stack)
         cluster.add_worker()
         cluster.add_worker()
         yield cluster
+
+
+def _shows(status: str) -> bool:
+    """Whether the page of the master has its contents. It listens a moment before."""
+    try:
+        with direct().open(f"{status}/json/"):
+            return True
+    except OSError:  # also for a status of HTTP
+        return False
 
 
 def _spark_class() -> str:

@@ -21,7 +21,9 @@ from pathlib import Path
 from dbt_arctic.engine.java import find_java
 
 POSTGRES_FOLDERS = "/usr/lib/postgresql"
-MOTO = "moto[server]==5.2.5"
+MOTO = "5.2.5"
+_MOTO_PACKAGES = (f"moto[s3,glue]=={MOTO}", "flask>=3,<4", "flask-cors>=6,<7")
+"""What its server needs for these two services. With `moto[server]`, it would be three times as large."""
 KAFKA = "4.3.1"
 REST_FIXTURE = "1.11.0"
 """Of Iceberg's test fixtures: newer ones are not published."""
@@ -164,7 +166,7 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
     """moto as S3 and Glue, with the bucket ``lake``."""
     packages = tools / "moto"
     if not (packages / "moto").exists():
-        _run([sys.executable, "-m", "pip", "install", "-q", "--target", packages, MOTO], folder)
+        _run([sys.executable, "-m", "pip", "install", "-q", "--target", packages, *_MOTO_PACKAGES], folder)
     port = free_port()
     environ = {**os.environ, "PYTHONPATH": str(packages)}
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -172,7 +174,7 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
         address = f"http://127.0.0.1:{port}"
         with direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):
             pass
-        yield Component(MOTO.replace("[server]==", " "), address)
+        yield Component(f"moto {MOTO}", address)
 
 
 @contextlib.contextmanager
