@@ -107,6 +107,14 @@ soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CA
 	@$(BIN)/python -m tests.dbt.random.soak --cases $(if $(filter file,$(origin CASES)),5000,$(CASES)) --seed $(SEED) \
 	  --processes $(PROCESSES)
 
+.PHONY: soak-sources
+soak-sources: java $(ARCHIVED) ## Random stories of a topic, files and a database, against an oracle: STEPS=2000 SEED=1
+	@$(BIN)/python -m tests.dbt.sources.soak --steps $(if $(filter file,$(origin STEPS)),2000,$(STEPS)) --seed $(SEED)
+
+.PHONY: soak-cdc
+soak-cdc: java $(ARCHIVED) ## Random stories of tables that are followed by change events: STEPS=2000 SEED=1
+	@$(BIN)/python -m tests.dbt.sources.soak_cdc --steps $(if $(filter file,$(origin STEPS)),2000,$(STEPS)) --seed $(SEED)
+
 .PHONY: matrix
 matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..
 	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue,thrift]'

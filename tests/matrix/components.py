@@ -86,6 +86,7 @@ def postgres(folder: Path) -> Iterator[Component]:
     login = ["-U", "dbt", "--auth", "scram-sha-256", "--pwfile", str(secret), "--no-sync"]
     _run([programs / "initdb", "-D", data / "data", *login], folder, **user)
     server = [programs / "postgres", "-D", data / "data", "-h", "127.0.0.1", "-p", str(port), "-k", data]
+    server += ["-c", "wal_level=logical"]  # the log of changes can be read
     with process("postgres", server, folder, lambda: listens(port), **user):
         environ = {**os.environ, "PGPASSWORD": PASSWORD}
         _until(

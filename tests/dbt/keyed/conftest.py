@@ -28,6 +28,8 @@ from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import load_keyed
+from tests.dbt.keyed.database_servers import Server, running_server
+from tests.dbt.keyed.kafka_topics import Broker, add_reader, broker
 
 SETTINGS = {"master": "local[2]", "driver_memory": "2g"}
 SPARK_CONF = {
@@ -195,6 +197,27 @@ def shop_connection(shop_warehouse: Path) -> Iterator[SessionConnection]:
     made = SessionEngine(settings).connect()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(
+    tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection
+) -> Iterator[Broker]:
+    """A broker for all tests of a worker, and a Spark that can read from it."""
+    folder = tmp_path_factory.mktemp("kafka")
+    with broker(folder) as made:
+        add_reader(shop_connection, folder)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def postgres_server(
+    tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection
+) -> Iterator[Server]:
+    """A PostgreSQL for all tests of a worker, and a Spark that can read from it."""
+    with running_server("postgresql") as made:
+        add_reader(shop_connection, tmp_path_factory.mktemp("postgresql"), "postgresql")
+        yield made
 
 
 @pytest.fixture

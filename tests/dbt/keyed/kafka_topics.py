@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka.admin import OffsetSpec
 
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.settings import CONNECTORS
@@ -82,6 +83,12 @@ class Topic:
         self.producer = self.opened.enter_context(
             contextlib.closing(KafkaProducer(bootstrap_servers=self.servers, linger_ms=0))
         )
+
+    def ends(self) -> list[int]:
+        """The next offset of each partition."""
+        wanted = [TopicPartition(self.name, number) for number in range(self.partitions)]
+        found = self.admin.list_partition_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
+        return [int(found[one].offset) for one in wanted]
 
     def delete_before(self, partition: int, offset: int) -> None:
         """What retention does: the messages before an offset are gone."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from dbt_arctic.engine.session import SessionConnection
 from tests.dbt.keyed.test_change_events import event
 from tests.matrix.components import PASSWORD
 
 from .conftest import Shop
-from .database_servers import Server, running_server
-from .kafka_topics import add_reader
+from .database_servers import Server
 
 MODEL = """\
 {{ config(materialized='incremental', unique_key='id', sequence_by='_source_sequence', buckets=1) }}
@@ -27,11 +24,9 @@ select id, name, 'SEQUENCE', 'U' from {{ incremental_pull(source('crm', 'orders'
 {% endif %}"""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection) -> Iterator[Server]:
-    with running_server("postgresql") as made:
-        add_reader(shop_connection, tmp_path_factory.mktemp("postgresql"), "postgresql")
-        yield made
+@pytest.fixture
+def server(postgres_server: Server) -> Server:
+    return postgres_server
 
 
 def declare(shop: Shop, server: Server) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +13,9 @@ import yaml
 from click.testing import CliRunner
 
 from dbt_arctic.cli.main import main
-from dbt_arctic.engine.session import SessionConnection
 
 from .conftest import Shop
-from .kafka_topics import LOGIN, PASSWORD, Broker, Message, Topic, add_reader, broker
+from .kafka_topics import LOGIN, PASSWORD, Broker, Message, Topic
 from .test_operator_commands import Terminal
 
 COLUMNS = {"order_id": "bigint", "status": "string", "amount": "decimal(10,2)"}
@@ -30,12 +28,9 @@ select cast(_source_key as string) as message_key, status, _source_headers, _sou
 from {{ incremental_pull(source('shop', 'orders')) }}"""
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection) -> Iterator[Broker]:
-    folder = tmp_path_factory.mktemp("kafka")
-    with broker(folder) as made:
-        add_reader(shop_connection, folder)
-        yield made
+@pytest.fixture
+def running(kafka_broker: Broker) -> Broker:
+    return kafka_broker
 
 
 def declare(shop: Shop, servers: str, **tables: dict[str, Any]) -> None:
