@@ -19,19 +19,28 @@ class TakenChanges:
 
     :param sql: their SQL.
     :param notes: what else the messages are.
+    :param truncated_at: the place of the last truncation of the table; empty for none.
     """
 
     sql: str
     notes: tuple[str, ...]
+    truncated_at: str = ""
 
 
 def take_changes(
-    context: Context, events: ChangeEvents, delivery: Delivery, view: str, first: bool, model: str
+    context: Context,
+    events: ChangeEvents,
+    delivery: Delivery,
+    view: str,
+    first: bool,
+    model: str,
+    known: str = "",
 ) -> TakenChanges:
     """Plan the rows of a run that consumes change events. The messages are read once and kept for the write.
 
     :param view: over the messages.
     :param first: whether the model has consumed nothing of the source, so that its table has no rows of it.
+    :param known: the place of a truncation that the model has applied; older events change nothing.
     :raises SourceTruncated: the table was truncated, and the model has older rows; or it is not known which
         events are older.
     :raises ConfigError: the messages are events of several tables.
@@ -60,15 +69,19 @@ def take_changes(
         for kind, number in sorted(counts.items())
         if kind not in (*_COUNTED, "None")
     ]
+    known = "" if events.order == "delivery" else known
     if not counts.get("truncate"):
-        truncated_at = ""
+        truncated_at = known
+    elif known and not unordered and truncated_at <= known:
+        truncated_at = known
+        notes.append(f"The source {delivery.name}: a truncation that was applied already has come again.")
     elif not first or unordered or events.order == "delivery":
         raise _truncated(delivery, first, model)
     else:
         notes.append(
             f"The source {delivery.name}: its table was truncated. Rows of older events are left out."
         )
-    return TakenChanges(rows_of_events(events, delivery, view, truncated_at), tuple(notes))
+    return TakenChanges(rows_of_events(events, delivery, view, truncated_at), tuple(notes), truncated_at)
 
 
 def _called(kind: str, number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dbt_arctic.brokers.api import TopicOffsets
@@ -11,7 +11,7 @@ from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.version import TOPIC, Consumed
 from dbt_arctic.sources.kafka_settings import KafkaSource
 
-_OFFSETS = "offsets:"
+_OFFSETS, _TRUNCATED = "offsets:", ";truncated:"
 _SHOWN = 5
 
 
@@ -85,7 +85,9 @@ def plan_offsets(source: KafkaSource, topic: TopicOffsets, last: Consumed | None
     ranges = tuple(
         Range(at, start, end) for at, (start, end) in enumerate(zip(starts, ends, strict=True)) if end > start
     )
-    return OffsetPlan(ranges, Consumed(topic_key(source, topic), encode(ends)), tuple(warnings))
+    truncated = "" if last is None or is_other else truncated_at(last)
+    consumed = with_truncation(Consumed(topic_key(source, topic), encode(ends)), truncated)
+    return OffsetPlan(ranges, consumed, tuple(warnings))
 
 
 def topic_key(source: KafkaSource, topic: TopicOffsets) -> str:
@@ -108,7 +110,29 @@ def decode(consumed: Consumed) -> list[int]:
     >>> decode(Consumed("topic:orders", "offsets:1204,0"))
     [1204, 0]
     """
-    return [int(part) for part in consumed.version.removeprefix(_OFFSETS).split(",")]
+    offsets = consumed.version.removeprefix(_OFFSETS).partition(_TRUNCATED)[0]
+    return [int(part) for part in offsets.split(",")]
+
+
+def truncated_at(consumed: Consumed | None) -> str:
+    """The place of the last truncation of the table whose changes are in a topic; empty for none.
+
+    Events that are older than it and come later change nothing.
+
+    >>> truncated_at(Consumed("topic:orders", "offsets:1204,0;truncated:0017.1.0042"))
+    '0017.1.0042'
+    """
+    return "" if consumed is None else consumed.version.partition(_TRUNCATED)[2]
+
+
+def with_truncation(consumed: Consumed, place: str) -> Consumed:
+    """What was consumed of a topic, with the place of the last truncation; empty for none.
+
+    >>> with_truncation(Consumed("topic:orders", "offsets:1204;truncated:0017"), "0042").version
+    'offsets:1204;truncated:0042'
+    """
+    offsets = consumed.version.partition(_TRUNCATED)[0]
+    return replace(consumed, version=f"{offsets}{_TRUNCATED}{place}" if place else offsets)
 
 
 def _refuse_shorter(source: KafkaSource, topic: TopicOffsets, before: Sequence[int], model: str) -> None:
@@ -165,4 +189,13 @@ def _shown(ranges: Sequence[Range]) -> str:
     return ", ".join(shown) + (f" and those of {rest} other partitions" if rest else "")
 
 
-__all__ = ["OffsetPlan", "Range", "decode", "encode", "plan_offsets", "topic_key"]
+__all__ = [
+    "OffsetPlan",
+    "Range",
+    "decode",
+    "encode",
+    "plan_offsets",
+    "topic_key",
+    "truncated_at",
+    "with_truncation",
+]

@@ -10,10 +10,10 @@ from dbt_arctic.engine.api import Connection
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
-from dbt_arctic.sources.change_pull import take_changes
+from dbt_arctic.sources.change_pull import TakenChanges, take_changes
 from dbt_arctic.sources.change_settings import must_select
 from dbt_arctic.sources.change_sql import rows_of_events
-from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key
+from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key, truncated_at, with_truncation
 from dbt_arctic.sources.kafka_settings import KafkaSource, upstream_of
 from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
 from dbt_arctic.sources.quarantine import cache_statement
@@ -63,24 +63,29 @@ class KafkaPlanner:
             return Planned(Pull(name, self._described(), plan.consumed, True), last, warnings)
         view = f"{source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         self.connection().create_source_view(view, read_request(source, plan.ranges))
-        sql, notes = self._rows(view, last, model, purpose)
-        pull = Pull(name, sql, plan.consumed, True, stage=Stage(view))
+        taken = self._rows(view, plan.consumed, last, model, purpose)
+        consumed = with_truncation(plan.consumed, taken.truncated_at)
+        pull, notes = Pull(name, taken.sql, consumed, True, stage=Stage(view)), taken.notes
         return Planned(pull, last, warnings, notes=notes, must_select=must_select(source.changes))
 
     def _rows(
-        self, view: str, last: Consumed | None, model: str, purpose: Purpose
-    ) -> tuple[str, tuple[str, ...]]:
-        source = self.source
+        self, view: str, planned: Consumed, last: Consumed | None, model: str, purpose: Purpose
+    ) -> TakenChanges:
+        """The rows of the messages.
+
+        :param planned: what the model will have consumed, with the last truncation that it has applied.
+        """
+        source, known = self.source, truncated_at(planned)
         if source.changes is None:
             if purpose == "consume" and source.on_bad_row != "fail":
                 self.context.run("stage", cache_statement(view))
-            return rows_of(source, quote(view)), ()
+            return TakenChanges(rows_of(source, quote(view)), ())
+        messages = delivery_of(source)
         if purpose != "consume":
-            return rows_of_events(source.changes, delivery_of(source), view), ()
+            return TakenChanges(rows_of_events(source.changes, messages, view, known), (), known)
         with dropped_on_error(self.context, view):
             first = last is None
-            taken = take_changes(self.context, source.changes, delivery_of(source), view, first, model)
-        return taken.sql, taken.notes
+            return take_changes(self.context, source.changes, messages, view, first, model, known)
 
     def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
         read = f"the topic {self.source.topic}"

@@ -101,9 +101,9 @@ CHANGES = ("change", 5, 1, "public.orders", "public.orders", "9", 0)
 TRUNCATE = ("truncate", 1, 1, "public.orders", "public.orders", "5", 0)
 
 
-def taken_columns(*kinds: Any, first: bool = True, **changed: Any) -> Any:
+def taken_columns(*kinds: Any, first: bool = True, known: str = "", **changed: Any) -> Any:
     events = replace(kafka(), **changed)
-    return take_changes(cast(Context, Messages(*kinds)), events, DELIVERY, "v", first, "orders")
+    return take_changes(cast(Context, Messages(*kinds)), events, DELIVERY, "v", first, "orders", known)
 
 
 def test_what_is_no_change_is_counted() -> None:
@@ -123,10 +123,22 @@ def test_a_truncation_is_applied_where_no_older_rows_are_stored() -> None:
     assert "WHERE `_source_sequence` >" not in taken_columns(CHANGES).sql
 
 
+def test_a_truncation_that_was_applied_excludes_older_events_that_come_later() -> None:
+    assert taken_columns(CHANGES, TRUNCATE).truncated_at == "5"
+    for kinds in ((CHANGES,), (CHANGES, TRUNCATE)):  # it may come again itself
+        found = taken_columns(*kinds, first=False, known="5")
+        assert "WHERE `_source_sequence` > '5'" in found.sql
+        assert found.truncated_at == "5"
+    assert taken_columns(CHANGES, first=False).truncated_at == ""
+    assert taken_columns(CHANGES, first=False, known="5", order="delivery").truncated_at == ""
+
+
 @pytest.mark.parametrize(
     ("kinds", "changed", "said"),
     [
         ((CHANGES, TRUNCATE), {"first": False}, "--full-refresh"),
+        ((CHANGES, TRUNCATE), {"first": False, "known": "4"}, "--full-refresh"),
+        ((CHANGES, (*TRUNCATE[:5], "", 1)), {"first": False, "known": "4"}, "--full-refresh"),
         ((CHANGES, (*TRUNCATE[:5], None, 1)), {}, "not known which events"),
         ((CHANGES, TRUNCATE), {"order": "delivery"}, "not known which events"),
     ],
