@@ -15,7 +15,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import SchemaChanged
-from dbt_arctic.keyed.create import BASE_DEFAULTS
+from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.table import ACTION, Column
 from dbt_arctic.refresh.config import parse_config, writes_keyed
 from dbt_arctic.refresh.materializations import (
@@ -61,7 +61,7 @@ class MaterializedApi(ModelApi):
             return ConfigurationChange()
         config = parse_config(model["name"], model["config"])
         stored = load_base(self.catalog, table).properties
-        properties = property_changes(stored, config.tblproperties, BASE_DEFAULTS)
+        properties = property_changes(stored, config.tblproperties, base_defaults(table.layout))
         altered = (*properties.changed, *properties.removed)
         return ConfigurationChange(altered, tuple(changed_settings(config, table)))
 

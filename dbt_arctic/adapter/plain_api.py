@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timezone
 from typing import Any, cast
 
 from dbt.adapters.base.meta import available
+from dbt.events.types import JinjaLogWarning
+from dbt_common.events.functions import warn_or_error
+from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values, values_of_stored_types
 from dbt_arctic.adapter.keyed_api import KeyedApi
@@ -25,11 +29,12 @@ from dbt_arctic.adapter.snapshots import (
 )
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.keyed.create import BASE_DEFAULTS
+from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh.batch import require_no_metadata_columns
+from dbt_arctic.refresh.many_files import many_small_files, newest_commits
 from dbt_arctic.refresh.plain import select_staged, stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
@@ -184,7 +189,24 @@ class PlainApi(KeyedApi):
             if kind == "table":
                 apply_properties(context, name, wanted, TABLE_DEFAULTS)
             elif (table := find_keyed(self.catalog, name)) is not None:
-                apply_properties(context, table.base, wanted, BASE_DEFAULTS)
+                apply_properties(context, table.base, wanted, base_defaults(table.layout))
+
+    @available.parse(lambda *a, **k: None)
+    def warn_of_many_files(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
+        """Emit a dbt warning if ``partition_by`` made this run write very many small files."""
+        given = model["config"].get("partition_by")
+        if not given:
+            return
+        began = get_invocation_started_at().replace(tzinfo=timezone.utc)
+        with as_dbt_errors():
+            warning = many_small_files(
+                model["name"],
+                [given] if isinstance(given, str) else given,
+                newest_commits(self.catalog, relation.name_parts),
+                int(began.timestamp() * 1000),
+            )
+        if warning is not None:
+            warn_or_error(JinjaLogWarning(msg=str(warning)))
 
     # Snapshots
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.keyed.checks import shown_row
-from dbt_arctic.keyed.create import BASE_DEFAULTS, identity
+from dbt_arctic.keyed.create import BASE_DEFAULTS, PARTITIONED_DEFAULTS, base_defaults, identity
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 
@@ -61,7 +61,7 @@ def describe(table: KeyedTable, name: Name, created_ms: int, found: Mapping[str,
     }
     properties = {
         "format-version": "3",
-        **BASE_DEFAULTS,
+        **base_defaults(table.layout),
         **identity(table, table.generation.base_id, created_ms),
         **table.side_properties(),
         PROPERTY_MOVING: "true",
@@ -99,7 +99,11 @@ def undo_description(name: Name, found: Mapping[str, str]) -> list[str]:
     """
     before: dict[str, str] = json.loads(found.get(_BEFORE) or "{}")
     # Properties that the user has changed since then keep the user's value.
-    ours = [key for key, value in BASE_DEFAULTS.items() if _BEFORE in found and found.get(key) == value]
+    ours = [
+        key
+        for key, value in BASE_DEFAULTS.items()
+        if _BEFORE in found and found.get(key) in (value, PARTITIONED_DEFAULTS[key])
+    ]
     back = {key: before[key] for key in ours if key in before}
     gone = [key for key in found if key.startswith("arctic.")] + [key for key in ours if key not in before]
     statements = [f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({_listed(back)})"] if back else []

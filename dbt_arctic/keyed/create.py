@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.schema_difference import Path
@@ -21,6 +22,7 @@ from dbt_arctic.keyed.table import (
     KeyedTable,
 )
 
+_FANOUT = "write.spark.fanout.enabled"
 BASE_DEFAULTS = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
@@ -28,11 +30,12 @@ BASE_DEFAULTS = {
     # Compaction joins bucket by bucket and writes each row to its own bucket, so it needs no shuffle.
     "write.distribution-mode": "none",
     "write.merge.distribution-mode": "none",
-    "write.spark.fanout.enabled": "true",
+    _FANOUT: "true",
     # Small row groups let a key range skip most of a sorted file. Even smaller ones would slow full scans
     # down.
     "write.parquet.row-group-size-bytes": str(4 * 1024 * 1024),
 }
+PARTITIONED_DEFAULTS = {**BASE_DEFAULTS, _FANOUT: "false"}
 PROPERTY_DROPPED_BY = "arctic.dropped-by"
 """On a side table: the run that is about to drop it. That run sets the property before it reads the views a
 last time. A run that publishes a generation checks for it afterwards, so one of the two sees the other."""
@@ -52,6 +55,15 @@ CHANGE_DEFAULTS = {
 }
 
 
+def base_defaults(layout: Layout) -> Mapping[str, str]:
+    """The default properties of a base table.
+
+    Without partitions, a task that merges changes has an open file for each of its few buckets. With
+    partitions it may have thousands, so rows are sorted by partition and the files are written one by one.
+    """
+    return PARTITIONED_DEFAULTS if layout.partition_by else BASE_DEFAULTS
+
+
 def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str], comment: str = "") -> str:
     """The statement that creates the base table.
 
@@ -59,7 +71,8 @@ def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str
     """
     described = {"comment": comment} if comment else {}
     described_as = identity(table, table.generation.base_id, created_ms)
-    merged = {**BASE_DEFAULTS, **described, **properties, **described_as, **table.side_properties()}
+    defaults = base_defaults(table.layout)
+    merged = {**defaults, **described, **properties, **described_as, **table.side_properties()}
     return _create_table(table.base, table.columns, table, merged, table.required)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
 from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
-from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, Column, KeyedTable
+from dbt_arctic.keyed.write_options import AS_IT_IS, partition_options, write_options
 
 ROWS_OF_KEY = "_arctic_rows"
 """The number of rows in a batch with the key of a row, if the batch already has it."""
@@ -21,9 +22,6 @@ _BUCKET = quote("_arctic_bucket")
 
 _OPEN_FILES = 64
 """Maximum number of files that a task writes concurrently, each with buffered rows in memory."""
-
-_AS_IT_IS = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
-"""Options of a write whose rows Iceberg neither shuffles nor sorts: a task may write several buckets."""
 
 
 @dataclass(frozen=True)
@@ -267,16 +265,16 @@ def insert_into_change(
     bucket = _own_buckets(table, as_stored=True) if once and not in_one_task else ""
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
-    options = _AS_IT_IS if bucket or in_one_task else {}
+    is_in_place = bool(bucket) or (in_one_task and not table.layout.partition_by)
+    options = AS_IT_IS if is_in_place else partition_options(table.layout)
     rows = batch.one_row_per_key(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 
 
 def insert_rows(table: KeyedTable, txn: int, properties: Mapping[str, str], select: str, branch: str) -> str:
     """SQL of the single commit of a computed write: appends complete rows to a branch of the change table."""
-    return _insert(
-        table.change.branch(branch), table.column_names, {PROPERTY_TXN: str(txn), **properties}, select
-    )
+    written, options = {PROPERTY_TXN: str(txn), **properties}, partition_options(table.layout)
+    return _insert(table.change.branch(branch), table.column_names, written, select, options)
 
 
 def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
@@ -292,23 +290,24 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
         f"SELECT {columns}\nFROM (\n{batch.one_row_per_key(0, as_stored=batch.is_checked_as_stored)}\n)\n"
         f"WHERE {quote(OFFSET)} = least(spark_partition_id(), 0) AND {quote(ACTION)} = 'U'"
     )
-    options = {"distribution-mode": "hash"}
+    options = {"distribution-mode": "hash", **partition_options(layout)}
     if bucket := _own_buckets(table):
         # Iceberg would sort by bucket and then by key. A task has few buckets and one file for each of them
         # anyway, and Spark sorts faster by a single column. A large bucket is split between tasks.
-        options = _AS_IT_IS
+        options = AS_IT_IS
         rows = (
             f"SELECT {columns}\nFROM (\nSELECT /*+ REBALANCE({_BUCKET}) */ *\nFROM (\n"
             f"SELECT *, {bucket} AS {_BUCKET}\nFROM (\n{rows}\n)\n)\n)\nSORT BY {layout.order_clause()}"
         )
-    return f"INSERT INTO {table.base.sql} WITH ({_properties(properties, options)}) ({columns})\n{rows}"
+    return f"INSERT INTO {table.base.sql} WITH ({write_options(properties, options)}) ({columns})\n{rows}"
 
 
 def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str]) -> str:
     """SQL of the deletes in a new generation with a sequence: older rows of their keys may arrive."""
     columns = quote_all([*batch.columns, ACTION, OFFSET, TXN])
     select = f"SELECT {columns}\nFROM (\n{batch.one_row_per_key(txn)}\n)\nWHERE {quote(ACTION)} = 'D'"
-    return _insert(table.change.sql, batch.columns, {PROPERTY_TXN: str(txn), **properties}, select)
+    written, options = {PROPERTY_TXN: str(txn), **properties}, partition_options(table.layout)
+    return _insert(table.change.sql, batch.columns, written, select, options)
 
 
 def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str = "0L") -> str:
@@ -340,7 +339,7 @@ FROM (
   WHERE {value} IS NOT NULL
   GROUP BY {each}
 )"""
-    options = _AS_IT_IS if buckets <= _OPEN_FILES else {}
+    options = AS_IT_IS if buckets <= _OPEN_FILES else {}
     return _insert(table.change.sql, table.column_names, properties, select, options)
 
 
@@ -359,7 +358,7 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
     """The statement for an empty commit on a branch, whose properties repeat those of an expiring commit."""
     listed = quote_all(columns)
     return (
-        f"INSERT INTO {table.branch(branch)} WITH ({_properties(properties)}) ({listed})\n"
+        f"INSERT INTO {table.branch(branch)} WITH ({write_options(properties)}) ({listed})\n"
         f"SELECT {listed}\nFROM {table.sql}\nWHERE false"
     )
 
@@ -367,7 +366,7 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
 def insert_plain(target: str, columns: Sequence[Column], properties: Mapping[str, str], select: str) -> str:
     """SQL of an append to a plain table, on main or on a branch."""
     listed = quote_all(column.name for column in columns)
-    return f"INSERT INTO {target} WITH ({_properties(properties)}) ({listed})\n{select}"
+    return f"INSERT INTO {target} WITH ({write_options(properties)}) ({listed})\n{select}"
 
 
 def _own_buckets(table: KeyedTable, *, as_stored: bool = False) -> str:
@@ -387,14 +386,6 @@ def _insert(
     select: str,
     options: Mapping[str, str] | None = None,
 ) -> str:
-    listed = _properties(properties, options or {})
+    listed = write_options(properties, options or {})
     with_ = f" WITH ({listed})" if listed else ""
     return f"INSERT INTO {target}{with_} ({quote_all([*columns, ACTION, OFFSET, TXN])})\n{select}"
-
-
-def _properties(properties: Mapping[str, str], options: Mapping[str, str] | None = None) -> str:
-    """The options of a write: snapshot properties and write options."""
-    summary = {f"snapshot-property.{name}": value for name, value in properties.items()}
-    return ", ".join(
-        f"{quote(name)}={literal(value)}" for name, value in {**(options or {}), **summary}.items()
-    )

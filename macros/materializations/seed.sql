@@ -35,6 +35,7 @@
     {%- do drop_aside(aside) -%}
   {%- endif -%}
 
+  {%- do adapter.warn_of_many_files(target_relation, model) -%}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
   {%- do persist_docs(target_relation, model) -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}

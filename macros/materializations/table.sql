@@ -31,6 +31,7 @@
     {%- endcall -%}
   {%- endif -%}
 
+  {%- do adapter.warn_of_many_files(target_relation, model) -%}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
   {%- do persist_docs(target_relation, model) -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}

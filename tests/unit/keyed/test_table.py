@@ -152,3 +152,28 @@ def test_markers_have_a_value_only_in_the_bucket_column(type_: str) -> None:
     assert "FROM range(0, 192, 1, 1)" in sql
     assert "`use-table-distribution-and-ordering`='false'" in sql
     assert "`fanout-enabled`='true'" in sql
+
+
+ONE_AFTER_THE_OTHER = "`fanout-enabled`='false'"
+
+
+def written_statements(layout: Layout) -> list[str]:
+    """The statements that write the rows of batches into a table with a layout."""
+    table = keyed(layout=layout)
+    batch = write.Batch("orders", "SELECT 1", table.key, table.column_names, table.column_names)
+    return [
+        write.fill_base(table, batch, {}),
+        write.insert_into_change(table, batch, 1, {}, cores=2),
+        write.insert_rows(table, 1, {}, "SELECT 1", "b"),
+        write.fill_tombstones(table, batch, 1, {}),
+    ]
+
+
+def test_a_write_to_partitions_has_one_open_file_in_a_task() -> None:
+    layout, partitioned = Layout(8, "id"), Layout(8, "id", ("id",))
+    assert all(ONE_AFTER_THE_OTHER not in sql for sql in written_statements(layout))
+    assert all(ONE_AFTER_THE_OTHER in sql for sql in written_statements(partitioned))
+    # MERGE takes no options, so compaction follows the property of the base table.
+    fanout = "'write.spark.fanout.enabled' = '{}'"
+    assert fanout.format("true") in create.create_base(keyed(layout=layout), 0, {})
+    assert fanout.format("false") in create.create_base(keyed(layout=partitioned), 0, {})
