@@ -66,7 +66,7 @@ docs: $(DOCS_VENV)/.installed ## Build the documentation's site in build/site; a
 	@echo "build/site/index.html"
 
 $(DOCS_VENV)/.installed: docs/requirements.txt
-	@$(or $(PYTHON),python3) -m venv $(DOCS_VENV)
+	@python=$$(PYTHON="$(PYTHON)" .ci/machine python) && $$python -m venv $(DOCS_VENV)
 	@$(DOCS_VENV)/bin/pip install --quiet --requirement $<
 	@touch $@
 
