@@ -33,6 +33,8 @@ _ADDRESSES = {
     "connect": ("Spark Connect server", "sc://spark.example.com:15002"),
     "thrift": ("Spark Thrift server", "spark.example.com"),
 }
+_OTHERS_OF_SPARK = ("http", "odbc")
+"""Other values of ``method`` that connect dbt-spark to a cluster."""
 _MACHINE = re.compile(r"[\w.:-]+")
 
 
@@ -46,7 +48,9 @@ def check_method(method: str, settings: Mapping[str, Any], defaults: Mapping[str
             f"method is {method!r}",
             where="profiles.yml, method",
             why=f"this dbt-arctic knows: {', '.join(METHODS)}",
-            fix=f"write method: {METHODS[0]}",
+            fix="use method: connect or thrift with the host of a server"
+            if method in _OTHERS_OF_SPARK
+            else f"write method: {METHODS[0]}",
         )
     strange = [name for name, methods in _METHODS_OF.items() if method not in methods]
     found = [name for name in strange if settings[name] != defaults[name]]
