@@ -31,6 +31,7 @@ COMMANDS = {
     "ingest": "ingest",
     "keep": "keep",
     "lag": "lag",
+    "openlineage": "openlineage",
     "plan": "plan",
     "report": "report",
     "restore": "rollback",

@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.store.state import current_version, load_keyed
 from tests.dbt.keyed.conftest import Shop
 from tests.dbt.keyed.test_operator_commands import Terminal
+from tests.openlineage_schema import check_event
 
 README = Path(__file__).parents[3] / "README.md"
 FILE = re.compile(r"`([\w/]+\.(?:csv|yml|sql))`")
@@ -47,6 +52,25 @@ def follow(
                 after(type_in(*arguments))
 
 
+def check_lineage(shop: Shop, events: list[dict[str, Any]]) -> None:
+    """The events of the last command name the versions that its commits record."""
+    for event in events:
+        check_event(event)
+    ended = {event["job"]["name"]: event for event in events if event["eventType"] == "COMPLETE"}
+    orders, amounts = ended["model.shop.orders"], ended["model.shop.order_amounts"]
+    ((source,), (read,)) = (event["inputs"] for event in (orders, amounts))
+    ((written,), (result,)) = (event["outputs"] for event in (orders, amounts))
+    assert (source["namespace"], source["name"]) == ("file", "landing/order_events")
+    version = current_version(
+        shop.catalog, load_keyed(shop.catalog, Name("lake", shop.schema, "orders"))
+    ).token
+    assert read["facets"]["version"]["datasetVersion"] == version
+    assert written["facets"]["version"]["datasetVersion"] == version
+    newest = shop.log("order_amounts")[0]
+    statistics = result["outputFacets"]["outputStatistics"]
+    assert (statistics["rowCount"], statistics["size"]) == (1, int(newest.summary["added-files-size"]))
+
+
 def test_the_first_story_of_the_readme(shop: Shop) -> None:
     type_in = Terminal(shop)
     installation, *story = blocks("Your first keyed table")
@@ -69,6 +93,7 @@ def test_the_first_story_of_the_readme(shop: Shop) -> None:
     assert shop.rows("order_amounts", "order_id") == [(2,)]
     (history,) = printed
     assert len(history.splitlines()) == 3, "a heading and both versions"
+    check_lineage(shop, [json.loads(line) for line in type_in("openlineage").splitlines()])
 
     file, model = blocks("Let the adapter refresh a model incrementally")[0]
     assert file is not None

@@ -1,0 +1,153 @@
+"""The nodes of dbt's last command, from its artifacts: when they ran, and which tables they read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+
+_KINDS = ("model", "seed", "snapshot")
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A table that a node reads.
+
+    :param outside: the ``meta.arctic`` of a source whose rows are outside the catalog; ``None`` for a table.
+    """
+
+    name: Name
+    outside: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One node that dbt has run.
+
+    :param kind: ``model``, ``seed`` or ``snapshot``.
+    :param error: the message of the failure; ``None`` if the node succeeded.
+    :param rows: the rows that it wrote, as dbt reports them; ``None`` if unknown.
+    """
+
+    unique_id: str
+    kind: str
+    name: Name
+    started: dt.datetime
+    ended: dt.datetime
+    upstreams: tuple[Upstream, ...]
+    error: str | None
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class LastCommand:
+    """The last command of dbt that ran nodes."""
+
+    invocation_id: str
+    command: str
+    project: str
+    nodes: tuple[NodeRun, ...]
+
+
+def read_last_command(artifacts: Path) -> LastCommand:
+    """Read the artifacts of the last command. Skipped nodes and ephemeral models are left out.
+
+    :raises ConfigError: there are no artifacts, or dbt did not write them.
+    """
+    results, manifest = (_read(artifacts / name) for name in ("run_results.json", "manifest.json"))
+    try:
+        return LastCommand(
+            invocation_id=str(results["metadata"]["invocation_id"]),
+            command=str(results.get("args", {}).get("which", "run")),
+            project=str(manifest["metadata"]["project_name"]),
+            nodes=tuple(_nodes(results, manifest)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            "the artifacts of the last dbt command cannot be read",
+            where=str(artifacts),
+            why=f"{type(error).__name__}: {error}",
+            fix="run dbt again, which writes them",
+        ) from error
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "dbt has not run here", where=str(path), why="there is no such file", fix="run dbt build first"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(
+            "the artifacts of the last dbt command cannot be read",
+            where=str(path),
+            why=str(error),
+            fix="run dbt again, which writes them",
+        ) from error
+
+
+def _nodes(results: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[NodeRun]:
+    generated = _time(results["metadata"]["generated_at"])
+    for result in results["results"]:
+        node = manifest["nodes"].get(result["unique_id"])
+        if node is None or node["resource_type"] not in _KINDS or result["status"] == "skipped":
+            continue
+        failed = result["status"] not in ("success", "no-op")
+        times = [
+            (_time(one["started_at"]), _time(one["completed_at"]))
+            for one in result["timing"]
+            if one["completed_at"]
+        ]
+        yield NodeRun(
+            unique_id=str(result["unique_id"]),
+            kind=str(node["resource_type"]),
+            name=_name(node),
+            started=min((start for start, _ in times), default=generated),
+            ended=max((end for _, end in times), default=generated),
+            upstreams=tuple(dict.fromkeys(_upstreams(node, manifest))),
+            error=str(result.get("message") or result["status"]) if failed else None,
+            rows=(result.get("adapter_response") or {}).get("rows_affected"),
+        )
+
+
+def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[Upstream]:
+    """The tables that a node reads, itself or through ephemeral models."""
+    for unique_id in (node.get("depends_on") or {}).get("nodes", ()):
+        source = manifest["sources"].get(unique_id)
+        if source is not None:
+            yield Upstream(_name(source), _outside(source))
+            continue
+        upstream = manifest["nodes"].get(unique_id)
+        if upstream is None or upstream["resource_type"] not in _KINDS:
+            continue
+        if upstream["config"].get("materialized") == "ephemeral":
+            yield from _upstreams(upstream, manifest)
+        else:
+            yield Upstream(_name(upstream))
+
+
+def _outside(source: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    levels = (source.get("source_meta"), source.get("meta"), (source.get("config") or {}).get("meta"))
+    merged: dict[str, Any] = {}
+    for level in levels:
+        merged.update((level or {}).get("arctic") or {})
+    return merged if "from" in merged else None
+
+
+def _name(node: Mapping[str, Any]) -> Name:
+    identifier = node.get("identifier") or node.get("alias") or node["name"]
+    return Name(str(node["database"]), str(node["schema"]), str(identifier))
+
+
+def _time(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+__all__ = ["LastCommand", "NodeRun", "Upstream", "read_last_command"]
