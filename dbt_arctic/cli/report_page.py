@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jinja2
 
 from dbt_arctic.adapter.run_results import RunResults
+from dbt_arctic.cli.lineage_picture import BOX_HEIGHT, BOX_WIDTH, lineage_picture
 from dbt_arctic.cli.output import counted, shareable, shown_bytes
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation, shown_seconds
@@ -91,6 +92,9 @@ class Page:
             subtitle=f"{minute_text(since)} to {minute_text(self.report.now_ms)}, UTC",
             cards=self.cards,
             first=[grid for grid in (self.due, self.held, self.unreadable) if grid is not None],
+            lineage=lineage_picture(self.report.tables, self.report.now_ms),
+            box_width=BOX_WIDTH,
+            box_height=BOX_HEIGHT,
             charts=charts_of(self.report, self.results),
             last=[grid for grid in (self.tables, self.operations, self.refreshes) if grid is not None],
             footer="Created by dbt-arctic report from metadata. Read costs and future times are estimates.",
