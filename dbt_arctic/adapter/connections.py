@@ -182,6 +182,17 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     # Iceberg commits each statement separately: there is no transaction to begin, commit or roll back.
 
+    def commit(self) -> Connection:
+        """End the transaction that dbt counts for this thread.
+
+        Macros of packages commit after statements that began none, which is an error in dbt's implementation.
+        """
+        connection = self.get_thread_connection()
+        if not connection.transaction_open:
+            return connection
+        committed: Connection = super().commit()  # type: ignore[no-untyped-call] # dbt's
+        return committed
+
     def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, because there are no transactions."""
 

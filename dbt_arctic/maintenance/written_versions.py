@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot
-from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, consumed_versions
+from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_RUN, PROPERTY_TXN, consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, of_relations
@@ -68,10 +68,16 @@ def _by_keyed(catalog: CatalogReader, table: KeyedTable, run_id: str) -> Written
             version = Version(table.generation.number, newest, beside).token
     hidden = {name.lower() for name in table.hidden}
     columns = tuple(column for column in state.columns if column.name.lower() not in hidden)
-    # A build fills the base table, and its commit to the change table has only bucket markers.
+    # A build fills the base table. Its commits to the change table have only bucket markers and tombstones.
     batches = [one for one in of_change if PROPERTY_TXN in one.summary]
-    filled = [one for one in base if one.summary.get(PROPERTY_RUN) == run_id and one.operation == "append"]
-    return _written(batches or filled, columns, version, of_change)
+    filled = [
+        one
+        for one in base
+        if one.summary.get(PROPERTY_RUN) == run_id
+        and one.operation == "append"
+        and PROPERTY_MERGED not in one.summary
+    ]
+    return _written(filled or batches, columns, version, of_change)
 
 
 def _written(

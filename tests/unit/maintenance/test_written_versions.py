@@ -25,10 +25,10 @@ def test_an_upsert_is_its_commit_to_the_change_table() -> None:
     consumed = encode_consumed({"lake.raw.x": Consumed("t", "7"), "arctic.plan": Consumed("p", "q")})
     mine = of_run(mine, **{"added-records": "5", "added-files-size": "300", "arctic.consumed": consumed})
     change = replace(orders.side("change", 1), snapshots=(first, earlier, mine, later), current_snapshot_id=4)
-    catalog = catalog_of(orders, orders.side("base", 1, "b", "m10"), change)
+    catalog = catalog_of(orders, orders.side("base", 1, "b", "m10", "m20,30"), change)
     found = written_by(catalog, ORDERS, RUN, 0, 0)
     assert found is not None
-    assert found.version == "1.3.2", "with the base that had merged the commit before"
+    assert found.version == "1.3.2", "with the base that has merged no later commit"
     assert (found.rows, found.size_bytes) == (5, 300)
     assert found.consumed == {"lake.raw.x": Consumed("t", "7")}
     assert [column.name for column in found.columns] == ["id", "amount"]
@@ -36,13 +36,28 @@ def test_an_upsert_is_its_commit_to_the_change_table() -> None:
 
 def test_a_build_is_its_commit_to_the_base_table() -> None:
     orders = Orders()
-    (filled,), (marks,) = commits("b"), commits("b")
+    (filled,), (marks, deletes) = commits("b"), commits("b", "a5")
     filled = of_run(filled, **{"added-records": "900", "added-files-size": "4096"})
     base = replace(orders.side("base", 1), snapshots=(filled,), current_snapshot_id=1)
-    change = replace(orders.side("change", 1), snapshots=(of_run(marks),), current_snapshot_id=1)
+    # With a sequence, a build also stores tombstones, which are not rows of the table.
+    change = replace(
+        orders.side("change", 1), snapshots=(of_run(marks), of_run(deletes)), current_snapshot_id=2
+    )
     found = written_by(catalog_of(orders, base, change), ORDERS, RUN, 0, 0)
     assert found is not None
-    assert (found.version, found.rows, found.size_bytes) == ("1.1.1", 900, 4096)
+    assert (found.version, found.rows, found.size_bytes) == ("1.2.1", 900, 4096)
+
+
+def test_a_compaction_of_the_same_run_is_not_a_build() -> None:
+    orders = Orders()
+    first, mine = commits("b", "a10")
+    change = replace(orders.side("change", 1), snapshots=(first, of_run(mine)), current_snapshot_id=2)
+    filled, merged = commits("b", "m10")
+    merged = replace(of_run(merged, **{"added-records": "77"}), operation="append")
+    base = replace(orders.side("base", 1), snapshots=(filled, merged), current_snapshot_id=2)
+    found = written_by(catalog_of(orders, base, change), ORDERS, RUN, 0, 0)
+    assert found is not None
+    assert found.rows == 1
 
 
 def test_a_run_without_a_commit_has_no_version() -> None:
