@@ -182,16 +182,15 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     # Iceberg commits each statement separately: there is no transaction to begin, commit or roll back.
 
-    def commit(self) -> Connection:
-        """End the transaction that dbt counts for this thread.
+    def commit(self) -> Any:
+        """End the transaction that dbt counts for this thread. Returns the connection, as dbt's own method does.
 
         Macros of packages commit after statements that began none, which is an error in dbt's implementation.
         """
         connection = self.get_thread_connection()
         if not connection.transaction_open:
             return connection
-        committed: Connection = super().commit()  # type: ignore[no-untyped-call] # dbt's
-        return committed
+        return super().commit()  # type: ignore[no-untyped-call] # dbt's
 
     def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, because there are no transactions."""
