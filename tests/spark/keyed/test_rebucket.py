@@ -20,7 +20,7 @@ from dbt_arctic.maintenance.log_checks import check_markers
 from dbt_arctic.maintenance.versions import rows_at
 from dbt_arctic.store.state import head, load_base, load_change
 from tests.spark.keyed.injected_failures import amounts
-from tests.spark.keyed.test_in_place import exchanges, executed
+from tests.spark.keyed.test_one_sided_shuffle import exchanges, executed
 
 COUNT = 200
 """So many that each of 8 buckets has some."""

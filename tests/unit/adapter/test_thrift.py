@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.python_models import PythonModels
-from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.thrift import ThriftEngine
@@ -36,7 +36,7 @@ def test_metadata_is_read_directly_if_the_profile_says_where_the_catalog_is(tmp_
         assert isinstance(reader, WithRecords)
         return reader.behind
 
-    assert isinstance(by_profile("lake"), SqlCatalog)
+    assert isinstance(by_profile("lake"), SparkSqlCatalog)
     assert isinstance(by_profile({"type": "rest", "uri": "http://127.0.0.1:1"}), RemoteCatalog)
     with pytest.raises(DbtRuntimeError, match="type 'sqlite' with method: thrift"):
         by_profile({"type": "sqlite"})
