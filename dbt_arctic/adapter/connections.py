@@ -183,7 +183,7 @@ class ArcticConnectionManager(SQLConnectionManager):
     # Iceberg commits each statement separately: there is no transaction to begin, commit or roll back.
 
     def commit(self) -> Any:
-        """End the transaction that dbt counts for this thread, and return its connection, as dbt's method does.
+        """End the transaction that dbt counts for this thread, and return the connection, as dbt does.
 
         Macros of packages commit after statements that began none, which is an error in dbt's implementation.
         """
