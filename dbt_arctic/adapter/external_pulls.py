@@ -12,7 +12,7 @@ from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
-from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
+from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source, registry_of
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.pulls import where_it_fails
 from dbt_arctic.adapter.rejected_rows import RejectedRows
@@ -90,7 +90,7 @@ class ExternalPulls(KeyedApi):
                 self._run("drop_rejected", drop_table(rejected))
 
     def _planner(self, declared: Mapping[str, Any], target: Name, model: Mapping[str, Any]) -> SourcePlanner:
-        kind = kind_of(declared)
+        kind, root = kind_of(declared), getattr(self.config, "project_root", None)
         if kind == "jdbc":
             database = database_of(declared, self.config.credentials.databases)
             table, writes = database_source(declared), writes_of(model)
@@ -98,9 +98,11 @@ class ExternalPulls(KeyedApi):
                 self.context(), self._handle, database, table, writes, lambda: self._holder(target)
             )
         if kind == "kafka":
-            topic = kafka_source(declared, self.config.credentials.kafka_properties)
-            return KafkaPlanner(self.context(), self._handle, broker_of(topic, declared["where"]), topic)
-        source = file_source(declared, getattr(self.config, "project_root", None))
+            topic = kafka_source(declared, self.config.credentials.kafka_properties, root)
+            where = declared["where"]
+            broker, registry = broker_of(topic, where), registry_of(topic, where)
+            return KafkaPlanner(self.context(), self._handle, broker, topic, registry)
+        source = file_source(declared, root)
         return FilePlanner(self.context(), self._handle, source, target)
 
     def _holder(self, target: Name) -> Name:

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.databases.address import kind_of_url
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
+from dbt_arctic.sources.avro_settings import AVRO_SETTINGS
 
 Kind = Literal["files", "kafka", "jdbc"]
 """The values of ``from``."""
@@ -97,7 +98,8 @@ def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _is_avro(settings: Mapping[str, Any]) -> bool:
-    return settings["from"] == "files" and settings.get("format") == "avro"
+    of_topic = settings["from"] == "kafka" and any(settings.get(one) for one in AVRO_SETTINGS)
+    return of_topic or (settings["from"] == "files" and settings.get("format") == "avro")
 
 
 __all__ = ["Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]

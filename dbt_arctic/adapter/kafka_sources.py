@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt_arctic.brokers.kafka import KafkaBroker
+from dbt_arctic.brokers.schema_registry import HttpRegistry
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.secret import is_secret
 from dbt_arctic.sources.kafka_settings import KafkaSource, parse_kafka
 
 
-def kafka_source(declared: Mapping[str, Any], client: Mapping[str, str]) -> KafkaSource:
+def kafka_source(
+    declared: Mapping[str, Any], client: Mapping[str, str], root: str | None = None
+) -> KafkaSource:
     """The settings of a declared source.
 
     :param client: properties of Kafka's client in the profile.
+    :param root: the folder of the project; ``None`` for the current one.
     :raises ConfigError: a setting is unknown, missing or wrong, or a secret.
     """
     options = declared["settings"].get("options")
@@ -27,7 +31,9 @@ def kafka_source(declared: Mapping[str, Any], client: Mapping[str, str]) -> Kafk
                 fix=f"set it in profiles.yml: kafka: {{{str(name).removeprefix('kafka.')}: "
                 "\"{{ env_var('DBT_ENV_SECRET_KAFKA') }}\"}",
             )
-    return parse_kafka(declared["name"], declared["settings"], declared["columns"], client, declared["where"])
+    return parse_kafka(
+        declared["name"], declared["settings"], declared["columns"], client, declared["where"], root
+    )
 
 
 def broker_of(source: KafkaSource, where: str) -> KafkaBroker:
@@ -35,4 +41,11 @@ def broker_of(source: KafkaSource, where: str) -> KafkaBroker:
     return KafkaBroker(source.servers, source.client, where)
 
 
-__all__ = ["broker_of", "kafka_source"]
+def registry_of(source: KafkaSource, where: str) -> HttpRegistry | None:
+    """The registry that has the schemas of a source; ``None`` if it has none."""
+    if source.avro is None or not source.avro.registry:
+        return None
+    return HttpRegistry(source.avro.registry, source.registry_client, where)
+
+
+__all__ = ["broker_of", "kafka_source", "registry_of"]

@@ -61,4 +61,16 @@ class Broker(Protocol):
         ...
 
 
-__all__ = ["Broker", "FirstMessage", "Message", "TopicOffsets"]
+class SchemaRegistry(Protocol):
+    """The schemas with which messages were written."""
+
+    def schema(self, number: int) -> str | None:
+        """The schema of Avro with an id, as JSON; ``None`` if there is none.
+
+        :raises ServerUnreachable: the registry does not answer, or refuses.
+        :raises ConfigError: the schema is not one of Avro.
+        """
+        ...
+
+
+__all__ = ["Broker", "FirstMessage", "Message", "SchemaRegistry", "TopicOffsets"]

@@ -27,6 +27,7 @@ _URL_OF_PROFILE = ""
     help="Load tables of this database. Default: the url in the profile, under jdbc and the source.",
 )
 @click.option("--kafka", metavar="HOST:PORT", help="Load topics of this broker.")
+@click.option("--registry", metavar="URL", help="Look up schemas of Avro in this registry.")
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only these topics. Repeatable.")
 @click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only these tables. Repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these tables or topics. Repeatable.")
@@ -42,6 +43,7 @@ def init(
     source: str | None,
     jdbc: str | None,
     kafka: str | None,
+    registry: str | None,
     topics: tuple[str, ...],
     tables: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -69,6 +71,8 @@ def init(
     """
     from dbt_arctic.adapter.project import find_project, load_target  # imports dbt, which takes a second
 
+    if kafka is None and registry is not None:
+        raise click.UsageError("--registry needs --kafka")
     _check_options(source, jdbc, kafka, topics, tables, exclude, compare_deletes)
     files = ScaffoldWriter(find_project(project_dir), prefix, into, dry_run)
     if jdbc is None and kafka is None:
@@ -76,7 +80,7 @@ def init(
         return
     profile = load_target(files.project, profiles_dir, target).credentials
     if kafka is not None:
-        init_topics(files, folder, kafka, profile.kafka_properties, topics, exclude)
+        init_topics(files, folder, kafka, profile.kafka_properties, topics, exclude, registry)
     elif jdbc is not None:
         init_database(files, folder, jdbc, profile.databases, tables, exclude, compare_deletes)
 

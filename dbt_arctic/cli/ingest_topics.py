@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from dbt_arctic.brokers.api import Message
 from dbt_arctic.brokers.kafka import KafkaBroker
+from dbt_arctic.brokers.schema_registry import HttpRegistry
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.sources.avro_settings import registry_address
+from dbt_arctic.sources.avro_sql import AvroSchema, parse_schema
 from dbt_arctic.sources.choose_by_globs import choose_by_globs
+from dbt_arctic.sources.draft_avro import draft_avro
 from dbt_arctic.sources.draft_topics import TopicDraft, draft_topic
+from dbt_arctic.sources.kafka_settings import without_registry
 from dbt_arctic.sources.topic_scaffold import topic_model_sql, topic_properties
 
 _SAMPLED = 500
@@ -23,19 +29,22 @@ def init_topics(
     client: Mapping[str, str],
     patterns: Sequence[str],
     excluded: Sequence[str],
+    registry: str | None = None,
 ) -> None:
     """Write a source and models for topics.
 
     :param servers: ``host:port``, separated by commas.
     :param client: properties of Kafka's client in the profile.
     :param patterns: globs for the topics; empty for all topics.
+    :param registry: the address of a schema registry; ``None`` for none.
     :raises ConfigError: no source can be written for any of the topics.
     :raises UnknownRelation: no topic has such a name.
     :raises ServerUnreachable: the broker does not answer, or refuses.
     """
     broker = KafkaBroker(servers, client, f"--kafka {servers}")
     chosen = choose_by_globs(broker.topics(), lambda name: [name], patterns, excluded, "topic", servers)
-    drafts = [draft_topic(topic, broker.newest_messages(topic, _SAMPLED)) for topic in chosen]
+    schemas = None if registry is None else _schemas(registry, client)
+    drafts = [_drafted(topic, broker.newest_messages(topic, _SAMPLED), schemas) for topic in chosen]
     written_for = [draft for draft in drafts if not draft.problem]
     if not written_for:
         raise ConfigError(
@@ -47,7 +56,7 @@ def init_topics(
     _refuse_same_names(written_for, servers)
     written = files.write(
         source,
-        topic_properties(source, servers, written_for, files.prefix),
+        topic_properties(source, servers, written_for, files.prefix, registry or ""),
         {draft.name: topic_model_sql(source, draft) for draft in written_for},
     )
     if not written:
@@ -60,6 +69,25 @@ def init_topics(
         "topic with a key has one row for each key; without one, each message is a row. Review the files, "
         "and then load the data:",
     )
+
+
+def _schemas(registry: str, client: Mapping[str, str]) -> Callable[[int], AvroSchema | None]:
+    """Look up schemas by their ids."""
+    where = f"--registry {registry}"
+    found = HttpRegistry(registry_address(registry, where), without_registry(client)[1], where)
+
+    def schema(number: int) -> AvroSchema | None:
+        text = found.schema(number)
+        return None if text is None else parse_schema(text, f"the schema {number}", where)
+
+    return schema
+
+
+def _drafted(
+    topic: str, messages: Sequence[Message], schemas: Callable[[int], AvroSchema | None] | None
+) -> TopicDraft:
+    found = None if schemas is None else draft_avro(topic, messages, schemas)
+    return draft_topic(topic, messages) if found is None else found
 
 
 def _refuse_same_names(drafts: Sequence[TopicDraft], servers: str) -> None:

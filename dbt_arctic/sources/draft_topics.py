@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dbt_arctic.brokers.api import Message
 from dbt_arctic.keyed.data_type import kind_of
@@ -49,17 +49,21 @@ class TopicDraft:
     :param key_in_message: whether these columns are read from the message's key.
     :param messages: how many messages were looked at.
     :param problem: why no source can be written; empty if one can.
+    :param is_avro: whether the messages have the ids of schemas in a registry.
+    :param units: of the columns that are numbers in a message and timestamps in the table.
     """
 
     name: str
     topic: str
-    format: Format | None
+    format: Format | Literal["avro"] | None
     columns: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     key_in_message: bool = False
-    key_format: KeyFormat = "text"
+    key_format: KeyFormat | Literal["avro"] = "text"
     messages: int = 0
     problem: str = ""
+    is_avro: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_change_events(self) -> bool:
@@ -189,6 +193,11 @@ def _spark_type(described: Mapping[str, Any]) -> str | None:
     return _PLAIN_TYPES.get(kind)
 
 
+def spark_type_named(name: str) -> str | None:
+    """The Spark type of a type of Debezium or Kafka Connect with a name; ``None`` for other names."""
+    return _NAMED_TYPES.get(name)
+
+
 def _change_format(rows: Sequence[Mapping[str, Any]]) -> ChangeFormat | None:
     """The tool that wrote the messages; ``None`` for messages that are no change events.
 
@@ -224,4 +233,4 @@ def _object(value: bytes | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-__all__ = ["TopicDraft", "draft_topic"]
+__all__ = ["TopicDraft", "draft_topic", "spark_type_named"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from dbt_arctic.brokers.api import Broker
+from dbt_arctic.brokers.api import Broker, SchemaRegistry
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.sources.avro_pull import decode_messages, drop_messages
 from dbt_arctic.sources.change_pull import TakenChanges, take_changes
 from dbt_arctic.sources.change_settings import must_select
 from dbt_arctic.sources.change_sql import rows_of_events
@@ -26,12 +28,14 @@ class KafkaPlanner:
     """Plans what a model reads of a topic.
 
     :param connection: the session in which the SQL of the pull will run.
+    :param registry: that of the source's schemas; ``None`` for none.
     """
 
     context: Context
     connection: Callable[[], Connection]
     broker: Broker
     source: KafkaSource
+    registry: SchemaRegistry | None = None
 
     @property
     def upstream(self) -> Name:
@@ -63,10 +67,15 @@ class KafkaPlanner:
             return Planned(Pull(name, self._described(), plan.consumed, True), last, warnings)
         view = f"{source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         self.connection().create_source_view(view, read_request(source, plan.ranges))
+        release = None
+        if source.avro is not None:
+            release = partial(drop_messages, self.context, view)
+            view = decode_messages(self.context, source.avro, self.registry, view, model, purpose)
         taken = self._rows(view, plan.consumed, last, model, purpose)
         consumed = with_truncation(plan.consumed, taken.truncated_at)
         pull, notes = Pull(name, taken.sql, consumed, True, stage=Stage(view)), taken.notes
-        return Planned(pull, last, warnings, notes=notes, must_select=must_select(source.changes))
+        needed = must_select(source.changes)
+        return Planned(pull, last, warnings, release, notes=notes, must_select=needed)
 
     def _rows(
         self, view: str, planned: Consumed, last: Consumed | None, model: str, purpose: Purpose

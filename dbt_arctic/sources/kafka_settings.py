@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.sources.avro_settings import AVRO, AVRO_SETTINGS, AvroMessages, avro_of
 from dbt_arctic.sources.change_settings import (
     CHANGE_FORMATS,
     ChangeEvents,
@@ -29,6 +30,7 @@ from dbt_arctic.sources.common_settings import (
 
 Format = Literal["json", "text", "binary", ChangeFormat]
 KeyFormat = Literal["text", "json"]
+"""Messages in Avro are decoded to JSON first."""
 OnDataLoss = Literal["fail", "skip"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 
@@ -52,8 +54,9 @@ PLACE = "kafka"
 """In the place of a catalog in the name of a topic."""
 
 _OF_ALL = ("from", "servers", "topic", "format", "columns", "options", "on_data_loss")
-_SETTINGS = (*_OF_ALL, "key", "key_format", "on_bad_row", "required")
+_SETTINGS = (*_OF_ALL, "key", "key_format", "on_bad_row", "required", *AVRO_SETTINGS)
 _PREFIX = "kafka."
+_OF_REGISTRY = "schema.registry."
 _OF_READER = (
     *("minPartitions", "maxRecordsPerPartition", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
@@ -77,6 +80,8 @@ class KafkaSource:
     :param changes: how the messages are read, if they are change events.
     :param on_bad_row: what to do about a message that does not fit.
     :param required: columns in which a message that fits is not NULL. A tombstone has those of the key only.
+    :param avro: how the parts of the messages are decoded that are Avro; ``None`` if none is.
+    :param registry_client: properties of the client of the schema registry. They may contain passwords.
     """
 
     name: str
@@ -94,6 +99,8 @@ class KafkaSource:
     changes: ChangeEvents | None = None
     on_bad_row: OnBadRow = "fail"
     required: tuple[str, ...] = ()
+    avro: AvroMessages | None = None
+    registry_client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def added(self) -> dict[str, str]:
@@ -119,6 +126,7 @@ def parse_kafka(
     columns: Mapping[str, str],
     client: Mapping[str, str],
     where: str = "",
+    root: str | None = None,
 ) -> KafkaSource:
     """Read the settings of a source.
 
@@ -127,11 +135,13 @@ def parse_kafka(
     :param columns: types by name from the source's own ``columns``, used if the settings have none.
     :param client: properties of Kafka's client in the profile. Those of the source take precedence.
     :param where: the file that declares the source.
+    :param root: the folder of the project; ``None`` for the current one.
     :raises ConfigError: a setting is unknown, missing or wrong.
     """
     where = where or name
     is_changes = settings.get("format") in CHANGE_FORMATS
-    known = (*_OF_ALL, *known_settings(settings["format"])) if is_changes else _SETTINGS
+    changed = (*_OF_ALL, *known_settings(settings["format"]), *AVRO_SETTINGS) if is_changes else ()
+    known = changed or _SETTINGS
     reject_unknown(name, settings, known, where)
     servers = settings.get("servers")
     if isinstance(servers, list):
@@ -145,13 +155,17 @@ def parse_kafka(
     command += f" --topic {shlex.quote(topic)} --dry-run"
     fix = f"copy the columns that this command prints, and review them: {command}"
     refuse_inferred(settings.get("columns"), fix, name, where)
-    form: Format = one_of(get_args(Format), "format", settings.get("format"), name, where)
+    formats = (*get_args(Format), AVRO)
+    form: Any = one_of(formats, "format", settings.get("format"), name, where)
     changes = parse_changes(name, form, settings, columns, ADDED, where) if is_changes else None
     declared = (
         dict(changes.columns)
         if changes is not None
         else columns_of(settings.get("columns") or columns, (*ADDED, MALFORMED), name, where)
     )
+    avro = avro_of(settings, declared, name, where, root)
+    if changes is not None and avro is not None and changes.decimals is None:
+        changes = replace(changes, decimals="double")  # numbers in JSON, with each digit
     options, reader, own = _sorted(texts(settings.get("options") or {}, name, "options", where), where)
     if options and form != "json":
         raise ConfigError(
@@ -160,7 +174,8 @@ def parse_kafka(
             why=f"it belongs to the format json, and the format is {form}",
             fix="remove it",
         )
-    properties = {**client, **own}
+    form = "json" if form == AVRO else form
+    properties, of_registry = without_registry({**client, **own})
     isolation: Isolation = one_of(
         get_args(Isolation),
         "kafka.isolation.level",
@@ -175,7 +190,7 @@ def parse_kafka(
         form,
         declared,
         () if is_changes else _key(settings.get("key"), declared, name, where),
-        one_of(get_args(KeyFormat), "key_format", settings.get("key_format", "text"), name, where),
+        _key_format(settings.get("key_format", "text"), name, where),
         options,
         reader,
         properties,
@@ -183,6 +198,8 @@ def parse_kafka(
         isolation,
         changes,
         on_bad_row_of(settings, name, where),
+        avro=avro,
+        registry_client=of_registry,
     )
     if is_changes:
         return made
@@ -196,6 +213,18 @@ def parse_kafka(
             fix="remove the setting, or use another format",
         )
     return replace(whole, required=required)
+
+
+def without_registry(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Divide properties into those of Kafka's client and those of the schema registry."""
+    of_registry = {name: one for name, one in properties.items() if name.startswith(_OF_REGISTRY)}
+    return {name: one for name, one in properties.items() if name not in of_registry}, of_registry
+
+
+def _key_format(given: Any, name: str, where: str) -> KeyFormat:
+    found = one_of((*get_args(KeyFormat), AVRO), "key_format", given, name, where)
+    made: KeyFormat = "json" if found == AVRO else found
+    return made
 
 
 def _sorted(options: Mapping[str, str], where: str) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -265,4 +294,4 @@ def _with_whole_value(source: KafkaSource, where: str) -> KafkaSource:
     return replace(source, columns={**keys, **columns})
 
 
-__all__ = ["ADDED", "MALFORMED", "PLACE", "KafkaSource", "parse_kafka", "upstream_of"]
+__all__ = ["ADDED", "MALFORMED", "PLACE", "KafkaSource", "parse_kafka", "upstream_of", "without_registry"]

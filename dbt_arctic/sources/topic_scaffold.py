@@ -9,29 +9,38 @@ from dbt_arctic.sources.draft_topics import TopicDraft
 from dbt_arctic.sources.scaffold import column_sql, jinja_text, key_properties, key_setting
 
 
-def topic_properties(source: str, servers: str, topics: Sequence[TopicDraft], prefix: str) -> dict[str, Any]:
+def topic_properties(
+    source: str, servers: str, topics: Sequence[TopicDraft], prefix: str, registry: str = ""
+) -> dict[str, Any]:
     """The content of the YAML file: the source with its tables, and a model with tests for each of them.
 
     :param servers: ``host:port``, separated by commas.
     :param topics: each has a format.
     :param prefix: of the models' names.
+    :param registry: the address of the schema registry; empty for none.
     """
     settings = {"from": "kafka", "servers": servers}
-    declared = [{"name": topic.name, "config": {"meta": {"arctic": _settings(topic)}}} for topic in topics]
+    declared = [
+        {"name": topic.name, "config": {"meta": {"arctic": _settings(topic, registry)}}} for topic in topics
+    ]
     return {
         "sources": [{"name": source, "config": {"meta": {"arctic": settings}}, "tables": declared}],
         "models": [key_properties(prefix + topic.name, topic.key) for topic in topics],
     }
 
 
-def _settings(topic: TopicDraft) -> dict[str, Any]:
+def _settings(topic: TopicDraft, registry: str) -> dict[str, Any]:
     settings: dict[str, Any] = {"topic": topic.topic, "format": topic.format}
+    if topic.is_avro:
+        settings["registry"] = registry
     if topic.format not in ("text", "binary"):
         settings["columns"] = dict(topic.columns)
     if topic.is_change_events or topic.key_in_message:
         settings["key"] = list(topic.key)
     if topic.key_in_message and topic.key_format != "text":
         settings["key_format"] = topic.key_format
+    if topic.units:
+        settings["units"] = dict(topic.units)
     return settings
 
 

@@ -62,7 +62,7 @@ def test_what_may_be_left_out() -> None:
         ({"columns": {"_SOURCE_OFFSET": "int"}}, "has a column _SOURCE_OFFSET"),
         ({"key": "nr"}, "not one of its columns"),
         ({"key": ["id", "status"]}, "write key_format: json"),
-        ({"key_format": "avro"}, "use one of text, json"),
+        ({"key_format": "xml"}, "use one of text, json, avro"),
         ({"format": "text"}, "declare one column"),
         ({"format": "text", "columns": {"v": "int"}}, "declare one column"),
         ({"format": "text", "columns": {}, "options": {"dateFormat": "y"}}, "belongs to the format json"),
