@@ -83,6 +83,8 @@ class MariaDbLog:
         self._database.place += 1
         row = self._database.row(self._database.key())
         made = Change(row, None, self._database.place, self._database.place, 0, True)
+        # The next transaction has a later position.
+        self._database.place += 1
         self._database.commit = self._database.place
         (event, *_) = self._tool.messages(made)
         kind: dict[str, Any] = {
