@@ -182,15 +182,13 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     # Iceberg commits each statement separately: there is no transaction to begin, commit or roll back.
 
-    def commit(self) -> Any:
-        """End the transaction that dbt counts for this thread, and return the connection, as dbt does.
+    def commit(self) -> None:
+        """End the transaction that dbt counts for this thread.
 
         Macros of packages commit after statements that began none, which is an error in dbt's implementation.
         """
-        connection = self.get_thread_connection()
-        if not connection.transaction_open:
-            return connection
-        return super().commit()  # type: ignore[no-untyped-call] # dbt's
+        if self.get_thread_connection().transaction_open:
+            super().commit()  # type: ignore[no-untyped-call] # dbt's
 
     def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing, because there are no transactions."""

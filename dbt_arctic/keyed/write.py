@@ -265,8 +265,7 @@ def insert_into_change(
     bucket = _own_buckets(table, as_stored=True) if once and not in_one_task else ""
     # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
     # has changed since, a task writes several buckets.
-    is_in_place = bool(bucket) or (in_one_task and not table.layout.partition_by)
-    options = AS_IT_IS if is_in_place else partition_options(table.layout)
+    options = partition_options(table.layout) or (AS_IT_IS if bucket or in_one_task else {})
     rows = batch.one_row_per_key(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 

@@ -164,6 +164,7 @@ def written_statements(layout: Layout) -> list[str]:
     return [
         write.fill_base(table, batch, {}),
         write.insert_into_change(table, batch, 1, {}, cores=2),
+        write.insert_into_change(table, batch, 1, {}, cores=2, in_one_task=True),
         write.insert_rows(table, 1, {}, "SELECT 1", "b"),
         write.fill_tombstones(table, batch, 1, {}),
     ]
