@@ -16,7 +16,12 @@ from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.server import Server, read_server, start_server, stop_server
 from dbt_arctic.engine.settings import SparkSettings
 from tests.spark.conftest import keeper  # noqa: F401  # a fixture of the same tests
-from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # fixtures of the same tests
+from tests.spark.keyed.conftest import (  # noqa: F401  # fixtures of the same tests
+    cut_off,
+    has_views,
+    schema,
+    shop,
+)
 
 SPARK_CONF = {
     "spark.sql.shuffle.partitions": "1",
