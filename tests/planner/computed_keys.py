@@ -288,7 +288,7 @@ def _refreshed(database: Database, ready: Prepared, was: str, sums: Sums) -> dic
         run(f'CREATE OR REPLACE TEMP TABLE "{_NET}" AS {net_sql}')
         affected, changes = AffectedGroups(f"SELECT k FROM {_NET}"), f"SELECT * FROM {_NET}"
 
-    def stored(*given: object) -> str:
+    def stored(*given: object, in_place: bool) -> str:
         return f"SELECT * FROM {_STORED}{f' WHERE k IN ({given[-1]})' if given[-1] else ''}"
 
     with patch("dbt_arctic.keyed.sums.merge_on_read", stored):
