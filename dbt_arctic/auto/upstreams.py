@@ -18,7 +18,15 @@ from dbt_arctic.keyed import read
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.layout import is_bucketable
-from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, has_rows, is_single, log_range
+from dbt_arctic.keyed.log import (
+    PROPERTY_IMAGES,
+    PROPERTY_TXN,
+    LogRange,
+    has_rows,
+    is_single,
+    log_range,
+    rows_added,
+)
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.value_range import Ranges
@@ -217,14 +225,13 @@ def _keyed(
     ]
     # For expired commits, only the properties that were carried forward are known.
     imaged = len(commits) == len(log.transactions) and all(
-        PROPERTY_IMAGES in commit.summary or not int(commit.summary.get("added-records", "0"))
-        for commit in commits
+        PROPERTY_IMAGES in commit.summary or not rows_added(commit) for commit in commits
     )
     images = read.before_images(table, log, known, single=single) if imaged else ""
     states.update(_logged(table, before, then, now, log, known, ranges, single=single, images=images))
     if imaged and single:
         states["weighted"] = read.weighted_changes(table, log, SIGN_OF_ROW, known)
-    rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
+    rows = sum(rows_added(commit) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
     # The rows of expired commits are still in the table, but their number is unknown.
     is_complete = len(commits) == len(log.transactions)

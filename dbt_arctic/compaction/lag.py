@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed.log import carried_log, consumed_versions, is_change
+from dbt_arctic.keyed.log import carried_log, consumed_versions, is_change, rows_added
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_outside, is_token
 from dbt_arctic.store.leftovers import txn_ms
@@ -75,7 +75,7 @@ class Upstreams:
                 return found
             is_news = is_change(commit) if is_keyed else commit.operation != "replace"
             if is_news and (until_ms is None or commit.timestamp_ms <= until_ms):
-                found = _and(found, commit.timestamp_ms, int(commit.summary.get("added-records", "0")))
+                found = _and(found, commit.timestamp_ms, rows_added(commit))
         for snapshot_id, txn in carried_log(commits) if is_keyed else ():
             if snapshot_id == wanted:
                 return found

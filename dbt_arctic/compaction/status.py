@@ -26,7 +26,13 @@ from dbt_arctic.compaction.metrics import (
     sum_files,
 )
 from dbt_arctic.keyed import compact, create
-from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_TXN, merged_transactions, newest_merge_ms
+from dbt_arctic.keyed.log import (
+    PROPERTY_MARKERS,
+    PROPERTY_TXN,
+    merged_transactions,
+    newest_merge_ms,
+    rows_added,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.store.leftovers import txn_age_ms
@@ -238,7 +244,7 @@ def _pending(
     merged = merged_transactions(merges)
     if _logs_are_complete(merges, commits, merged, max(1, table.layout.buckets)):
         counts = {
-            int(commit.summary[PROPERTY_TXN]): int(commit.summary.get("added-records", "0"))
+            int(commit.summary[PROPERTY_TXN]): rows_added(commit)
             for commit in commits
             if PROPERTY_TXN in commit.summary
         }
@@ -262,9 +268,7 @@ def _logs_are_complete(
     """Whether both logs contain everything that may be pending, and nothing relevant has expired."""
     oldest_merge, oldest = merges[-1], commits[-1]
     if oldest.parent_id is not None:
-        before = int(oldest.summary.get("total-records", "-1")) - int(
-            oldest.summary.get("added-records", "0")
-        )
+        before = int(oldest.summary.get("total-records", "-1")) - rows_added(oldest)
         if not 0 <= before <= markers:
             return False  # rows existed before the log begins
     if oldest_merge.parent_id is None:

@@ -94,7 +94,12 @@ def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
 
 def is_change(snapshot: SnapshotLike) -> bool:
     """Whether a commit of a change table has changed rows. An upsert of an empty batch has none."""
-    return PROPERTY_TXN in snapshot.summary and snapshot.summary.get("added-records", "0") != "0"
+    return PROPERTY_TXN in snapshot.summary and rows_added(snapshot) > 0
+
+
+def rows_added(snapshot: SnapshotLike) -> int:
+    """The number of rows that a commit added."""
+    return int(snapshot.summary.get("added-records", "0"))
 
 
 def has_rows(log: LogRange, history: Sequence[SnapshotLike]) -> bool:

@@ -31,6 +31,7 @@ from dbt_arctic.keyed.log import (
     encode_log,
     encode_merged,
     merged_transactions,
+    rows_added,
     versions_to_carry,
 )
 from dbt_arctic.keyed.names import Name
@@ -307,7 +308,7 @@ def _start(context: Context, table: KeyedTable) -> _Start:
     whole = set()
     for commit in history:
         if PROPERTY_TXN in commit.summary:
-            txn, rows = int(commit.summary[PROPERTY_TXN]), int(commit.summary.get("added-records", "0"))
+            txn, rows = int(commit.summary[PROPERTY_TXN]), rows_added(commit)
             if not rows or (txn, rows) in counted:
                 whole.add(txn)
     if only_erased:  # otherwise some of it may have been trimmed

@@ -11,11 +11,10 @@ from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
 from dbt_arctic.compaction.markers import may_be_lost
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erasure import BRANCH, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
-from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions, rows_added
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
 from dbt_arctic.maintenance.layout_checks import compact_full
-from dbt_arctic.maintenance.timeline import rows_added
 from dbt_arctic.store.state import laid_out
 
 _SHOWN = 5

@@ -16,8 +16,6 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 60 * 60 * 1000
-KEEP_FILES_MS = 3 * DAY_MS
-"""Younger files may belong to a commit in progress. Iceberg rejects less than a day."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.idempotency_keys import PROPERTY_KEY
-from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
+from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN, rows_added
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.table import KeyedTable
@@ -147,8 +147,3 @@ def kind_of_base(commit: Snapshot) -> str:
     if merged:
         return f"compaction of {len(merged)}"
     return "rewrite" if commit.operation == "replace" else "manual"
-
-
-def rows_added(commit: Snapshot) -> int:
-    """The number of rows that a commit added."""
-    return int(commit.summary.get("added-records", "0"))

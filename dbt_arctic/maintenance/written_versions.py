@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot
-from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_RUN, PROPERTY_TXN, consumed_versions
+from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_RUN, PROPERTY_TXN, consumed_versions, rows_added
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, of_relations
@@ -91,7 +91,7 @@ def _written(
     return WrittenVersion(
         columns,
         version,
-        sum(int(one.summary.get("added-records", "0")) for one in commits),
+        sum(rows_added(one) for one in commits),
         sum(int(one.summary.get("added-files-size", "0")) for one in commits),
         of_relations(consumed_versions(commits if recording is None else recording)),
     )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
 from dbt_arctic.keyed import create, unavailable_values, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
-from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
+from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction, rows_added
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.one_task import in_one_task
 from dbt_arctic.keyed.partial import fill_kept_columns
 from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.partial_upsert import updated_columns, with_kept_columns
@@ -53,7 +51,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
         landed = find_transaction(load_change(context.catalog, table).history(), txn)
         if landed is None:
             raise
-        rows = int(landed.summary.get("added-records", "0"))
+        rows = rows_added(landed)
     except StatementError as error:
         if takes_rows(load_change(context.catalog, table).columns, table):
             raise
@@ -62,24 +60,6 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
         require_same_fields(context, config, table, written)
     replay_into_current(context, table, txn, config.model)
     return Outcome(with_rows("UPSERT", rows), rows, statement)
-
-
-def pull_upsert(
-    context: Context,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
-    *,
-    expected: Mapping[str, Consumed],
-    consumed: Mapping[str, Consumed],
-) -> Outcome:
-    """A computed write: the rows and the consumed versions in one commit, under compare-and-swap.
-
-    :param expected: the versions that the target's last commit had consumed when the SQL was generated.
-    :param consumed: the versions that this write consumes.
-    :raises ConcurrentRun: another run of the model committed since; nothing was written.
-    """
-    return computed_upsert(context, name, config, sql, Consumption(expected, consumed))
 
 
 def computed_upsert(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.log import find_transaction
+from dbt_arctic.keyed.log import find_transaction, rows_added
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.before_images import count_images
@@ -27,7 +27,7 @@ def rows_written(
         return reported
     history = state.history(state.branches[branch])
     commit = history[0] if txn is None else find_transaction(history, txn)
-    return None if commit is None else int(commit.summary.get("added-records", "0"))
+    return None if commit is None else rows_added(commit)
 
 
 def changes_among(context: Context, table: KeyedTable, rows: int | None, txn: int) -> int | None:

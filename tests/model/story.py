@@ -47,7 +47,7 @@ from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.refresh.pull import plan_changes, plan_pull
-from dbt_arctic.refresh.upsert import pull_upsert, upsert
+from dbt_arctic.refresh.upsert import computed_upsert, upsert
 from dbt_arctic.store.consumption import Consumption, last_consumed
 from dbt_arctic.store.state import columns_at, current_version, find_keyed, load_change, load_keyed
 from tests.model.oracle import Cell, GenerationLog, State, TableLog, apply, same_rows, visible
@@ -462,7 +462,7 @@ class Story:
                 build_generation(process.context, self.copy.name, config, sql, consumed, owner="model.copy")
                 said.append("built")
                 return
-            pull_upsert(process.context, self.copy.name, config, sql, expected=expected, consumed=consumed)
+            computed_upsert(process.context, self.copy.name, config, sql, Consumption(expected, consumed))
             said.append("upserted")
 
         quiet = disturbance is None or disturbance.kind != "meet"

@@ -37,8 +37,8 @@ from dbt_arctic.maintenance.file_checks import Missing
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.pull import Pull, plan_pull
-from dbt_arctic.refresh.upsert import pull_upsert, upsert
-from dbt_arctic.store.consumption import last_read
+from dbt_arctic.refresh.upsert import computed_upsert, upsert
+from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
 from dbt_arctic.store.without_views import reading_records, with_records
@@ -395,13 +395,12 @@ class Consumer:
             self.orders.build_sql(self.sql(pulls), consumed)
             return "built"
         config = parse_config(self.orders.name.identifier, self.orders.config)
-        pull_upsert(
+        computed_upsert(
             self.orders.session.context,
             self.orders.name,
             config,
             self.sql(pulls),
-            expected=expected,
-            consumed=consumed,
+            Consumption(expected, consumed),
         )
         return "upserted"
 

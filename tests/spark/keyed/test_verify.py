@@ -18,7 +18,7 @@ from dbt_arctic.keyed.table import side_name
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.maintenance.orphans import KEEP_FILES_MS, find_orphans, remove_orphans
+from dbt_arctic.maintenance.orphans import DAY_MS, find_orphans, remove_orphans
 from dbt_arctic.maintenance.restore import restore_table
 from dbt_arctic.maintenance.verify import verify_schema
 
@@ -261,14 +261,14 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     for path, days in ((lost, 5), (young, 1)):
         path.write_bytes(b"rows of a writer that was killed")
         os.utime(path, (time.time() - days * 86400,) * 2)
-    found, shared = find_orphans(context, "lake", [schema], KEEP_FILES_MS)
+    found, shared = find_orphans(context, "lake", [schema], DAY_MS)
     assert [(one.table, [Path(file).name for file in one.files]) for one in found] == [(base, [lost.name])]
     assert [one.table.identifier for one in shared] == ["new"], "the metadata of a view is in its folder"
     for one in found:
-        remove_orphans(context, one, KEEP_FILES_MS)
+        remove_orphans(context, one, DAY_MS)
     assert (lost.exists(), young.exists()) == (False, True)
     assert [row["id"] for row in orders.rows()] == [row["id"] for row in ROWS]
-    assert find_orphans(context, "lake", [schema], KEEP_FILES_MS)[0] == []
+    assert find_orphans(context, "lake", [schema], DAY_MS)[0] == []
 
 
 def test_the_catalogs_file_is_its_users_own(shop: Any, warehouse: Path) -> None:
