@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from dbt.adapters.base.column import Column
 
 from dbt_arctic.adapter.type_names import translated
+from dbt_arctic.data_type import without_parameters
 from dbt_arctic.keyed import table
 from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.data_type import without_parameters
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import compare_columns, stored_type
 

@@ -19,10 +19,10 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.engine.api import Cursor, Engine
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.engine.statement import cancelled_error
-from dbt_arctic.keyed.data_type import parse_type
 
 if TYPE_CHECKING:
     import agate

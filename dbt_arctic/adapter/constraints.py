@@ -13,10 +13,10 @@ from dbt.adapters.events.types import ConstraintNotSupported
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.events.functions import warn_or_error
 
+from dbt_arctic.data_type import written_kind
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.assignment import is_spelled_alike
 from dbt_arctic.keyed.checks import Check, checked_select
-from dbt_arctic.keyed.data_type import written_kind
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION, UNAVAILABLE

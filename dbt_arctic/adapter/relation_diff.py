@@ -13,7 +13,7 @@ from dbt_arctic.adapter.diff_report import Columns, ModelDiff, Sample, Threshold
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.auto.key_selection import ProjectKeys
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.data_type import parse_type
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.row_diff import (
     ColumnPair,

@@ -18,9 +18,9 @@ from typing import Any
 from agate.exceptions import CastError
 from dbt_common.clients.agate_helper import Number
 
+from dbt_arctic.data_type import written_kind
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
-from dbt_arctic.keyed.data_type import written_kind
 from dbt_arctic.keyed.names import quote
 
 _PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")

@@ -17,8 +17,8 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type
 from dbt_arctic.keyed.names import quote
 
 _AS_THEY_ARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean", "string", "void"})

@@ -27,11 +27,11 @@ from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
 from dbt_arctic.engine.settings import each_catalog
 from dbt_arctic.errors import ConfigError, UnknownRelation
-from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable

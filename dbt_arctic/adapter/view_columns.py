@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.engine.lexer import first_word, without_comments, without_end
 from dbt_arctic.keyed.assignment import fields_by_name, has_struct
-from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import BY_NAME, literal, quote, quote_all
 
 _ALL_COLUMNS = re.compile(r"\*|\|>|\bTABLE\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ from dbt_arctic.auto.inputs import Reading, Until, full_name
 from dbt_arctic.auto.plan import OverState, RefreshPlan
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.data_type import without_parameters
+from dbt_arctic.data_type import without_parameters
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_arctic.auto.timings import PROPERTY_REFRESH
-from dbt_arctic.keyed.data_type import without_parameters
+from dbt_arctic.data_type import without_parameters
 from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import is_as_stored, literal
 

@@ -11,7 +11,7 @@ from dbt_arctic.cli import output
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_time, shown_value
 from dbt_arctic.cli.tables import Abbreviated, Cell, wrap
-from dbt_arctic.keyed.data_type import parse_type
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.keyed.version import Version, is_token
 from dbt_arctic.maintenance.provenance import Feed, Gap, Provenance, Step, explain_row
 from dbt_arctic.maintenance.row_change import MANUAL, Values

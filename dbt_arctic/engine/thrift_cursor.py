@@ -15,7 +15,7 @@ from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
 from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.engine.thrift_client import Result, ThriftClient
-from dbt_arctic.engine.thrift_values import ValueType, converter, parse_type, readable
+from dbt_arctic.engine.thrift_values import converter, has_instants, readable, value_type
 
 CANCEL_TRIES = 40
 CANCEL_PAUSE_S = 0.05
@@ -77,9 +77,9 @@ class ThriftCursor(SparkCursor):
         returned = (ColumnInfo(*column) for column in zip(result.names, result.types, strict=True))
         columns = list(returned) if types is None else types
         self._description = [(name, type_, None, None, None, None, None) for name, type_ in columns]
-        parsed = [parse_type(type_) for _, type_ in columns]
+        parsed = [value_type(type_) for _, type_ in columns]
         zone = "UTC"
-        if any(one.has_instants for one in parsed):
+        if any(map(has_instants, parsed)):
             zone = str(self._connection.client.run("SET spark.sql.session.timeZone").rows[0][1])
         converters = [converter(one, zone) for one in parsed]
         self._rows = [
@@ -106,7 +106,7 @@ def _is_query(statement: Statement) -> bool:
 
 def _read_as_json(sql: str, columns: list[ColumnInfo]) -> str:
     """The query, with nested values as JSON."""
-    types: list[ValueType] = [parse_type(type_) for _, type_ in columns]
+    types = [value_type(type_) for _, type_ in columns]
     names = [f"c{number}" for number in range(len(types))]
     expressions = readable(types, names)
     if expressions is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}

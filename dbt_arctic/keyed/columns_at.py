@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.schema_difference import compare_columns

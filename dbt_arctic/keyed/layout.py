@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from dbt_arctic.data_type import kind_of
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.keyed.names import quote, quote_all
 
 DEFAULT_BUCKETS = 8

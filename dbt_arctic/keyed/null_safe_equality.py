@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbt_arctic.keyed.data_type import Array, DataType, Map, Struct, parse_type
+from dbt_arctic.data_type import Array, DataType, Map, Struct, parse_type
 from dbt_arctic.keyed.names import quote
 
 FLOATS = ("double", "float")

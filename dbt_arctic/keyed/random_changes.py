@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
+from dbt_arctic.data_type import decimal_digits, without_parameters
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.null_safe_equality import comparable
 

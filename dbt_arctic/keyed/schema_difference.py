@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.keyed.widening import can_widen
 

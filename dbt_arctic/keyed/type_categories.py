@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dbt_arctic.keyed.data_type import decimal_digits, without_parameters
+from dbt_arctic.data_type import decimal_digits, without_parameters
 
 TypeCategory = Literal["int", "bigint", "decimal", "other", "timestamp", "float"]
 """``int``: integers up to 32 bits; ``bigint``: longer ones; ``other``: not a number; ``timestamp``: a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.data_type import decimal_digits
+from dbt_arctic.data_type import decimal_digits
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
 PROMOTED = frozenset({"int", "float", "decimal"})

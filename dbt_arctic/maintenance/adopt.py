@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.data_type import atoms, parse_type
 from dbt_arctic.errors import (
     ArcticError,
     CommitStateUnknown,
@@ -25,7 +26,6 @@ from dbt_arctic.errors import (
     UnknownRelation,
 )
 from dbt_arctic.keyed import adoption, create
-from dbt_arctic.keyed.data_type import atoms, parse_type
 from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.layout import adopt_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions

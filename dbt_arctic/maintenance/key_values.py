@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dbt_arctic.data_type import kind_of
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.keyed.erasure import KeyText, any_of, check_literals
 from dbt_arctic.keyed.table import KeyedTable
 

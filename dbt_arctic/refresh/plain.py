@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.data_type import Atomic, Struct, has_kind, parse_type, type_text
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.assignment import typed
-from dbt_arctic.keyed.data_type import Atomic, Struct, has_kind, parse_type, type_text
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed

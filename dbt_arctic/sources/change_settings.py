@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from dbt_arctic.data_type import Array, UnreadableType, decimal_digits, has_kind, parse_type, type_text
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.data_type import Array, UnreadableType, decimal_digits, has_kind, parse_type, type_text
 from dbt_arctic.sources.common_settings import columns_of, one_of, texts
 from dbt_arctic.sources.source_planner import DELETES
 

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.data_type import has_kind, kind_of
 from dbt_arctic.keyed.checks import raising
-from dbt_arctic.keyed.data_type import has_kind, kind_of
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.change_messages import TEXT, computed, messages
 from dbt_arctic.sources.change_settings import SEQUENCE, UNAVAILABLE, ChangeEvents

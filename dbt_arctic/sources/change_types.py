@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dbt_arctic.keyed.data_type import Array, decimal_digits, parse_type, type_text
+from dbt_arctic.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.keyed.names import literal
 from dbt_arctic.sources.change_settings import ChangeEvents, Unit
 

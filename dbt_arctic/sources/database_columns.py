@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from dbt_arctic.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.databases.api import Column, Family, SelectedColumn, Table
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raising
-from dbt_arctic.keyed.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
 

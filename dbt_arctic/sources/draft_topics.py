@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dbt_arctic.brokers.api import Message
-from dbt_arctic.keyed.data_type import kind_of
+from dbt_arctic.data_type import kind_of
 from dbt_arctic.sources import change_settings
 from dbt_arctic.sources.change_settings import ChangeFormat
 from dbt_arctic.sources.infer_tables import is_key_of, table_name

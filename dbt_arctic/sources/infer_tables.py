@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, get_args
 
 from dbt_arctic.catalog.api import ListedFile
+from dbt_arctic.data_type import kind_of
 from dbt_arctic.engine.api import FileSample
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.data_type import kind_of
 from dbt_arctic.sources.file_settings import ADDED_COLUMNS, FileSource, Format
 from dbt_arctic.sources.infer_types import columns_of_json, type_of_texts
 

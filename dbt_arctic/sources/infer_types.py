@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dbt_arctic.keyed.data_type import field_text
+from dbt_arctic.data_type import field_text
 
 _BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")

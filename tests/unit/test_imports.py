@@ -31,19 +31,20 @@ PLANNER = (
 )
 """The parts of the planner: each may import those before it."""
 
-_CORE = {"keyed", "errors", *CONTRACTS}
+_CORE = {"keyed", "data_type", "errors", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
-_ALL |= {"keyed", "brokers", "databases", "engine", "catalog", "errors", "secret"}
+_ALL |= {"keyed", "data_type", "brokers", "databases", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
+    "data_type": set(),
     "brokers": {"errors"},
     "databases": {"errors", "secret"},
-    "engine": {"errors", "secret"},
+    "engine": {"data_type", "errors", "secret"},
     "catalog": {"errors", "secret"},
-    "keyed": {"errors"},
-    **{part: {*PLANNER[:place], "keyed", "errors"} for place, part in enumerate(PLANNER)},
+    "keyed": {"data_type", "errors"},
+    **{part: {*PLANNER[:place], "keyed", "data_type", "errors"} for place, part in enumerate(PLANNER)},
     "store": _CORE,
     "refresh": {"store", *_CORE},
     "sources": {"refresh", "store", *_CORE},
@@ -79,6 +80,7 @@ OUTSIDE = {
 MAY_REACH: dict[str, set[str]] = {
     "secret": set(),
     "errors": set(),
+    "data_type": set(),
     "keyed": set(),
     **{part: set() for part in PLANNER},
     "store": set(),

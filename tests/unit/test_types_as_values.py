@@ -1,6 +1,6 @@
 """A column's type is parsed in one place. Elsewhere its text is compared as a whole, or not at all.
 
-``keyed/data_type.py`` parses Spark's types. The modules below parse the types of others. Any other module
+``data_type.py`` parses Spark's types. The modules below parse the types of others. Any other module
 that takes a type apart as text (``startswith("decimal")``, ``split("(")``, ``"timestamp" in type``) is
 reported.
 """
@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
 PARSERS = {
-    "keyed/data_type.py": "Spark's types",
+    "data_type.py": "Spark's types",
     "catalog/types.py": "Iceberg's types, and Spark's descriptions, which do not quote names",
     "databases/mariadb_types.py": "the types of MariaDB",
     "databases/postgres_types.py": "the types of PostgreSQL",

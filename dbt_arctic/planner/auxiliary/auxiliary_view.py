@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.data_type import decimal_digits
+from dbt_arctic.data_type import decimal_digits
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from dbt_arctic.keyed.data_type import (
+from dbt_arctic.data_type import (
     Array,
     Atomic,
     DataType,

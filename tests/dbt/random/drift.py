@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from tests.dbt.random.values import ATOMS, COLLATED, FIELDS, draw_type
 
 KEY_DRIFTS = {

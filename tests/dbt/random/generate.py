@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbt_arctic.keyed.data_type import parse_type, type_text
+from dbt_arctic.data_type import parse_type, type_text
 from tests.dbt.random.automatic import draw_automatic
 from tests.dbt.random.draw_other_programs import with_others
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered

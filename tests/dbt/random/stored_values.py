@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from tests.dbt.random.values import INTEGERS, Pairs, instant, single
 
 

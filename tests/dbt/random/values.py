@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 
 INTEGERS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 """Integer types, and the bits that each has for a number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt_arctic.keyed.data_type import Array, DataType, Map, Struct, parse_type
+from dbt_arctic.data_type import Array, DataType, Map, Struct, parse_type
 from tests.dbt.random.allowed_outcomes import is_failure
 from tests.dbt.random.columns import Table, stored_rows
 from tests.dbt.random.oracle import as_stored_upstream

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import types
 
 from dbt_arctic.adapter.show import table_value
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.engine.unsupported_types import is_supported
-from dbt_arctic.keyed.data_type import parse_type
 
 DAY = dt.date(2024, 1, 2)
 FLOATS = (0.1, 3.4028234663852886e38, 1e-45, 16777216.0, 1.1, 123456.79)

@@ -10,24 +10,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dbt_arctic.engine.thrift_values import converter, parse_type, readable
+from dbt_arctic.engine.thrift_values import converter, readable, value_type
 
 ZURICH = ZoneInfo("Europe/Zurich")
 NOON = dt.datetime(2024, 7, 1, 12, 0, 0, 250_000)
 
 
 def python(type_: str, value: Any, time_zone: str = "UTC") -> Any:
-    return converter(parse_type(type_), time_zone)(value)
-
-
-def test_types_are_parsed_with_their_parts() -> None:
-    parsed = parse_type("struct<a:map<string,array<decimal(10,2)>>,b c:int,d:interval day to second>")
-    assert (parsed.name, parsed.fields) == ("struct", ("a", "b c", "d"))
-    held, number, interval = parsed.parts
-    assert (number.name, interval.name) == ("int", "interval day to second")
-    assert [part.name for part in held.parts] == ["string", "array"]
-    assert held.parts[1].parts[0].name == "decimal"
-    assert parse_type("struct<>").is_nested
+    return converter(value_type(type_), time_zone)(value)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +43,9 @@ def test_types_are_parsed_with_their_parts() -> None:
         ("array<binary>", '["AP8="]', [b"\x00\xff"]),
         ("struct<a:int,b:struct<c:string>>", '{"a":null,"b":{"c":"x"}}', {"a": None, "b": {"c": "x"}}),
         ("array<timestamp_ntz>", '["2024-07-01T12:00:00.250000"]', [NOON]),
+        ("struct<b c:int>", '{"b c":1}', {"b c": 1}),
         ("map<struct<a:int>,int>", "{{1} -> 2}", "{{1} -> 2}"),
+        ("struct<a,b:int>", "{1}", "{1}"),
     ],
 )
 def test_a_value_is_that_of_its_type(type_: str, value: Any, expected: Any) -> None:
@@ -79,10 +71,13 @@ def test_a_timestamp_is_an_instant_in_the_time_zone_of_the_session() -> None:
 
 
 def test_only_what_arrives_as_text_is_read_in_another_way() -> None:
-    plain = [parse_type(one) for one in ("int", "decimal(5,1)", "timestamp", "void")]
+    plain = [value_type(one) for one in ("int", "decimal(5,1)", "timestamp", "void")]
     assert readable(plain, ["a", "b", "c", "d"]) is None
-    kinds = ("int", "array<int>", "map<array<int>,int>", "interval day", "variant")
-    first, nested, keys, interval, variant = readable([*map(parse_type, kinds)], list("abcde")) or []
+    kinds = ("int", "array<int>", "map<array<int>,int>", "interval day", "variant", "struct<a,b:int>")
+    first, nested, keys, interval, variant, ambiguous = (
+        readable([*map(value_type, kinds)], list("abcdef")) or []
+    )
     assert first == "a"
     assert nested.startswith("to_json(b, map('ignoreNullFields', 'false'")
+    assert ambiguous == "CAST(f AS STRING)", "the server does not quote the names of fields"
     assert (keys, interval, variant) == ("CAST(c AS STRING)", "CAST(d AS STRING)", "to_json(e)")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.data_type import Atomic, UnreadableType, parse_type, type_text
 from dbt_arctic.keyed.assignment import is_exact, mismatches, stored_value
-from dbt_arctic.keyed.data_type import Atomic, UnreadableType, parse_type, type_text
 
 VALUES: dict[str, list[Any]] = {
     "int": [0, -1, 2**31 - 1, 16_777_217],

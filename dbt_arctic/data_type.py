@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-_NAME = re.compile(r"`((?:``|[^`])*)`|([^`:<>,\s]+)")
+_NAME = re.compile(r"`((?:``|[^`])*)`|([^`:<>,\s][^`:<>,]*)")
 _ATOMIC = re.compile(r"[a-z_]+(?: (?!collate\b)[a-z_]+)*(?:\([^()]*\))?(?: collate \w+)?", re.IGNORECASE)
 _PARAMETERS = re.compile(r"([a-z_]+)\((\d+)(?:,\s*(\d+))?\)")
 
