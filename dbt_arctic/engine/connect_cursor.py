@@ -1,79 +1,50 @@
 """The cursor of a Spark Connect session: one call for a command, two for a query.
 
 The result of a command is in its first response; pyspark's ``collect`` and ``schema`` would request it again
-with one call each. Row counts of writes and Spark's job numbers are not available over Connect.
+with one call each.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any, Protocol
 
 from dbt_arctic.engine.connect_faults import is_lost
-from dbt_arctic.engine.cursor import SparkCursor, described
-from dbt_arctic.engine.faults import Fault
-from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.cursor import described
 from dbt_arctic.engine.rows import plain_rows
-from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.server_cursor import ServerConnection, ServerCursor, stop_repeatedly
+from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.type_text import types_in
 from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported, is_supported
 
 
-class _Connection(Protocol):
+class _Connection(ServerConnection, Protocol):
     """The part of the connection that the cursor needs."""
-
-    @property
-    def running(self) -> RunningStatement: ...
 
     @property
     def session(self) -> Any: ...
 
-    def remember_state(self) -> None: ...
 
-    def fault(self, error: Exception, statement: Statement) -> Fault | None: ...
-
-
-CANCEL_TRIES = 40
-CANCEL_PAUSE_S = 0.05
-
-# Statements that leave state in the session on which later statements may depend.
-_TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
-_STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD"}
-
-
-class ConnectCursor(SparkCursor):
+class ConnectCursor(ServerCursor[_Connection]):
     """See ``dbt_arctic.engine.api.Cursor``."""
-
-    def __init__(self, connection: _Connection) -> None:
-        super().__init__(connection.running)
-        self._connection = connection
-
-    @property
-    def job_count(self) -> int | None:
-        return None
 
     def _prepared(self, sql: str) -> Statement:
         session = self._connection.session
 
-        def stop(statement: Statement) -> None:
-            # Between two calls of one statement, the server knows of nothing to interrupt.
-            for _ in range(CANCEL_TRIES):
-                try:
-                    if session.interruptTag(statement.id) or statement.ended.wait(CANCEL_PAUSE_S):
-                        return
-                except Exception as error:
-                    if is_lost(error):  # the statement is lost as well and raises its own error
-                        return
-                    raise
+        def stop(statement: Statement) -> bool:
+            try:
+                return bool(session.interruptTag(statement.id))
+            except Exception as error:
+                if is_lost(error):  # the statement is lost as well and raises its own error
+                    return True
+                raise
 
-        return Statement(sql, stop)
+        return Statement(sql, lambda statement: stop_repeatedly(statement, lambda: stop(statement)))
 
     def _run(self, statement: Statement) -> None:
         session = self._connection.session
         session.addTag(statement.id)
         try:
-            if statement.verb in _STATEFUL or _TEMPORARY.match(without_comments(statement.sql)):
-                self._connection.remember_state()
+            self._remember_state(statement)
             frame = session.sql(statement.text)
             if not statement.cancelled.is_set():
                 self._keep(session, frame)
@@ -101,9 +72,6 @@ class ConnectCursor(SparkCursor):
         schema, self._rows = read
         self._description = described(schema)
         self._known_rows = len(self._rows)
-
-    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
-        return self._connection.fault(error, statement)
 
 
 def _read(session: Any, table: Any, schema: Any) -> tuple[Any, list[tuple[Any, ...]]] | None:

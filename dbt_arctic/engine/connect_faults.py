@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbt_arctic.engine.faults import Fault, Reaction, classify, shortened
+from dbt_arctic.engine.faults import Fault, classify
 from dbt_arctic.engine.java_causes import Cause
+from dbt_arctic.engine.lost_connection import changes_nothing, lost_connection
 from dbt_arctic.engine.statement import Statement
-from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable
+from dbt_arctic.errors import ArcticError, ServerUnreachable
 
-QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
 _LOST_CONDITIONS = ("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "INVALID_CURSOR")
 _LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _BROKEN_OFF_CODES = {"INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"}
@@ -56,10 +56,10 @@ def connect_fault(
 
     if isinstance(error, ArcticError):
         return Fault(error)
-    is_write = not is_opening and statement.verb not in QUERIES
+    is_write = not is_opening and not changes_nothing(statement)
     # A token may have expired while the statement was running. The statement continues on the server.
     if is_write and (_grpc_code(error) == "UNAUTHENTICATED" or _is_broken_off(error)):
-        return _lost(error, statement, endpoint, repeatable)
+        return lost_connection(statement, endpoint, _first_line(error), repeatable=repeatable)
     if _grpc_code(error) in _REFUSED_CODES:
         return Fault(
             ServerUnreachable(
@@ -72,7 +72,7 @@ def connect_fault(
     if is_lost(error):
         if is_opening:
             return Fault(_unreachable(error, endpoint))
-        return _lost(error, statement, endpoint, repeatable)
+        return lost_connection(statement, endpoint, _first_line(error), repeatable=repeatable)
     if not isinstance(error, PySparkException):
         return None
     return classify(list(_causes(error)), statement.sql)
@@ -85,26 +85,6 @@ def _unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
         why=_first_line(error),
         fix="Check host, port and use_ssl in the profile, and that the server is running; "
         "connect_timeout limits how many seconds dbt waits for it.",
-    )
-
-
-def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: bool) -> Fault:
-    if statement.verb in QUERIES:
-        lost = ConnectionLost(
-            "The connection to Spark was lost while a query ran.",
-            where=f"{endpoint}: {shortened(statement.sql)}",
-            why=_first_line(error),
-            fix="Run again; nothing was changed.",
-        )
-        return Fault(lost, Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE)
-    return Fault(
-        ConnectionLost(
-            "The connection to Spark was lost; it is unknown whether the statement has finished.",
-            where=f"{endpoint}: {shortened(statement.sql)}",
-            why=_first_line(error),
-            fix="Run the model again: a keyed table first checks whether its write was committed; "
-            "after an append to a plain table, check its newest snapshot.",
-        )
     )
 
 

@@ -1,6 +1,6 @@
 """The cursor of a session on a Spark Thrift server.
 
-Row counts of writes and Spark's job numbers are not available. The protocol does not say what is inside of a
+The protocol does not say what is inside of a
 nested type, so the columns of a query are requested first.
 """
 
@@ -10,61 +10,33 @@ import re
 from typing import Protocol
 
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.engine.cursor import SparkCursor
-from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
-from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.server_cursor import ServerConnection, ServerCursor, stop_repeatedly
+from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import Result, ThriftClient
 from dbt_arctic.engine.thrift_values import converter, has_instants, readable, value_type
 
-CANCEL_TRIES = 40
-CANCEL_PAUSE_S = 0.05
-STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD"}
-_TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
 _DESCRIBED = {"SELECT", "WITH", "VALUES", "FROM", "TABLE"}
 _INSERTS = re.compile(r"\bINSERT\b", re.IGNORECASE)
 
 
-class _Connection(Protocol):
+class _Connection(ServerConnection, Protocol):
     """The part of the connection that the cursor needs."""
-
-    @property
-    def running(self) -> RunningStatement: ...
 
     @property
     def client(self) -> ThriftClient: ...
 
-    def remember_state(self) -> None: ...
 
-    def fault(self, error: Exception, statement: Statement) -> Fault | None: ...
-
-
-class ThriftCursor(SparkCursor):
+class ThriftCursor(ServerCursor[_Connection]):
     """See ``dbt_arctic.engine.api.Cursor``."""
-
-    def __init__(self, connection: _Connection) -> None:
-        super().__init__(connection.running)
-        self._connection = connection
-
-    @property
-    def job_count(self) -> int | None:
-        return None
 
     def _prepared(self, sql: str) -> Statement:
         client = self._connection.client
-
-        def stop(statement: Statement) -> None:
-            # Between two calls of one statement, the server knows of nothing to stop.
-            for _ in range(CANCEL_TRIES):
-                if client.cancel() or statement.ended.wait(CANCEL_PAUSE_S):
-                    return
-
-        return Statement(sql, stop)
+        return Statement(sql, lambda statement: stop_repeatedly(statement, client.cancel))
 
     def _run(self, statement: Statement) -> None:
         client = self._connection.client
-        if statement.verb in STATEFUL or _TEMPORARY.match(without_comments(statement.sql)):
-            self._connection.remember_state()
+        self._remember_state(statement)
         types = described(client, statement) if _is_query(statement) else None
         if statement.cancelled.is_set():
             raise InterruptedError("cancelled between two calls")
@@ -87,9 +59,6 @@ class ThriftCursor(SparkCursor):
             for row in result.rows
         ]
         self._known_rows = len(self._rows)
-
-    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
-        return self._connection.fault(error, statement)
 
 
 def described(client: ThriftClient, statement: Statement) -> list[ColumnInfo]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbt_arctic.engine.connect_faults import QUERIES
-from dbt_arctic.engine.faults import Fault, Reaction, classify, shortened
+from dbt_arctic.engine.faults import Fault, classify, shortened
 from dbt_arctic.engine.java_causes import Cause
+from dbt_arctic.engine.lost_connection import lost_connection
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import OperationCancelled, OperationFailed
-from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable, StatementCancelled
+from dbt_arctic.errors import ArcticError, ServerUnreachable, StatementCancelled
 
 _WRAPPED = re.compile(r"^(?:[\w.]+HiveSQLException: )?Error running query: (?:\[[\w.]+\] )?")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ", re.MULTILINE)
@@ -38,7 +38,7 @@ def thrift_fault(error: Exception, statement: Statement, endpoint: str, *, repea
     if isinstance(error, OperationCancelled):
         return Fault(StatementCancelled("The statement was cancelled.", where=shortened(statement.sql)))
     if is_lost(error):
-        return _lost(error, statement, endpoint, repeatable)
+        return lost_connection(statement, endpoint, _first_line(error), repeatable=repeatable)
     if isinstance(error, OperationFailed):
         return classify(list(causes_of(str(error))), statement.sql)
     return None
@@ -66,27 +66,6 @@ def causes_of(message: str) -> Iterator[Cause]:
             yield Cause(java_class, rest.strip())
         else:
             yield Cause("org.apache.hive.service.cli.HiveSQLException", cause.strip())
-
-
-def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: bool) -> Fault:
-    where = f"{endpoint}: {shortened(statement.sql)}"
-    if statement.verb in QUERIES:
-        lost = ConnectionLost(
-            "The connection to Spark was lost while a query ran.",
-            where=where,
-            why=_first_line(error),
-            fix="Run again; nothing was changed.",
-        )
-        return Fault(lost, Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE)
-    return Fault(
-        ConnectionLost(
-            "The connection to Spark was lost; it is unknown whether the statement has finished.",
-            where=where,
-            why=_first_line(error),
-            fix="Run the model again: a keyed table first checks whether its write was committed; "
-            "after an append to a plain table, check its newest snapshot.",
-        )
-    )
 
 
 def _is_of_the_transport(error: Exception) -> bool:
