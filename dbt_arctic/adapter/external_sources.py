@@ -54,14 +54,10 @@ def declared_source(node: Any) -> Mapping[str, Any] | None:
     if getattr(node, "resource_type", None) != "source":
         return None
     config = getattr(node, "config", None)
-    meta = {**(getattr(config, "meta", None) or {}), **(getattr(node, "meta", None) or {})}
-    # dbt replaces the whole `arctic` of the source by that of the table.
-    levels = ((getattr(node, "source_meta", None) or {}).get("arctic"), meta.get("arctic"))
-    settings: dict[str, Any] = {}
-    for level in levels:
-        if isinstance(level, Mapping):
-            settings.update(level)
-    if "from" not in settings:
+    settings = source_settings(
+        getattr(node, "source_meta", None), getattr(node, "meta", None), getattr(config, "meta", None)
+    )
+    if settings is None:
         return None
     columns = {column.name: column.data_type for column in node.columns.values() if column.data_type}
     return {
@@ -70,6 +66,25 @@ def declared_source(node: Any) -> Mapping[str, Any] | None:
         "settings": settings,
         "columns": columns,
     }
+
+
+def source_settings(
+    source_meta: Mapping[str, Any] | None,
+    meta: Mapping[str, Any] | None,
+    config_meta: Mapping[str, Any] | None,
+) -> Mapping[str, Any] | None:
+    """The ``meta.arctic`` of a source's table, with that of the whole source; ``None`` without ``from``.
+
+    :param source_meta: that of the source; ``meta`` and ``config_meta`` are those of its table.
+    """
+    own = {**(config_meta or {}), **(meta or {})}
+    # dbt replaces the whole `arctic` of the source by that of the table.
+    levels = ((source_meta or {}).get("arctic"), own.get("arctic"))
+    settings: dict[str, Any] = {}
+    for level in levels:
+        if isinstance(level, Mapping):
+            settings.update(level)
+    return settings if "from" in settings else None
 
 
 def kind_of(declared: Mapping[str, Any]) -> Kind:

@@ -47,9 +47,9 @@ from dbt_arctic.keyed.layout import partition_column, partition_field, require_c
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.refresh.foreign_settings import STRATEGIES
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, declared_properties
-from dbt_arctic.refresh.unused_settings import STRATEGIES
 from dbt_arctic.refresh.valid_to_current import end_property
 
 if TYPE_CHECKING:

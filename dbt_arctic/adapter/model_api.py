@@ -28,7 +28,7 @@ from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
-from dbt_arctic.adapter.model_position import locate_in
+from dbt_arctic.adapter.model_error_position import locate_in
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.show import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -39,16 +39,16 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, OWN_SETTINGS, choose_strategy
-from dbt_arctic.refresh.history_config import check_history
-from dbt_arctic.refresh.idle_settings import idle_settings, settings_for_many
-from dbt_arctic.refresh.materializations import is_incremental
-from dbt_arctic.refresh.schema_policy import check_full_refresh
-from dbt_arctic.refresh.unused_settings import (
+from dbt_arctic.refresh.foreign_settings import (
     reject_materialization,
     reject_misspelled,
     reject_without_effect,
     settings_without_effect,
 )
+from dbt_arctic.refresh.history_config import check_history
+from dbt_arctic.refresh.ineffective_settings import ineffective_settings, settings_for_many
+from dbt_arctic.refresh.materializations import is_incremental
+from dbt_arctic.refresh.schema_policy import check_full_refresh
 from dbt_arctic.scheduling.settings import parse_keep
 from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.view_support import require_views
@@ -170,7 +170,7 @@ class ModelApi(KeyedApi):
         """
         of_others = settings_without_effect(model["name"], model["config"])
         for_many = settings_for_many(getattr(self.config, f"{model.get('resource_type', 'model')}s", {}))
-        for name, problem in of_others + idle_settings(model["name"], model["config"], for_many):
+        for name, problem in of_others + ineffective_settings(model["name"], model["config"], for_many):
             if name not in self._warned:
                 self._warned.add(name)
                 warn_or_error(JinjaLogWarning(msg=str(problem)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from dbt_arctic.adapter.node_runs import LastCommand, NodeRun, Upstream
+from dbt_arctic.adapter.last_command import LastCommand, NodeRun, Upstream
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.maintenance.written_versions import WrittenVersion
 from dbt_arctic.secret import without_secrets

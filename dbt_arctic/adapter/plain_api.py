@@ -34,7 +34,6 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.many_files import many_small_files, newest_commits
 from dbt_arctic.refresh.plain import select_staged, stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
@@ -43,6 +42,7 @@ from dbt_arctic.refresh.plain_config import (
     check_partitions,
     parse_plain,
 )
+from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
 from dbt_arctic.refresh.valid_to_current import keep_current_end
 from dbt_arctic.store.state import find_keyed

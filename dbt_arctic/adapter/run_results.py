@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.adapter.artifacts import as_written_by_dbt, read_artifact
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,10 @@ def read_run_results(target_folder: Path) -> RunResults | None:
     :raises ConfigError: the file was not written by dbt.
     """
     path = target_folder / "run_results.json"
-    if not path.exists():
+    found = read_artifact(path)
+    if found is None:
         return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+    with as_written_by_dbt(path):
         return RunResults(
             command=str(found.get("args", {}).get("which", "")),
             at=str(found["metadata"]["generated_at"]),
@@ -66,13 +65,6 @@ def read_run_results(target_folder: Path) -> RunResults | None:
                 if result["unique_id"].split(".")[0] in ("model", "seed", "snapshot")
             ),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            "the results of the last dbt command cannot be read",
-            where=str(path),
-            why=f"{type(error).__name__}: {error}",
-            fix="delete the file; the next dbt command creates it again",
-        ) from error
 
 
 def _refresh(result: Mapping[str, Any]) -> Refresh:

@@ -7,7 +7,6 @@ No project is parsed, so macros of a project (``keyed_statement``) are not used.
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dbt_arctic.adapter.artifacts import read_artifact
 from dbt_arctic.adapter.databases import catalog_of, is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.profile_methods import SERVERS
@@ -247,17 +247,8 @@ class TargetSession:
         return str(self._manifest.get("metadata", {}).get("project_name") or self._target.project_root.name)
 
     @cached_property
-    def _manifest(self) -> dict[str, Any]:
-        path = self.target_folder / "manifest.json"
-        if not path.exists():
-            return {}
-        try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ConfigError(
-                "the project's manifest cannot be read", where=str(path), why=str(error), fix="dbt parse"
-            ) from error
-        return found
+    def _manifest(self) -> Mapping[str, Any]:
+        return read_artifact(self.target_folder / "manifest.json") or {}
 
     def compaction_of(self, name: Name, is_keyed: bool) -> CompactionSettings:
         """The compaction settings of a table in the project, or the defaults.

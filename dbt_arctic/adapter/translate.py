@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt_arctic.adapter.external_sources import explained
 from dbt_arctic.adapter.file_sources import located
-from dbt_arctic.adapter.model_position import in_model
+from dbt_arctic.adapter.model_error_position import in_model
 from dbt_arctic.errors import ArcticError, MalformedFile, StatementError
 
 

@@ -13,7 +13,7 @@ from dbt_arctic.auto.inputs import Until, facts_of, full_name, read, understood,
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.delta.sorted_sets import with_known_sets
+from dbt_arctic.planner.delta.sorted_sets import sort_sets
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.parse import named
 from dbt_arctic.planner.properties.facts import Facts
@@ -47,7 +47,7 @@ def with_decided_order(
     facts = Facts({key: facts_of(upstream) for key, upstream in reading.upstreams.items()})
     if config.ties == "by_key":
         return ordered_by_key(sql, config.unique_key, facts, meant)
-    return with_known_sets(sql, facts, meant)
+    return sort_sets(sql, facts, meant)
 
 
 def _may_change(config: KeyedConfig, sql: str) -> bool:

@@ -13,10 +13,10 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.forwarding import Forwarding
+from dbt_arctic.catalog.forwarding_reader import ForwardingReader
 
 
-class Once(Forwarding):
+class Once(ForwardingReader):
     """A caching ``CatalogReader``. Errors are not cached: an unreadable relation is read again each time."""
 
     def __init__(self, catalog: CatalogReader) -> None:

@@ -16,7 +16,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.forwarding import Forwarding
+from dbt_arctic.catalog.forwarding_reader import ForwardingReader
 
 
 class RecordNames(NamedTuple):
@@ -35,7 +35,7 @@ class RecordNames(NamedTuple):
     side_root: Callable[[str], str | None]
 
 
-class WithRecords(Forwarding):
+class WithRecords(ForwardingReader):
     """A ``CatalogReader`` in which records are views. It changes nothing in a catalog that has views."""
 
     def __init__(self, catalog: CatalogReader, names: RecordNames) -> None:

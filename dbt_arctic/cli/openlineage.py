@@ -41,7 +41,7 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
 
     For a server, the variable OPENLINEAGE_API_KEY may contain a token.
     """
-    from dbt_arctic.adapter.node_runs import NodeRun, read_last_command
+    from dbt_arctic.adapter.last_command import NodeRun, read_last_command
     from dbt_arctic.adapter.openlineage import events_of
     from dbt_arctic.adapter.target_session import target_session
     from dbt_arctic.maintenance.written_versions import WrittenVersion, written_by

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from dbt_arctic import errors
 from dbt_arctic.engine.disk_faults import disk_error
+from dbt_arctic.engine.error_position import Position, position, without_position, without_useless_hints
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.lexer import first_word, without_comments
-from dbt_arctic.engine.statement_position import Position, position, without_position, without_useless_hints
 from dbt_arctic.engine.untyped_faults import untyped_error
 from dbt_arctic.errors import (
     ArcticError,

@@ -11,7 +11,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
-from dbt_arctic.refresh.materializations import configured_strategy
+from dbt_arctic.refresh.materializations import strategy_of
 from dbt_arctic.store.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns", "full_refresh"]
@@ -132,10 +132,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
 
     :raises ConfigError: the strategy needs a key and there is none.
     """
-    strategy = configured_strategy(config)
-    has_key = bool(config.get("unique_key"))
-    if strategy == "default":
-        strategy = "upsert" if has_key else "append"
+    strategy, has_key = strategy_of(config), bool(config.get("unique_key"))
     if strategy in ("upsert", "merge", "delete+insert", "auto", "history") and not has_key:
         raise ConfigError(
             f"the strategy {strategy!r} needs a unique_key",

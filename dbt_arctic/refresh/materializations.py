@@ -55,6 +55,14 @@ def configured_strategy(config: Mapping[str, Any]) -> str:
     return "auto" if strategy == "default" and config.get("materialized") == MATERIALIZED_VIEW else strategy
 
 
+def strategy_of(config: Mapping[str, Any]) -> str:
+    """The strategy of an incremental model; by default ``upsert`` with a key and ``append`` without one."""
+    strategy = configured_strategy(config)
+    if strategy == "default":
+        return "upsert" if config.get("unique_key") else "append"
+    return strategy
+
+
 def is_automatic(config: Mapping[str, Any]) -> bool:
     """Whether the config declares a model as automatic. The config is validated when it is read."""
     return is_incremental(config) and configured_strategy(config) == "auto"

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from dbt_arctic.planner.delta.plan import understand
-from dbt_arctic.planner.delta.sorted_sets import with_known_sets
+from dbt_arctic.planner.delta.sorted_sets import sort_sets
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.planner.random_queries import Case
@@ -214,7 +214,7 @@ def _any_order(dice: random.Random) -> _Drawn:
     )
     where = f" WHERE {_condition(dice, 't1.y')}" if dice.random() < 0.2 else ""
     sql = f"SELECT {groups}, {first} AS o3, {second} AS o4 FROM {joined}{where}{by_group}{having}"
-    return with_known_sets(sql, _FACTS, lambda tree: understand(tree, SCHEMAS)), 4, "o1"
+    return sort_sets(sql, _FACTS, lambda tree: understand(tree, SCHEMAS)), 4, "o1"
 
 
 def by_key(sql: str, key: tuple[str, ...]) -> str:

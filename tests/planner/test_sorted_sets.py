@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
-from dbt_arctic.planner.delta.sorted_sets import with_known_sets
+from dbt_arctic.planner.delta.sorted_sets import sort_sets
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 
@@ -42,7 +42,7 @@ AS_IT_IS = [
 
 
 def sorted_sets_of(sql: str) -> str:
-    return with_known_sets(sql, FACTS, lambda tree: understand(tree, SCHEMAS))
+    return sort_sets(sql, FACTS, lambda tree: understand(tree, SCHEMAS))
 
 
 @pytest.mark.parametrize("marked", SORTED)

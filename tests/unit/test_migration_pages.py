@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dbt_arctic.cli.diff import diff
-from dbt_arctic.refresh.unused_settings import _IGNORED, _OF_ROWS
+from dbt_arctic.refresh.foreign_settings import _IGNORED, _OF_ROWS
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 

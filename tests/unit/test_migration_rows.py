@@ -24,8 +24,8 @@ from dbt_arctic.adapter.profile_settings import check_names
 from dbt_arctic.cli.main import main
 from dbt_arctic.errors import ConfigError, ProfileError
 from dbt_arctic.refresh.config import OWN_SETTINGS
+from dbt_arctic.refresh.foreign_settings import STRATEGIES, reject_without_effect, settings_without_effect
 from dbt_arctic.refresh.materializations import INCREMENTAL
-from dbt_arctic.refresh.unused_settings import STRATEGIES, reject_without_effect, settings_without_effect
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"

@@ -18,7 +18,7 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan
 
 
-def with_known_sets(sql: str, facts: Facts, understood: Callable[[exp.Query], Query]) -> str:
+def sort_sets(sql: str, facts: Facts, understood: Callable[[exp.Query], Query]) -> str:
     """The text with its sets sorted, where their order matters and nothing else depends on an order.
 
     :param understood: what a parsed text means.
@@ -37,4 +37,4 @@ def _depends_on_order(query: Query, facts: Facts) -> bool:
     return depends_on_order(query.node, query.types, facts)
 
 
-__all__ = ["with_known_sets"]
+__all__ = ["sort_sets"]

@@ -80,7 +80,9 @@
     {%- set response = arctic__refresh_plain(plain, target_relation, model_sql) -%}
   {%- endif -%}
   {%- do store_result('main', response=response, agate_table=none) -%}
-  {%- do adapter.warn_of_many_files(target_relation, model) -%}
+  {%- if response.rows_affected != 0 -%}
+    {%- do adapter.warn_of_many_files(target_relation, model) -%}
+  {%- endif -%}
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, rebuild)) -%}
   {%- do persist_docs(target_relation, model) -%}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import ValidationError
 
-from dbt_arctic.adapter.node_runs import LastCommand, NodeRun, Upstream, read_last_command
+from dbt_arctic.adapter.last_command import LastCommand, NodeRun, Upstream, read_last_command
 from dbt_arctic.adapter.openlineage import events_of
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
@@ -154,8 +154,8 @@ def test_without_artifacts_the_error_says_to_run_dbt(tmp_path: Path, artifacts: 
     with pytest.raises(ConfigError, match="run dbt build first"):
         read_last_command(tmp_path / "none")
     (artifacts / "run_results.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ConfigError, match="run dbt again"):
+    with pytest.raises(ConfigError, match="run the dbt command again"):
         read_last_command(artifacts)
     (artifacts / "run_results.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ConfigError, match="run dbt again"):
+    with pytest.raises(ConfigError, match="run the dbt command again"):
         read_last_command(artifacts)

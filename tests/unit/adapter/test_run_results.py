@@ -67,5 +67,5 @@ def test_before_the_first_command_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[]", '{"results": []}', '{"metadata": 1}'])
 def test_another_file_of_that_name_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "run_results.json").write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigError, match="last dbt command"):
+    with pytest.raises(ConfigError, match="an artifact of dbt cannot be read"):
         read_run_results(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.refresh.config import choose_strategy, writes_keyed
+from dbt_arctic.refresh.foreign_settings import reject_without_effect
 from dbt_arctic.refresh.materializations import (
     PROPERTY_MATERIALIZED_VIEW,
     ConfigurationChange,
@@ -20,7 +21,6 @@ from dbt_arctic.refresh.materializations import (
 )
 from dbt_arctic.refresh.plain_columns import evolve_plain
 from dbt_arctic.refresh.schema_policy import changes_to_make, check_full_refresh, needs_rebuild
-from dbt_arctic.refresh.unused_settings import reject_without_effect
 
 VIEW = {"materialized": "materialized_view", "unique_key": "id"}
 STREAM = {"materialized": "streaming_table", "unique_key": "id"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.refresh.idle_settings import idle_settings, settings_for_many
+from dbt_arctic.refresh.ineffective_settings import ineffective_settings, settings_for_many
 
 KEYED = {"materialized": "incremental", "unique_key": "id"}
 
@@ -31,7 +31,7 @@ KEYED = {"materialized": "incremental", "unique_key": "id"}
     ],
 )
 def test_a_setting_without_effect_is_reported(config: dict[str, Any], name: str, on: str) -> None:
-    found = idle_settings("orders", config)
+    found = ineffective_settings("orders", config)
     ((setting, problem),) = found
     assert setting == name
     assert problem.what.startswith(f"{name} has no effect ")
@@ -61,11 +61,11 @@ def test_a_setting_without_effect_is_reported(config: dict[str, Any], name: str,
     ],
 )
 def test_a_setting_with_an_effect_is_not_reported(config: dict[str, Any]) -> None:
-    assert idle_settings("orders", config) == []
+    assert ineffective_settings("orders", config) == []
 
 
 def test_a_setting_that_the_project_sets_for_many_models_is_not_reported() -> None:
     for_many = settings_for_many({"shop": {"marts": {"+unique_key": "id"}}})
     config = {"materialized": "table", "unique_key": "id", "buckets": 4}
-    assert [name for name, _ in idle_settings("orders", config, for_many)] == ["buckets"]
+    assert [name for name, _ in ineffective_settings("orders", config, for_many)] == ["buckets"]
     assert settings_for_many(None) == frozenset()

@@ -16,7 +16,7 @@ from dbt_arctic.catalog.api import (
 )
 
 
-class Forwarding:
+class ForwardingReader:
     """Base of readers that change some answers of another one."""
 
     def __init__(self, catalog: CatalogReader) -> None:

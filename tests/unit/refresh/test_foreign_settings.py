@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import OWN_SETTINGS
-from dbt_arctic.refresh.unused_settings import (
+from dbt_arctic.refresh.foreign_settings import (
     SETTINGS_OF_OTHERS,
     STRATEGIES,
     reject_materialization,

@@ -1,7 +1,7 @@
 """Settings of this adapter and of dbt that have no effect on a model as it is configured.
 
 They change no rows, so they are warnings. A setting without effect that would change rows is an error, which
-``config``, ``plain_config`` and ``unused_settings`` raise.
+``config``, ``plain_config`` and ``foreign_settings`` raise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import KEYED_STRATEGIES
-from dbt_arctic.refresh.materializations import configured_strategy, is_incremental
+from dbt_arctic.refresh.materializations import is_incremental, strategy_of
 
 
 class Kind(Enum):
@@ -82,8 +82,7 @@ _RULES = (
 def kind_of(config: Mapping[str, Any]) -> Kind | None:
     """What a model becomes; ``None`` for a materialization that the project defines."""
     if is_incremental(config):
-        strategy = configured_strategy(config)
-        keyed = bool(config.get("unique_key")) and strategy in (*KEYED_STRATEGIES, "default")
+        keyed = bool(config.get("unique_key")) and strategy_of(config) in KEYED_STRATEGIES
         return Kind.KEYED if keyed else Kind.PLAIN
     named = {
         "table": Kind.TABLE,
@@ -107,7 +106,7 @@ def settings_for_many(tree: object) -> frozenset[str]:
     return frozenset(str(name).removeprefix("+") for name in tree).union(*inner)
 
 
-def idle_settings(
+def ineffective_settings(
     model: str, config: Mapping[str, Any], for_many: Collection[str] = ()
 ) -> list[tuple[str, ConfigError]]:
     """The settings without effect, each with the text of a warning.
@@ -125,15 +124,8 @@ def idle_settings(
         for name in rule.settings
     ]
     if kind in _INCREMENTAL:
-        found += _without_effect_on_strategy(model, _strategy(config))
+        found += _without_effect_on_strategy(model, strategy_of(config))
     return [(name, problem) for name, problem in found if _is_set(name, config) and name not in for_many]
-
-
-def _strategy(config: Mapping[str, Any]) -> str:
-    strategy = configured_strategy(config)
-    if strategy == "default":
-        return "upsert" if config.get("unique_key") else "append"
-    return strategy
 
 
 def _without_effect_on_strategy(model: str, strategy: str) -> list[tuple[str, ConfigError]]:
@@ -157,4 +149,4 @@ def _problem(model: str, name: str, on: str, why: str, fix: str) -> ConfigError:
     return ConfigError(f"{name} has no effect {on}", where=model, why=why, fix=fix)
 
 
-__all__ = ["Kind", "idle_settings", "kind_of", "settings_for_many"]
+__all__ = ["Kind", "ineffective_settings", "kind_of", "settings_for_many"]

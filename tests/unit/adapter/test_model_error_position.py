@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.model_position import in_model, locate_in
+from dbt_arctic.adapter.model_error_position import in_model, locate_in
 from dbt_arctic.errors import StatementError
 
 COMMENT = '/* {"app": "dbt", "node_id": "model.shop.orders"} */'

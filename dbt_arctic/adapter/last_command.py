@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.adapter.artifacts import as_written_by_dbt, read_artifact
+from dbt_arctic.adapter.external_sources import source_settings
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 
@@ -60,37 +61,23 @@ def read_last_command(artifacts: Path) -> LastCommand:
 
     :raises ConfigError: there are no artifacts, or dbt did not write them.
     """
-    results, manifest = (_read(artifacts / name) for name in ("run_results.json", "manifest.json"))
-    try:
+    results, manifest = (_required(artifacts / name) for name in ("run_results.json", "manifest.json"))
+    with as_written_by_dbt(artifacts):
         return LastCommand(
             invocation_id=str(results["metadata"]["invocation_id"]),
             command=str(results.get("args", {}).get("which", "run")),
             project=str(manifest["metadata"]["project_name"]),
             nodes=tuple(_nodes(results, manifest)),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(
-            "the artifacts of the last dbt command cannot be read",
-            where=str(artifacts),
-            why=f"{type(error).__name__}: {error}",
-            fix="run dbt again, which writes them",
-        ) from error
 
 
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+def _required(path: Path) -> Mapping[str, Any]:
+    found = read_artifact(path)
+    if found is None:
         raise ConfigError(
             "dbt has not run here", where=str(path), why="there is no such file", fix="run dbt build first"
-        ) from error
-    except ValueError as error:
-        raise ConfigError(
-            "the artifacts of the last dbt command cannot be read",
-            where=str(path),
-            why=str(error),
-            fix="run dbt again, which writes them",
-        ) from error
+        )
+    return found
 
 
 def _nodes(results: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[NodeRun]:
@@ -122,7 +109,8 @@ def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator
     for unique_id in (node.get("depends_on") or {}).get("nodes", ()):
         source = manifest["sources"].get(unique_id)
         if source is not None:
-            yield Upstream(_name(source), _outside(source))
+            levels = (source.get("source_meta"), source.get("meta"), (source.get("config") or {}).get("meta"))
+            yield Upstream(_name(source), source_settings(*levels))
             continue
         upstream = manifest["nodes"].get(unique_id)
         if upstream is None or upstream["resource_type"] not in _KINDS:
@@ -131,14 +119,6 @@ def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator
             yield from _upstreams(upstream, manifest)
         else:
             yield Upstream(_name(upstream))
-
-
-def _outside(source: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    levels = (source.get("source_meta"), source.get("meta"), (source.get("config") or {}).get("meta"))
-    merged: dict[str, Any] = {}
-    for level in levels:
-        merged.update((level or {}).get("arctic") or {})
-    return merged if "from" in merged else None
 
 
 def _name(node: Mapping[str, Any]) -> Name:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.refresh.many_files import MANY_FILES, many_small_files
+from dbt_arctic.refresh.small_files_warning import MANY_FILES, many_small_files
 
 KIB = 1024
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.engine.error_position import position, without_position
 from dbt_arctic.engine.faults import classify, clean_message
 from dbt_arctic.engine.java_causes import Cause
-from dbt_arctic.engine.statement_position import position, without_position
 
 COMMENT = '/* {"app": "dbt", "node_id": "test.shop.ids"} */'
 
