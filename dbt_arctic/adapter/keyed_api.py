@@ -42,7 +42,7 @@ from dbt_arctic.refresh import build, clone, plain, pull, replacement
 from dbt_arctic.refresh.config import KeyedConfig, choose_strategy, parse_config
 from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
-from dbt_arctic.refresh.run import write_rows
+from dbt_arctic.refresh.run import check_skipped, write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.other_catalogs import require_same_name
@@ -175,11 +175,14 @@ class KeyedApi(SQLAdapter):
         return planned.sql
 
     @available.parse(lambda *a, **k: False)
-    def nothing_to_pull(self, model: Mapping[str, Any]) -> bool:
+    def nothing_to_pull(self, this: ArcticRelation, model: Mapping[str, Any]) -> bool:
         """Whether the model pulls and all its upstreams are unchanged. Called before any other method."""
         with as_dbt_errors():
             self._pulls().require_same_upstreams(model["unique_id"], model["name"])
-        return self._pulls().nothing_new(model["unique_id"])
+            if not self._pulls().nothing_new(model["unique_id"]):
+                return False
+            check_skipped(self.catalog, this.name_parts, model["name"], model["config"])
+        return True
 
     @available.parse(lambda *a, **k: None)
     def refresh_keyed(

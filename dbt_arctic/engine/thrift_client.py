@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_arctic.engine.thrift_settings import ThriftSettings
-from dbt_arctic.errors import DependencyError
+from dbt_arctic.errors import PackageMissing
 
 _ROWS_AT_ONCE = 10_000
 _VALUES = ("boolVal", "byteVal", "i16Val", "i32Val", "i64Val", "doubleVal", "stringVal", "binaryVal")
@@ -179,7 +179,7 @@ def _generated() -> Any:
     try:
         from impala_thrift_gen.TCLIService import ttypes
     except ImportError as error:
-        raise DependencyError(
+        raise PackageMissing(
             "impyla is not installed, which method: thrift needs.",
             where="the environment of dbt",
             why=str(error),

@@ -38,7 +38,7 @@
     {%- set rebuild = true -%}
   {%- endif -%}
 
-  {%- if not rebuild and adapter.nothing_to_pull(model) -%}
+  {%- if not rebuild and adapter.nothing_to_pull(this, model) -%}
     {#- no upstream has changed since the last commit, so nothing is run or written -#}
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit

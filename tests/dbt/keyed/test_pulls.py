@@ -97,6 +97,10 @@ def test_a_layer_follows_its_upstream_whatever_becomes_of_it(shop: Shop) -> None
     assert shop.rows("doubled") == [(9, 18.0)]
     assert shop.dbt("run", "--select", "doubled").results[0].adapter_response["code"] == "SKIP"
 
+    # A changed key is an error at once, and not only when there is something to pull.
+    shop.model("doubled", DOWNSTREAM.replace("orders", "others").replace("'id'", "'doubled'"))
+    assert "unique_key changed from id to doubled" in shop.fail("run", "--select", "doubled")
+
 
 def change(shop: Shop, rows: str) -> None:
     """What the next run of the upstream reads."""

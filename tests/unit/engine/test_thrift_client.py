@@ -14,7 +14,7 @@ from impala_thrift_gen.TCLIService import ttypes
 from dbt_arctic.engine import thrift_client
 from dbt_arctic.engine.thrift_client import OperationCancelled, OperationFailed, Result, ThriftClient
 from dbt_arctic.engine.thrift_settings import ThriftSettings
-from dbt_arctic.errors import DependencyError
+from dbt_arctic.errors import PackageMissing
 
 OK = ttypes.TStatus(ttypes.TStatusCode.SUCCESS_STATUS)
 STATES = ttypes.TOperationState
@@ -186,5 +186,5 @@ def test_a_certificate_is_always_checked(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_without_impyla_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "impala_thrift_gen.TCLIService", None)
-    with pytest.raises(DependencyError, match=r"dbt-arctic\[thrift\]"):
+    with pytest.raises(PackageMissing, match=r"dbt-arctic\[thrift\]"):
         ThriftClient(ThriftSettings("h", "lake"))
