@@ -19,7 +19,7 @@ from dbt_arctic.adapter.other_catalogs import read_catalogs, resolved
 from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
 from dbt_arctic.adapter.profile_methods import OF_CLUSTERS, SERVERS, check_method
 from dbt_arctic.adapter.profile_settings import check_names
-from dbt_arctic.brokers.schema_registry import PREFIX
+from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.cluster import check_warehouse
@@ -297,7 +297,7 @@ class ArcticCredentials(Credentials):
 
     def _readers_of_topics(self) -> tuple[str, ...]:
         """Spark's readers that topics need. Avro is one of them if the profile has a schema registry."""
-        has_schemas = any(str(name).startswith(PREFIX) for name in self.kafka or ())
+        has_schemas = any(str(name).startswith(REGISTRY_PREFIX) for name in self.kafka or ())
         return (*(("kafka",) if self.kafka else ()), *(("avro",) if has_schemas else ()))
 
     @property

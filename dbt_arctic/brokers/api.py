@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+REGISTRY_PREFIX = "schema.registry."
+"""Begins those properties of the profile's ``kafka`` that configure a schema registry."""
+
 
 class TopicOffsets(NamedTuple):
     """What a topic holds at one point in time.

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.errors import ConfigError, ServerUnreachable
 
-PREFIX = "schema.registry."
-"""Begins the properties of the profile's ``kafka`` that are of the registry and not of Kafka's client."""
-
-_LOGIN, _TOKEN = f"{PREFIX}basic.auth.user.info", f"{PREFIX}bearer.auth.token"
-_AUTHORITY = f"{PREFIX}ssl.truststore.location"
+_LOGIN, _TOKEN = f"{REGISTRY_PREFIX}basic.auth.user.info", f"{REGISTRY_PREFIX}bearer.auth.token"
+_AUTHORITY = f"{REGISTRY_PREFIX}ssl.truststore.location"
 _KNOWN = (_LOGIN, _TOKEN, _AUTHORITY)
 _TIMEOUT_S = 20
 _NOT_FOUND = 404
@@ -28,7 +26,7 @@ class HttpRegistry:
     """A schema registry.
 
     :param url: without a login.
-    :param properties: those of the profile's ``kafka`` that begin with ``PREFIX``. They may be secret.
+    :param properties: those of the profile's ``kafka`` that begin with ``REGISTRY_PREFIX``; may be secret.
     :param where: what declares it, for errors.
     """
 
@@ -97,4 +95,4 @@ class HttpRegistry:
         )
 
 
-__all__ = ["PREFIX", "HttpRegistry"]
+__all__ = ["HttpRegistry"]

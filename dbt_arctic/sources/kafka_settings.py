@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.sources.avro_settings import AVRO, AVRO_SETTINGS, AvroMessages, avro_of
@@ -56,7 +57,6 @@ PLACE = "kafka"
 _OF_ALL = ("from", "servers", "topic", "format", "columns", "options", "on_data_loss")
 _SETTINGS = (*_OF_ALL, "key", "key_format", "on_bad_row", "required", *AVRO_SETTINGS)
 _PREFIX = "kafka."
-_OF_REGISTRY = "schema.registry."
 _OF_READER = (
     *("minPartitions", "maxRecordsPerPartition", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
@@ -217,7 +217,7 @@ def parse_kafka(
 
 def without_registry(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Divide properties into those of Kafka's client and those of the schema registry."""
-    of_registry = {name: one for name, one in properties.items() if name.startswith(_OF_REGISTRY)}
+    of_registry = {name: one for name, one in properties.items() if name.startswith(REGISTRY_PREFIX)}
     return {name: one for name, one in properties.items() if name not in of_registry}, of_registry
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import shutil
+import sqlite3
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -93,7 +94,15 @@ def opened_place(parts: Parts, chance: random.Random) -> Iterator[Place]:
         yield Place(shop, outside)
         # Runs before the folder is gone, from which dbt has been called.
         os.chdir(Path(__file__).parent)
-        shutil.rmtree(parts.warehouse / shop.schema, ignore_errors=True)
+        for schema in (shop.schema, f"{shop.schema}_ci"):
+            _remove(parts.warehouse, schema)
+
+
+def _remove(warehouse: Path, schema: str) -> None:
+    """Remove a schema's tables, quickly. A catalog that kept them would hold tables that cannot be read."""
+    with contextlib.closing(sqlite3.connect(warehouse / "catalog.db")) as database, database:
+        database.execute("DELETE FROM iceberg_tables WHERE table_namespace = ?", [schema])
+    shutil.rmtree(warehouse / schema, ignore_errors=True)
 
 
 def _write(shop: Shop, outside: Outside) -> None:

@@ -258,7 +258,7 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     shop.main.query(f"CREATE VIEW {orders.name.sibling('old').sql} AS SELECT 1 AS one")
     folder = warehouse / schema / base.identifier / "data"
     lost, young = folder / "lost.parquet", folder / "young.parquet"
-    for path, days in ((lost, 5), (young, 1)):
+    for path, days in ((lost, 5), (young, 0.5)):
         path.write_bytes(b"rows of a writer that was killed")
         os.utime(path, (time.time() - days * 86400,) * 2)
     found, shared = find_orphans(context, "lake", [schema], DAY_MS)
