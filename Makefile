@@ -58,7 +58,7 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest tests/unit -q
+	@$(BIN)/python -m pytest tests/unit -q -n $(WORKERS)
 
 .PHONY: docs
 docs: $(DOCS_VENV)/.installed ## Build the documentation's site in build/site; a broken link is an error
