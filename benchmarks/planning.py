@@ -74,7 +74,7 @@ def _computed(place: int) -> str:
   END AS price_{place}"""
 
 
-def sums(lines: int) -> str:
+def order_sums(lines: int) -> str:
     """Sums of these rows by four columns, two lines for each."""
     below = rows(lines * 2 // 3)
     left = lines - len(below.splitlines()) - 10
@@ -127,7 +127,7 @@ def main() -> int:
     given = parser.parse_args()
     models = {
         "rows": (rows(given.lines), ("l_orderkey", "l_linenumber")),
-        "sums": (sums(given.lines), ("n_name", "c_mktsegment", "o_orderpriority", "l_returnflag")),
+        "sums": (order_sums(given.lines), ("n_name", "c_mktsegment", "o_orderpriority", "l_returnflag")),
         "over_sums": (over_sums(given.lines), ("o_orderpriority",)),
     }
     with tempfile.TemporaryDirectory(prefix="dbt-arctic-planning-") as folder:

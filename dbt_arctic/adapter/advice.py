@@ -14,7 +14,7 @@ from typing import Any
 
 from dbt_arctic.auto.advice import Advice, advise
 from dbt_arctic.auto.decided_order import with_decided_order
-from dbt_arctic.auto.inputs import Reading, read
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
@@ -27,24 +27,24 @@ def advice_for(
     model: Mapping[str, Any],
     root: str | Path | None,
     keys: ProjectKeys,
-    reading: Reading | None = None,
+    inputs: ModelInputs | None = None,
 ) -> list[Advice]:
     """The advice for a compiled model. Lines are those of its file, or of the text of a view that it reads.
 
     :param model: dbt's node as a mapping.
     :param root: the folder of the project.
     :param keys: the keys that the project declares.
-    :param reading: what the query reads, if known.
+    :param inputs: what the query reads, if known.
     """
     compiled = str(model["compiled_code"])
     config = parse_config(model["name"], model["config"])
-    if reading is None:
+    if inputs is None:
         config = with_needed_keys(catalog, name, config, compiled, keys)
         sql = with_decided_order(catalog, name, config, compiled)
-        reading = read(catalog, name, sql, {}, declared=config.declared_keys)
+        inputs = find_inputs(catalog, name, sql, {}, declared=config.declared_keys)
     text = _file_text(model, root)
     found = []
-    for advice in advise(reading, config):
+    for advice in advise(inputs, config):
         line = advice.reason.line
         # A line of a view that the model reads is not a line of the model.
         if line is not None and not advice.reason.view:

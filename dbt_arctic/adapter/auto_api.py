@@ -23,7 +23,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.analysed_once import analysed_once
-from dbt_arctic.auto.inputs import Reading, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs, unsupported_setting
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
@@ -36,7 +36,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.store.context import ModelsOfRun, Outcome, StageRun
-from dbt_arctic.store.other_catalogs import reading_others
+from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")
@@ -99,7 +99,7 @@ class AutoApi(ModelApi):
             settings = settings_of_meaning(self.config.credentials, model["config"])
             # SQL that is executed as written keeps the versions of the invocation.
             if unsupported_setting(settings) is None:
-                context, sql = reading_others(context, texts_of(sql)), unpinned(sql)
+                context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
             config, sql = self._auto_config(model, sql)
             if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
                 context.query_schema(sql)
@@ -143,7 +143,7 @@ class AutoApi(ModelApi):
                 terms = Terms(settings, self._pinned_version, now)
                 outcome = verify_refresh(context, this.name_parts, config, sql, outcome, terms)
             if plan.action == "build":
-                self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.reading)
+                self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.inputs)
             return _response(outcome, self._handle().traffic(statements))
 
     def _of_graph(
@@ -166,11 +166,11 @@ class AutoApi(ModelApi):
             self._keys = (manifest, project_keys(manifest))
         return self._keys[1]
 
-    def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
+    def _advise(self, name: Name, model: Mapping[str, Any], inputs: ModelInputs | None) -> None:
         root = getattr(self.config, "project_root", None)
         with as_dbt_errors():
             keys = self._declared_keys()
-            for advice in advice_for(self.catalog, name, model, root, keys, reading):
+            for advice in advice_for(self.catalog, name, model, root, keys, inputs):
                 _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:

@@ -63,13 +63,13 @@ class CloneApi(KeyedApi):
         with as_dbt_errors():
             clone.refuse_history_clone(model["name"], configured_strategy(model["config"]))
             rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
-            expected = self._pulls().expected(model["unique_id"])
+            last_consumed = self._pulls().last_consumed(model["unique_id"])
             own = {rejected_name(this.name_parts)}  # the first rows that are rejected change nothing
             strange = [
                 upstream
                 for upstream in self._pulls().read_first(model["unique_id"]) - own
-                if upstream.dotted not in expected
-                and clone.cloned_from(self.catalog, upstream, expected) is None
+                if upstream.dotted not in last_consumed
+                and clone.cloned_from(self.catalog, upstream, last_consumed) is None
             ]
             clone.reject_other_upstreams(rows, strange, model["name"])
             return rows

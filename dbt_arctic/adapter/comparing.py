@@ -20,7 +20,7 @@ from dbt_arctic.adapter.result_inputs import (
 )
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.advice import nondeterministic_parts
-from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs, pinned_text, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name, quote_all
@@ -86,18 +86,18 @@ def _compared(
     now = time_of_invocation(credentials, config)
     if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
         now = None  # the run evaluated it at an unknown time
-    reading = replace(read(session.catalog, name, sql, {}, now=now), last=now)
-    stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
+    inputs = replace(find_inputs(session.catalog, name, sql, {}, now=now), last=now)
+    stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, inputs)
     whole = with_texts(whole, texts_of(node.compiled_code))
     differing, rows = _numbers(query, count_differing(stored, whole, columns))
     if not differing:
         return Compared(rows=rows)
-    return replace(_judged(query, reading, node, config, stored, whole, columns, differing), rows=rows)
+    return replace(_judged(query, inputs, node, config, stored, whole, columns, differing), rows=rows)
 
 
 def _judged(
     query: Query,
-    reading: Reading,
+    inputs: ModelInputs,
     node: Any,
     config: Mapping[str, Any],
     stored: str,
@@ -110,7 +110,7 @@ def _judged(
     :param stored: SQL of the model's rows.
     :param whole: its whole query.
     """
-    left = nondeterministic_parts(reading, [column for column, _ in columns])
+    left = nondeterministic_parts(inputs, [column for column, _ in columns])
     if left is None:
         # It is always refreshed in full, and it is unknown which of its columns are deterministic.
         apart, _ = _numbers(query, count_differing(whole, whole, columns))
@@ -125,12 +125,12 @@ def _judged(
     )
 
 
-def _at_its_time(sql: str, name: Name, reading: Reading) -> str:
+def _at_its_time(sql: str, name: Name, inputs: ModelInputs) -> str:
     """The query at the time of the run, if it depends on the time."""
-    if reading.tree is None or not reading.calls:
+    if inputs.tree is None or not inputs.calls:
         return sql
     try:
-        return pinned_text(sql, name, reading)
+        return pinned_text(sql, name, inputs)
     except CannotPlan:
         return sql
 

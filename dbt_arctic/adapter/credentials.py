@@ -336,13 +336,13 @@ def _with_definition(settings: dict[str, Any]) -> dict[str, Any]:
             f"catalog has the type 'sqlite' with method: {settings['method']}.",
             where="profiles.yml, catalog: type",
             why="Its file would be on the server's machine.",
-            fix="Use the catalog that the server is set up with: write its name, catalog: lake.",
+            fix="use the catalog that the server is set up with: write its name, catalog: lake",
         )
     if definition.warehouse is not None and settings.get("warehouse") is not None:
         raise ProfileError(
             "warehouse is given twice.",
             where="profiles.yml, warehouse and catalog: warehouse",
-            fix="Remove one of them.",
+            fix="remove one of them",
         )
     properties = {**definition.properties, **(settings.get("catalog_properties") or {})}
     found = {**settings, "database": definition.name, "catalog_properties": properties}

@@ -63,10 +63,10 @@ class ExternalPulls(KeyedApi):
             if earlier:
                 return earlier[0].sql
             begun = pulls.begun_from(unique_id) if is_consuming else None
-            expected = begun if begun is not None else {} if first_run else self._consumed(target)
-            planned = planner.plan(expected, model["name"], purpose)
+            last_consumed = begun if begun is not None else {} if first_run else self._consumed(target)
+            planned = planner.plan(last_consumed, model["name"], purpose)
             if is_consuming:
-                pulls.add(unique_id, expected, planned.pull, planned.since)
+                pulls.add(unique_id, last_consumed, planned.pull, planned.since)
                 if planned.release is not None:
                     pulls.hold(planned.release)
                 pulls.must_select(unique_id, planned.must_select)
@@ -76,7 +76,7 @@ class ExternalPulls(KeyedApi):
                     logger.info(note)
                 if isinstance(planner, FilePlanner | KafkaPlanner):
                     rejected = RejectedRows(self.context(), pulls, self._handle)
-                    return rejected.reject(unique_id, target, planner.source, planned.pull, expected).sql
+                    return rejected.reject(unique_id, target, planner.source, planned.pull, last_consumed).sql
         return planned.pull.sql
 
     @available.parse(lambda *a, **k: None)

@@ -43,7 +43,7 @@ class HistoryApi(KeyedApi):
                     beginning=self.beginning(unique_id),
                 )
             else:
-                consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
+                consumption = Consumption(pulls.last_consumed(unique_id), pulls.consumed(unique_id))
                 outcome = write_history(context, this.name_parts, history, consumption)
         return self.response_of(outcome)
 

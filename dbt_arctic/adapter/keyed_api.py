@@ -147,12 +147,12 @@ class KeyedApi(SQLAdapter):
         with as_dbt_errors(), where_it_fails(lambda: self.post_model_hook({}, None)):
             refuse_pull(model)
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
-            expected = begun if begun is not None else {} if first_run else self._consumed(target)
+            last_consumed = begun if begun is not None else {} if first_run else self._consumed(target)
             context = self.context()
             staging = f"{target.identifier}__pull_{context.new_txn()}" if running else None
-            cloned = clone.cloned_from(self.catalog, upstream, expected)
+            cloned = clone.cloned_from(self.catalog, upstream, last_consumed)
             pin = earlier[0].consumed if earlier else self._pinned_version(upstream)
-            since = last_read(self.catalog, upstream, expected) if cloned is None else cloned[1]
+            since = last_read(self.catalog, upstream, last_consumed) if cloned is None else cloned[1]
             if cloned is not None:
                 planned = pull.pull_since_clone(
                     self.catalog, upstream, *cloned, model=model["name"], images=images, pin=pin
@@ -169,7 +169,7 @@ class KeyedApi(SQLAdapter):
                     staging=staging,
                 )
             if running:
-                self._pulls().add(model["unique_id"], expected, planned, since)
+                self._pulls().add(model["unique_id"], last_consumed, planned, since)
                 if planned.stage is not None:
                     make_view(context, "stage", planned.stage.sql)
         return planned.sql
@@ -208,7 +208,7 @@ class KeyedApi(SQLAdapter):
                     beginning=self.beginning(unique_id),
                 )
             else:
-                consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
+                consumption = Consumption(pulls.last_consumed(unique_id), pulls.consumed(unique_id))
                 interval = batch_interval(model)
                 outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
         return _response(outcome)
@@ -242,7 +242,7 @@ class KeyedApi(SQLAdapter):
             self.context(),
             this.name_parts,
             statements=statements,
-            expected=pulls.expected(model["unique_id"]),
+            last_consumed=pulls.last_consumed(model["unique_id"]),
             consumed=pulls.consumed(model["unique_id"]),
         )
 

@@ -41,7 +41,7 @@ def read_catalogs(
                 why=f"The other one is {same}, and dbt compares names without case."
                 if same != name
                 else "It is the catalog in which the models are.",
-                fix="Remove one of them, or give it another name.",
+                fix="remove one of them, or give it another name",
             )
         names[name.lower()] = name
         if definition is None:
@@ -58,7 +58,7 @@ def _check_defined(name: str, where: str, method: str, spark_conf: Mapping[str, 
             f"The catalog {name} has no settings.",
             where=where,
             why="Only the server of method: connect or thrift, or spark_conf, could define it elsewhere.",
-            fix="Write its settings, for instance type: postgres and uri: postgresql://host:5432/name",
+            fix="write its settings, for instance type: postgres and uri: postgresql://host:5432/name",
         )
 
 
@@ -68,7 +68,7 @@ def _defined(name: str, definition: Any, where: str, method: str) -> OtherCatalo
             f"The catalog {name} is not defined by settings of its own.",
             where=where,
             why="Its name is the key, and below it are its type and where it is.",
-            fix="Write for instance type: rest and uri: https://catalog.example.org, one a line.",
+            fix="write for instance type: rest and uri: https://catalog.example.org, one a line",
         )
     try:
         read = read_definition(definition)
@@ -82,14 +82,14 @@ def _defined(name: str, definition: Any, where: str, method: str) -> OtherCatalo
             f"The catalog {name} has the type 'sqlite' with method: {method}.",
             where=f"{where}, type",
             why="Its file would be on the server's machine.",
-            fix="Leave its settings out, if the server defines it.",
+            fix="leave its settings out, if the server defines it",
         )
     if kind in _NEED_WAREHOUSE and read.warehouse is None:
         raise ProfileError(
             f"The catalog {name} has no warehouse.",
             where=f"{where}, warehouse",
             why="Two catalogs with one warehouse would put tables of one name into one folder.",
-            fix="Write the folder or location of its tables, for instance warehouse: ../archive/lake",
+            fix="write the folder or location of its tables, for instance warehouse: ../archive/lake",
         )
     return OtherCatalog(name, read.warehouse or "", read.properties)
 
@@ -108,6 +108,6 @@ def resolved(catalog: OtherCatalog, own_warehouse: str, project_root: str | None
             f"The catalog {catalog.name} has the warehouse of the profile's own catalog.",
             where=f"profiles.yml, catalogs: {catalog.name}, warehouse",
             why="Two catalogs with one warehouse would put tables of one name into one folder.",
-            fix="Write the warehouse that its tables are in.",
+            fix="write the warehouse that its tables are in",
         )
     return replace(catalog, warehouse=warehouse)

@@ -45,7 +45,7 @@ class ModelPlan:
     :param before: models of the same selection that this one reads and that may change first.
     :param advice: obstacles to incremental refreshes, with lines of the model's file.
     :param states: its auxiliary views, in the order of their refreshes.
-    :param took: its earlier refreshes, newest first.
+    :param earlier: its earlier refreshes, newest first.
     """
 
     model: str
@@ -56,12 +56,12 @@ class ModelPlan:
     path: str
     advice: tuple[Advice, ...]
     states: tuple[ShownState, ...] = ()
-    took: tuple[RefreshTiming, ...] = ()
+    earlier: tuple[RefreshTiming, ...] = ()
 
     @property
     def explanation(self) -> Explanation:
         """The plan in plain words, with its cost."""
-        return explain(self.plan, self.took, self.advice)
+        return explain(self.plan, self.earlier, self.advice)
 
 
 def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -> list[ModelPlan]:
@@ -109,8 +109,8 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
         advice = tuple(advice_for(session.catalog, name, model, target.project_root, keys))
         path, states = node.original_file_path, tuple(shown_states(session.catalog, name, plan))
         table = find_keyed(session.catalog, name)
-        took = () if table is None else tuple(timings(load_change(session.catalog, table).history()))
-        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states, took))
+        earlier = () if table is None else tuple(timings(load_change(session.catalog, table).history()))
+        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states, earlier))
     return plans
 
 

@@ -30,11 +30,11 @@ def where_it_fails(forget: Callable[[], None]) -> Iterator[None]:
 
 @dataclass
 class ModelPulls:
-    """Pulls by model. ``expected`` is what the model's target had consumed when it was compiled."""
+    """Pulls by model. ``last_consumed`` is what the model's target had consumed when it was compiled."""
 
     _pulls: dict[str, list[Pull]] = field(default_factory=dict)
     _since: dict[str, list[Consumed | None]] = field(default_factory=dict)
-    _expected: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
+    _last_consumed: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
     _staged: list[Name] = field(default_factory=list)
     _held: list[Callable[[], None]] = field(default_factory=list)
     _needed: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -48,16 +48,16 @@ class ModelPulls:
         self._staged.append(name)
 
     def add(
-        self, model: str, expected: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
+        self, model: str, last_consumed: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
     ) -> None:
         """Record that a model pulls from an upstream.
 
-        :param expected: the result of ``begun_from``, if there is one.
+        :param last_consumed: the result of ``begun_from``, if there is one.
         :param since: what the model has consumed of that upstream; ``None`` if it has not read it.
         """
         self._pulls.setdefault(model, []).append(pull)
         self._since.setdefault(model, []).append(since)
-        self._expected.setdefault(model, expected)
+        self._last_consumed.setdefault(model, last_consumed)
 
     def must_select(self, model: str, columns: Mapping[str, str]) -> None:
         """Record columns without which the model would store wrong values, each with the reason."""
@@ -74,7 +74,7 @@ class ModelPulls:
         All its pulls start from there. Another run may have committed in the meantime, which the commit must
         detect.
         """
-        return self._expected.get(model)
+        return self._last_consumed.get(model)
 
     def find(self, model: str, upstream: Name) -> list[Pull]:
         """The earlier pulls of that upstream in the same run, because a run reads one state of it."""
@@ -93,16 +93,16 @@ class ModelPulls:
         """The versions that the model's commit consumes, by upstream."""
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}
 
-    def expected(self, model: str) -> Mapping[str, Consumed]:
+    def last_consumed(self, model: str) -> Mapping[str, Consumed]:
         """What the target of a model had consumed at its first pull."""
-        return self._expected.get(model, {})
+        return self._last_consumed.get(model, {})
 
     def require_everything(self, model: str, where: str) -> None:
         """Refuse to build a table from SQL that selects only changes.
 
         :raises ConcurrentRun: the table must be rebuilt, but the model was compiled to read changes.
         """
-        if self.expected(model):
+        if self.last_consumed(model):
             raise ConcurrentRun(
                 "the table for which the model was compiled no longer exists",
                 where=where,
@@ -124,7 +124,7 @@ class ModelPulls:
         ids = {pull.consumed.table_id for pull in pulls}
         left = [
             name
-            for name, one in of_relations(self.expected(model)).items()
+            for name, one in of_relations(self.last_consumed(model)).items()
             if name not in names and one.table_id not in ids
         ]
         if pulls and left:
@@ -161,7 +161,7 @@ class ModelPulls:
         self._staged.clear()
         self._pulls.clear()
         self._since.clear()
-        self._expected.clear()
+        self._last_consumed.clear()
         self._needed.clear()
         return drops
 

@@ -45,12 +45,12 @@ class RejectedRows:
         target: Name,
         source: FileSource | KafkaSource,
         planned: Pull,
-        expected: Mapping[str, Consumed],
+        last_consumed: Mapping[str, Consumed],
     ) -> Pull:
         """Take the rows that do not fit out of a pull, and add rejected rows that a replay takes again.
 
         :param planned: the pull, which is recorded for the model's commit already.
-        :param expected: what the model has consumed.
+        :param last_consumed: what the model has consumed.
         :returns: the pull with the SQL of the rows for the model.
         """
         if isinstance(source, FileSource):
@@ -58,16 +58,16 @@ class RejectedRows:
         pulls, context, name = self.pulls, self.context, rejected_name(target)
         # Another source of the model may have rejected rows in the same run.
         done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
-        base = done[-1] if done else last_rejected(context.catalog, name, expected)
+        base = done[-1] if done else last_rejected(context.catalog, name, last_consumed)
         if base is not None and planned.stage and isinstance(source, FileSource):
-            base = self._without_reread(unique_id, target, source, planned.stage.view, base, expected)
+            base = self._without_reread(unique_id, target, source, planned.stage.view, base, last_consumed)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
         taken = take_again(context, source, base) if REPLAYING.is_on and base is not None else None
-        if not view and taken is None and expected:
+        if not view and taken is None and last_consumed:
             return planned
         rejection = reject(context, source, target, view, base, taken)
         if rejection.pull is not None:
-            pulls.add(unique_id, expected, rejection.pull, None if base is None else base.consumed)
+            pulls.add(unique_id, last_consumed, rejection.pull, None if base is None else base.consumed)
         _log(source, rejection, name)
         if taken is None:
             return planned
@@ -83,7 +83,7 @@ class RejectedRows:
         source: FileSource,
         view: str,
         base: Version,
-        expected: Mapping[str, Consumed],
+        last_consumed: Mapping[str, Consumed],
     ) -> Version:
         """The rejected rows without those of files that the model reads again."""
         if source.changed_files != "reread":
@@ -91,7 +91,7 @@ class RejectedRows:
         newer = without_reread(self.context, source, target, view, base)
         if newer is None:
             return base
-        self.pulls.add(unique_id, expected, newer, base.consumed)
+        self.pulls.add(unique_id, last_consumed, newer, base.consumed)
         return Version(rejected_name(target), newer.consumed)
 
     def _locate(self, source: FileSource, planned: Pull) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.auto.inputs import Reading, understood
+from dbt_arctic.auto.inputs import ModelInputs, analysed_query
 from dbt_arctic.planner.algebra.operators import scans
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
@@ -37,71 +37,71 @@ class Advice:
     always: bool
 
 
-def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
+def advise(inputs: ModelInputs, config: KeyedConfig) -> list[Advice]:
     """List what in a query prevents incremental refreshes.
 
-    :param reading: what the query reads. Its versions do not matter.
+    :param inputs: what the query reads. Its versions do not matter.
     """
-    if reading.reason is not None:
+    if inputs.reason is not None:
         # The upstream may be built before the model runs.
-        return [] if reading.is_missing else [Advice(reading.reason, True)]
-    if not reading.upstreams:
+        return [] if inputs.is_missing else [Advice(inputs.reason, True)]
+    if not inputs.upstreams:
         return []
-    reading = replace(reading, now=_NEXT_DAY, last=_ONE_DAY)
+    inputs = replace(inputs, now=_NEXT_DAY, last=_ONE_DAY)
     try:
-        query = with_exact_averages(understood(reading, None), in_any_mode=True)
-        if _has_state(query, reading, config):
+        query = with_exact_averages(analysed_query(inputs, None), in_any_mode=True)
+        if _has_state(query, inputs, config):
             query = as_one_aggregate(query)
         else:
-            reason = _in_the_way(query, reading, config)
+            reason = _in_the_way(query, inputs, config)
             if reason is not None:
                 return [Advice(reason, True)]
-        return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
+        return [Advice(_of_guard(guard), False) for guard in _guards(query, inputs, config)]
     except CannotPlan as error:
         # A date does not change within a day.
-        return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
+        return [Advice(error.reason, error.reason.code != "time" or not inputs.calls <= DATE)]
 
 
-def nondeterministic_parts(reading: Reading, columns: Sequence[str]) -> Nondeterministic | None:
+def nondeterministic_parts(inputs: ModelInputs, columns: Sequence[str]) -> Nondeterministic | None:
     """What may differ between two runs of a query over the same rows, accepted or not.
 
-    :param reading: at the time of both runs, as far as it is known.
+    :param inputs: at the time of both runs, as far as it is known.
     :param columns: the columns of the result, by stored names.
 
     :returns: ``None`` if there is no plan for the query.
     """
-    if reading.tree is None:
+    if inputs.tree is None:
         return None
-    facts = _facts(reading, [])
+    facts = _facts(inputs, [])
     for names in (columns, None):
         try:
-            return nondeterministic(understood(reading, names), facts)
+            return nondeterministic(analysed_query(inputs, names), facts)
         except CannotPlan as error:
             if error.reason.code != "not-resolved":
                 return None
     return None
 
 
-def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
-    return Facts({name: UpstreamFacts(name in changed, one.key) for name, one in reading.upstreams.items()})
+def _facts(inputs: ModelInputs, changed: Sequence[str]) -> Facts:
+    return Facts({name: UpstreamFacts(name in changed, one.key) for name, one in inputs.upstreams.items()})
 
 
-def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
+def _has_state(query: Query, inputs: ModelInputs, config: KeyedConfig) -> bool:
     """Whether the query is refreshed from an auxiliary view."""
-    everything = _facts(reading, list(reading.upstreams))
+    everything = _facts(inputs, list(inputs.upstreams))
     key = query.identifiers(config.unique_key)
     require_determinism(query.node, query.types, everything, config.accept, key)
-    keys = {name: one.key for name, one in reading.upstreams.items()}
+    keys = {name: one.key for name, one in inputs.upstreams.items()}
     return find_auxiliary_view(query, config.unique_key, keys) is not None
 
 
-def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:
+def _in_the_way(query: Query, inputs: ModelInputs, config: KeyedConfig) -> Reason | None:
     """The reason why no change of a single upstream can be propagated; ``None`` if one can."""
     found: Reason | None = None
-    for name in reading.upstreams:
-        facts = _facts(reading, [name])
+    for name in inputs.upstreams:
+        facts = _facts(inputs, [name])
         try:
-            if plan_sums(query, config.unique_key, facts, config.accept) is None:
+            if plan_summary_delta(query, config.unique_key, facts, config.accept) is None:
                 plan_incremental(query, config.unique_key, facts, config.accept)
         except CannotPlan as error:
             found = found or error.reason
@@ -110,14 +110,14 @@ def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason |
     return found
 
 
-def _guards(query: Query, reading: Reading, config: KeyedConfig) -> tuple[Guard, ...]:
-    facts = _facts(reading, list(reading.upstreams))
-    sums = plan_sums(query, config.unique_key, facts, config.accept)
+def _guards(query: Query, inputs: ModelInputs, config: KeyedConfig) -> tuple[Guard, ...]:
+    facts = _facts(inputs, list(inputs.upstreams))
+    sums = plan_summary_delta(query, config.unique_key, facts, config.accept)
     if sums is not None:
         return tuple(sums.guards)
     try:
         plan = plan_incremental(query, config.unique_key, facts, config.accept)
-        return (plan.moved or plan).guards
+        return (plan.with_changed_scalars or plan).guards
     except CannotPlan:
         # The changes of all upstreams together exceed a limit, but those of a single one do not.
         return ()

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from dbt_arctic.auto.affected_keys import RANGED, counted, kept_rows, staged_values
 from dbt_arctic.auto.group_counts import MANY
-from dbt_arctic.auto.plan import BySums
+from dbt_arctic.auto.plan import BySummaryDelta
 from dbt_arctic.auto.stage_results import StageResults
 from dbt_arctic.auto.stages import LOST_EXTREMES, Stage
 from dbt_arctic.keyed.names import quote_all
-from dbt_arctic.keyed.sums import (
+from dbt_arctic.keyed.summary_delta import (
     AffectedGroups,
     OppositeEnd,
     SumColumns,
@@ -29,7 +29,7 @@ from dbt_arctic.keyed.sums import (
     net,
 )
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta
 from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.computed_write import Attempt
 from dbt_arctic.store.context import Context
@@ -63,7 +63,7 @@ class _How:
 def affected_groups(
     context: Context,
     table: KeyedTable,
-    plan: BySums,
+    plan: BySummaryDelta,
     changes: str,
     extremes: Stage | None,
     *,
@@ -76,7 +76,7 @@ def affected_groups(
     :param extremes: recomputes the extremes of groups that lost one; ``None`` if that is an error.
     :param one_task: whether one task adds the changes.
     """
-    sums = plan.sums
+    sums = plan.summary_delta
     columns = _columns(table, sums)
     how = _How(images, one_task)
     if extremes is None and not _has_many_groups(stored_rows(context.catalog, table), plan.changed_rows):
@@ -161,7 +161,7 @@ def _groups(
     )
 
 
-def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
+def _columns(table: KeyedTable, sums: SummaryDelta) -> SumColumns:
     """The columns of aggregates, spelled as in the table."""
 
     def stored(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from dbt_arctic.auto.auxiliary_tables import state_name
 from dbt_arctic.auto.group_counts import may_be_many
-from dbt_arctic.auto.inputs import Reading, understood
+from dbt_arctic.auto.inputs import ModelInputs, analysed_query
 from dbt_arctic.auto.nested_view import (
     are_together,
     as_of,
@@ -43,7 +43,7 @@ from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.algebra.columns import expressions
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     AuxiliaryView,
     NoState,
@@ -108,7 +108,7 @@ def plan_state(
     catalog: CatalogReader,
     request: Request,
     schema: Schema | None,
-    reading: Reading,
+    inputs: ModelInputs,
     planners: Planners,
     build: RefreshPlan | None = None,
     *,
@@ -116,11 +116,11 @@ def plan_state(
 ) -> OverState | None:
     """The plan of a model over its auxiliary view; ``None`` if it has none, and gets none.
 
-    :param reading: what the query reads.
+    :param inputs: what the query reads.
     :param build: the plan of a build without an auxiliary view, if the model is built.
     :param inside: whether it is a nested auxiliary view; ``None``: either.
     """
-    if reading.reason is not None:
+    if inputs.reason is not None:
         return None
     name, config = request.name, request.config
     kept = state_name(name, request.states + 1)
@@ -132,28 +132,28 @@ def plan_state(
     is_next = request.states > 0
     inside = True if is_next else inside
     known = None if build else there
-    made = _chosen(reading, config, columns, known, inside=inside, hides=hides, is_next=is_next)
+    made = _chosen(inputs, config, columns, known, inside=inside, hides=hides, is_next=is_next)
     if made is None:
         return None
-    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
+    names = {key: upstream.name.sql for key, upstream in inputs.upstreams.items()}
     text = state_sql(made, names)
     types = None if there is None else there.types
     if build is not None:
         types = None
         if schema is not None:
-            types = _types_if_worth(schema, own_columns, text, made, kept, reading, config, names)
+            types = _types_if_worth(schema, own_columns, text, made, kept, inputs, config, names)
             if types is None:
                 return None
-    own = _config_of_state(catalog, reading, config, made, there)
+    own = _config_of_state(catalog, inputs, config, made, there)
     # It may have other key columns, from other SQL or from an older version of dbt-arctic.
     builds = build is not None or (there is not None and there.key != made.key)
     of_state = replace(request, name=kept, config=own, sql=text)
     found = planners.table(catalog, of_state, schema, rebuild=builds)
-    query = _query_over(made, types, {**reading.upstreams, **found.reading.upstreams})
-    state = StatePlan(request, kept, own, made, found, reading, names, rebuild=build is not None, query=query)
+    query = _query_over(made, types, {**inputs.upstreams, **found.inputs.upstreams})
+    state = StatePlan(request, kept, own, made, found, inputs, names, rebuild=build is not None, query=query)
     if build is not None:
         return OverState(replace(build.header, hidden=None), state, "build", found)
-    header = replace(found.header, model=config.model, sql=request.sql, expected={}, consumed={})
+    header = replace(found.header, model=config.model, sql=request.sql, last_consumed={}, consumed={})
     shown = OverState(header, state, found.action, found)
     if table is not None and own_columns is not None:
         produced = [(column.name, column.type) for column in own_columns]
@@ -165,7 +165,7 @@ def plan_state(
 
 
 def _chosen(
-    reading: Reading,
+    inputs: ModelInputs,
     config: KeyedConfig,
     columns: Sequence[str] | None,
     there: KeyedTable | None,
@@ -180,14 +180,14 @@ def _chosen(
     :param is_next: whether the query is one over other states.
     """
     try:
-        query, facts = as_called(reading, columns)
+        query, facts = as_called(inputs, columns)
     except CannotPlan:
         return None
     made = None
     if inside is not False:
-        made = inside_of(query, facts, reading, config, there, is_next=is_next)
+        made = inside_of(query, facts, inputs, config, there, is_next=is_next)
     if made is None and not inside and not hides:
-        made = _worthwhile_view(query, facts, reading, config, hides=False)
+        made = _worthwhile_view(query, facts, inputs, config, hides=False)
     if made is None or changes_types(made):
         return None
     # The loss of a MIN or MAX that nothing reads would end its refreshes late.
@@ -200,7 +200,7 @@ def _types_if_worth(
     text: str,
     made: AuxiliaryView,
     kept: Name,
-    reading: Reading,
+    inputs: ModelInputs,
     config: KeyedConfig,
     names: Mapping[str, str],
 ) -> dict[str, str] | None:
@@ -221,14 +221,14 @@ def _types_if_worth(
         return None
     if made.around is not None:
         own_sql = outer_sql(made, kept.sql, types, names)
-        if not is_refreshed(own_sql, kept, types, made, reading, config):
+        if not is_refreshed(own_sql, kept, types, made, inputs, config):
             return None
     return types
 
 
 def _config_of_state(
     catalog: CatalogReader,
-    reading: Reading,
+    inputs: ModelInputs,
     config: KeyedConfig,
     made: AuxiliaryView,
     there: KeyedTable | None,
@@ -236,7 +236,7 @@ def _config_of_state(
     buckets = config.buckets
     if made.has_few_rows:
         # An existing auxiliary view keeps its buckets.
-        starts_small = there is None and not may_be_many(catalog, reading, made.state)
+        starts_small = there is None and not may_be_many(catalog, inputs, made.state)
         buckets = 1 if starts_small else None
     return KeyedConfig(
         model=config.model,
@@ -311,7 +311,7 @@ def plan_query_over(
 
 
 def view_as_hidden_columns(
-    reading: Reading, config: KeyedConfig, columns: Sequence[str]
+    inputs: ModelInputs, config: KeyedConfig, columns: Sequence[str]
 ) -> AuxiliaryView | None:
     """Split a model's query into an auxiliary view as hidden columns, and a query over it.
 
@@ -320,14 +320,14 @@ def view_as_hidden_columns(
     :param columns: the names of the query's columns, whose case the SQL alone does not determine.
     """
     try:
-        query, facts = as_called(reading, columns)
+        query, facts = as_called(inputs, columns)
     except CannotPlan:
         return None
-    return _worthwhile_view(query, facts, reading, config, hides=True)
+    return _worthwhile_view(query, facts, inputs, config, hides=True)
 
 
 def _worthwhile_view(
-    query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool
+    query: Query, facts: Facts, inputs: ModelInputs, config: KeyedConfig, *, hides: bool
 ) -> AuxiliaryView | None:
     """Split a query, if its auxiliary view is worthwhile.
 
@@ -339,11 +339,11 @@ def _worthwhile_view(
         # A state of all rows is written by the model's key, which is then checked.
         key = query.identifiers(config.unique_key)
         require_determinism(query.node, query.types, facts, config.accept, key)
-        itself = plan_sums(query, config.unique_key, facts, config.accept)
+        itself = plan_summary_delta(query, config.unique_key, facts, config.accept)
         if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
             return None  # The query itself is self-maintainable.
         made = find_auxiliary_view(
-            query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()}
+            query, config.unique_key, {key: one.key for key, one in inputs.upstreams.items()}
         )
     except CannotPlan:
         return None
@@ -354,7 +354,7 @@ def _worthwhile_view(
     return made
 
 
-def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, Facts]:
+def as_called(inputs: ModelInputs, columns: Sequence[str] | None) -> tuple[Query, Facts]:
     """A query as it runs at any time, with calls of functions of time, and with all upstreams changed.
 
     :param columns: the names of its columns, if they are known.
@@ -362,8 +362,8 @@ def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, F
     :raises CannotPlan: with the reason.
     """
     same_time = AsCalled()
-    query = understood(replace(reading, now=same_time, last=same_time), columns)
-    return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
+    query = analysed_query(replace(inputs, now=same_time, last=same_time), columns)
+    return query, Facts({key: UpstreamFacts(True, one.key) for key, one in inputs.upstreams.items()})
 
 
 def _gives(

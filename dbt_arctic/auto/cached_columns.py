@@ -30,7 +30,7 @@ def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableSt
 
 def is_of_same_query(plan: RefreshPlan) -> bool:
     """Whether the last refresh was of the same query, so that the query's columns are those of the table."""
-    last = plan.expected.get(FINGERPRINT)
+    last = plan.last_consumed.get(FINGERPRINT)
     return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
 
 

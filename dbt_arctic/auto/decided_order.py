@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.auto.inputs import Until, facts_of, full_name, read, understood, unsupported_setting
+from dbt_arctic.auto.inputs import (
+    Until,
+    analysed_query,
+    facts_of,
+    find_inputs,
+    full_name,
+    unsupported_setting,
+)
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.query import Query
@@ -36,15 +43,15 @@ def with_decided_order(
     """
     if not _may_change(config, sql) or unsupported_setting(settings) is not None:
         return sql
-    reading = read(catalog, name, sql, {}, until, declared=config.declared_keys)
-    if reading.reason is not None:
+    inputs = find_inputs(catalog, name, sql, {}, until, declared=config.declared_keys)
+    if inputs.reason is not None:
         return sql
 
     def meant(tree: exp.Query) -> Query:
         full = named(tree, lambda written: full_name(written, name).dotted.lower())
-        return understood(replace(reading, tree=full), None)
+        return analysed_query(replace(inputs, tree=full), None)
 
-    facts = Facts({key: facts_of(upstream) for key, upstream in reading.upstreams.items()})
+    facts = Facts({key: facts_of(upstream) for key, upstream in inputs.upstreams.items()})
     if config.ties == "by_key":
         return ordered_by_key(sql, config.unique_key, facts, meant)
     return sort_sets(sql, facts, meant)

@@ -15,7 +15,7 @@ from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.affected_keys import kept_rows, staged_values
 from dbt_arctic.auto.aggregate_delta import affected_groups, stored_name
 from dbt_arctic.auto.fallbacks import fallbacks_of, plan_after
-from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
+from dbt_arctic.auto.plan import ByKeys, BySummaryDelta, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.auto.recorded_values import literal_of, note_values
 from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in
 from dbt_arctic.auto.run_key_checks import with_checked_keys
@@ -161,7 +161,7 @@ def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
 
 
 def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[None]:
-    if not isinstance(plan, BySums):
+    if not isinstance(plan, BySummaryDelta):
         return nullcontext()
     read = total([plan.whole_rows, target.stored()])
     return fast_path.changes(target.context, plan.changed_rows, read)
@@ -174,7 +174,11 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
     """
     context, table, found = target.context, target.table, StageResults()
     stages = stages_of(plan)
-    choice = Choice("incremental", how="sums") if isinstance(plan, BySums) else Choice("incremental", keys=0)
+    choice = (
+        Choice("incremental", how="sums")
+        if isinstance(plan, BySummaryDelta)
+        else Choice("incremental", keys=0)
+    )
     computed = _Computed(plan, _nothing(table), choice)
     for stage in stages:
         if stage.reads and found.staged[stage.reads].count == 0:
@@ -202,7 +206,7 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
                     more = {} if literal is None else {stage.value.name: literal}
                     computed = replace(computed, values={**computed.values, **more})
                 case "changes":
-                    assert isinstance(plan, BySums)
+                    assert isinstance(plan, BySummaryDelta)
                     computed = _added(target, plan, stage, sql, _extremes(stages), kept)
                 case "difference":
                     assert isinstance(plan, ByKeys)
@@ -221,7 +225,7 @@ def _extremes(stages: Sequence[Stage]) -> Stage | None:
 
 
 def _added(
-    target: _Target, plan: BySums, stage: Stage, changes: str, extremes: Stage | None, kept: ExitStack
+    target: _Target, plan: BySummaryDelta, stage: Stage, changes: str, extremes: Stage | None, kept: ExitStack
 ) -> _Computed:
     """Add the delta to the stored sums, by one statement over both."""
     images = target.keeps_images
@@ -332,7 +336,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     """
     context, name, table, config = target.context, target.name, target.table, target.config
     plan, choice, images = computed.plan, computed.choice, computed.images
-    consumption = Consumption(plan.expected, plan.consumed, forgets=True)
+    consumption = Consumption(plan.last_consumed, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
     reason = choice.reason or (plan.recompute_reason if isinstance(plan, IncrementalPlan) else "")
     timed = note(strategy, target.began_ms, plan.changed_rows, reason)
@@ -387,5 +391,5 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
 def _requests(name: Name, plan: RefreshPlan, history: Sequence[Snapshot]) -> dict[str, str]:
     """The property of a commit that records the requested states of upstreams."""
     if isinstance(plan, IncrementalPlan):
-        return record_requests(recorded_by(plan.nodes, plan.reading), recorded_in(history, name.catalog))
+        return record_requests(recorded_by(plan.nodes, plan.inputs), recorded_in(history, name.catalog))
     return record_requests(plan.header.later_requests)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.fallbacks import fallback_conditions
-from dbt_arctic.auto.inputs import understood
-from dbt_arctic.auto.plan import Build, ByKeys, BySums, IncrementalPlan, OverState, RefreshPlan
+from dbt_arctic.auto.inputs import analysed_query
+from dbt_arctic.auto.plan import Build, ByKeys, BySummaryDelta, IncrementalPlan, OverState, RefreshPlan
 from dbt_arctic.auto.reason_advice import ADVICE
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import RefreshTiming, Strategy
@@ -68,10 +68,12 @@ class Explanation:
     advice: tuple[str, ...]
 
 
-def explain(plan: RefreshPlan, took: Sequence[RefreshTiming], lasting: Iterable[Advice] = ()) -> Explanation:
+def explain(
+    plan: RefreshPlan, earlier: Sequence[RefreshTiming], lasting: Iterable[Advice] = ()
+) -> Explanation:
     """Explain a plan.
 
-    :param took: earlier refreshes of the model's table, newest first.
+    :param earlier: earlier refreshes of the model's table, newest first.
     :param lasting: what in the query prevents incremental refreshes.
     """
     first = plan.first if isinstance(plan, OverState) else plan
@@ -84,8 +86,8 @@ def explain(plan: RefreshPlan, took: Sequence[RefreshTiming], lasting: Iterable[
         does=_does(plan),
         cost=costs.get(plan.action, whole),
         full_cost=whole,
-        seconds=None if plan.action == "nothing" else _fastest(took, strategy),
-        full_seconds=_fastest(took, "full"),
+        seconds=None if plan.action == "nothing" else _fastest(earlier, strategy),
+        full_seconds=_fastest(earlier, "full"),
         otherwise=tuple(dict.fromkeys([*decisions, *fallback_conditions(plan)])),
         advice=tuple(dict.fromkeys(_advice(plan, lasting))),
     )
@@ -103,7 +105,7 @@ def _does(plan: RefreshPlan) -> str:
             return "Compares the values that all rows depend on. If they are equal, no row changes."
         case ByKeys():
             return "Finds the keys that the changes can affect, and computes the query for these keys only."
-        case BySums():
+        case BySummaryDelta():
             return "Adds the changes to the stored sums, counts, minima and maxima. It reads no other groups."
     if plan.action == "nothing":
         return "Does nothing: no upstream has a new commit."
@@ -113,7 +115,7 @@ def _does(plan: RefreshPlan) -> str:
 def _cost(plan: RefreshPlan) -> Cost:
     if not isinstance(plan, IncrementalPlan):
         return _whole(plan)
-    tables = plan.reading.upstreams
+    tables = plan.inputs.upstreams
     every = [one for node in plan.nodes for one in scans(node) if one.source in tables]
     changed = {one.source for one in every if one.state in OF_CHANGES}
     other = {one.source for one in every if one.state not in OF_CHANGES}
@@ -131,12 +133,12 @@ def _cost(plan: RefreshPlan) -> Cost:
 
 def _whole(plan: RefreshPlan) -> Cost:
     """What the whole query reads. For a model over auxiliary views, these are the tables below them."""
-    reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
-    tables = reading.upstreams.values()
+    inputs = plan.state.inputs if isinstance(plan, OverState) else plan.inputs
+    tables = inputs.upstreams.values()
     operators = None
     # If the query is not understood, the number of its operators is unknown.
     with suppress(CannotPlan):
-        operators = None if reading.tree is None else _operators([understood(reading, None).node])
+        operators = None if inputs.tree is None else _operators([analysed_query(inputs, None).node])
     sizes = (_size(one, one.rows) for one in tables)
     return Cost(0, total(one.rows for one in tables), total(sizes), operators)
 
@@ -149,8 +151,8 @@ def _operators(nodes: Sequence[Node]) -> int:
     return sum(1 for node in nodes for _ in walk(node))
 
 
-def _fastest(took: Sequence[RefreshTiming], strategy: Strategy) -> float | None:
-    return min([one.seconds for one in took if one.strategy == strategy][:_RECENT], default=None)
+def _fastest(earlier: Sequence[RefreshTiming], strategy: Strategy) -> float | None:
+    return min([one.seconds for one in earlier if one.strategy == strategy][:_RECENT], default=None)
 
 
 def _advice(plan: RefreshPlan, lasting: Iterable[Advice]) -> list[str]:

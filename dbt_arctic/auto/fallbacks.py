@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.auto.plan import (
     ByKeys,
-    BySums,
+    BySummaryDelta,
     HiddenColumns,
     IncrementalPlan,
     Nothing,
@@ -25,7 +25,7 @@ from dbt_arctic.auto.plan import (
 from dbt_arctic.auto.timings import RECOMPUTED
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, StatementError
 from dbt_arctic.keyed.group_totals import BELOW_ZERO, SEVERAL_GROUPS
-from dbt_arctic.keyed.sums import EXTREME_LOST
+from dbt_arctic.keyed.summary_delta import EXTREME_LOST
 from dbt_arctic.planner.reasons import Reason
 
 WITHOUT_STATE = "the state cannot be kept or read"
@@ -59,8 +59,8 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
     # The affected keys are computed with fewer conditions than the query has, so an expression may fail for a
     # row that the query does not compute. If the query itself fails, the full refresh reports the error.
     failed = Fallback("a statement fails", lambda error: True, lambda error: plan.full(_failed(error)))
-    if isinstance(plan, BySums):
-        return (*_fallbacks_of_sums(plan), failed)
+    if isinstance(plan, BySummaryDelta):
+        return (*_fallbacks_of_summary_delta(plan), failed)
     return (failed,)
 
 
@@ -116,10 +116,10 @@ def alternatives_of(plan: RefreshPlan) -> tuple[Alternative, ...]:
     """
     if isinstance(plan, OverState):
         return alternatives_of(plan.first)
-    if not isinstance(plan, ByKeys) or plan.incremental.moved is None:
+    if not isinstance(plan, ByKeys) or plan.incremental.with_changed_scalars is None:
         return ()
-    moved = replace(plan, incremental=plan.incremental.moved)
-    return (Alternative(" or ".join(f"{guard.what} has changed" for guard in plan.guards), moved),)
+    following = replace(plan, incremental=plan.incremental.with_changed_scalars)
+    return (Alternative(" or ".join(f"{guard.what} has changed" for guard in plan.guards), following),)
 
 
 def plan_after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
@@ -143,8 +143,8 @@ def _failed(error: StatementError) -> Reason:
     return Reason("failed", f"the incremental statements failed: {error.why or error.what}")
 
 
-def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
-    sums = plan.sums
+def _fallbacks_of_summary_delta(plan: BySummaryDelta) -> Iterator[Fallback]:
+    sums = plan.summary_delta
 
     def instead(reason: str) -> RefreshPlan:
         return plan.by_keys(reason) or plan.full(Reason("extreme", EXTREME_LOST))

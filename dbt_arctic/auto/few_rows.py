@@ -43,7 +43,7 @@ def reason_of_few_rows(
     plan: RefreshPlan,
     config: KeyedConfig,
     table: KeyedTable,
-    took: Sequence[RefreshTiming],
+    earlier: Sequence[RefreshTiming],
 ) -> Reason | None:
     """The reason for a full refresh if the tables are small.
 
@@ -51,7 +51,7 @@ def reason_of_few_rows(
 
     A join without an equality may take long even over few rows, which the earlier full refreshes show.
     """
-    if config.auto == "strict" or not full_is_fast(took):
+    if config.auto == "strict" or not full_is_fast(earlier):
         return None
     rows = total([plan.stored_rows, stored_rows(catalog, table)])
     if rows is None or rows >= FEW_ROWS:
@@ -83,8 +83,8 @@ def extra_seconds(plan: RefreshPlan, operators: int, rows: int) -> float:
 
 def operators_of(plan: RefreshPlan) -> int:
     """The operators of all statements, with those that follow if a guard differs."""
-    moved = plan.incremental.moved if isinstance(plan, ByKeys) else None
-    following = (moved.affected, moved.rows) if moved is not None else ()
+    changed = plan.incremental.with_changed_scalars if isinstance(plan, ByKeys) else None
+    following = (changed.affected, changed.rows) if changed is not None else ()
     nodes = [*plan.nodes, *(node for node in following if node is not None)]
     return sum(1 for node in nodes for _ in walk(node))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
@@ -18,7 +18,7 @@ MANY = 500_000
 _BOUNDED = ("int", "bigint", "date")
 
 
-def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
+def may_be_many(catalog: CatalogReader, inputs: ModelInputs, state: Node) -> bool:
     """Whether an auxiliary view may have ``MANY`` groups, by the column bounds of its group columns.
 
     A column with unknown bounds counts as one with few values, like a status or a country.
@@ -28,7 +28,7 @@ def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
     node = state.child if isinstance(state, Project) else state
     if (
         not isinstance(node, Aggregate)
-        or max((one.rows or 0 for one in reading.upstreams.values()), default=0) < MANY
+        or max((one.rows or 0 for one in inputs.upstreams.values()), default=0) < MANY
     ):
         return False
     stored = {name: (scan.source, column) for scan in scans(node) for name, column in scan.columns}
@@ -43,7 +43,7 @@ def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
         seen.add(name)
         if name in stored:
             source, column = stored[name]
-            groups *= _values(catalog, reading.upstreams[source], column)
+            groups *= _values(catalog, inputs.upstreams[source], column)
         elif name in below:
             pending |= columns_of(below[name])
     return groups >= MANY

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, view_as_hidden_columns
 from dbt_arctic.auto.group_counts import may_be_many
-from dbt_arctic.auto.inputs import Reading, read
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs
 from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan
 from dbt_arctic.auto.refresh_request import Request, Schema
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     AuxiliaryView,
     NoState,
@@ -34,24 +34,24 @@ def build_with_hidden_columns(
     catalog: CatalogReader,
     request: Request,
     schema: Schema | None,
-    reading: Reading,
+    inputs: ModelInputs,
     plan: Plan,
     *,
     of_state: bool = False,
 ) -> RefreshPlan | None:
     """The build of a model with hidden columns; ``None`` if it cannot have them.
 
-    :param reading: what the query reads.
+    :param inputs: what the query reads.
     """
-    if reading.reason is not None or schema is None:
+    if inputs.reason is not None or schema is None:
         return None
     config, sql = request.config, request.sql
     own = schema(sql)
-    made = view_as_hidden_columns(reading, config, [column.name for column in own])
+    made = view_as_hidden_columns(inputs, config, [column.name for column in own])
     stored = None if made is None else columns_in_model_table(made)
     if made is None or stored is None:
         return None
-    names = _names(reading)
+    names = _names(inputs)
     kept = columns_if_taken(schema, state_sql(made, names))
     if kept is None:
         return None
@@ -65,16 +65,16 @@ def build_with_hidden_columns(
     if produced is None or [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        shown = read(
+        shown = find_inputs(
             catalog, request.name, text, {}, request.terms.until, declared=request.config.declared_keys
         )
         query, facts = as_called(shown, [column.name for column in produced])
-        if plan_sums(query, config.unique_key, facts, config.accept) is None:
+        if plan_summary_delta(query, config.unique_key, facts, config.accept) is None:
             return None
     except CannotPlan:
         return None
     found = plan(catalog, replace(request, sql=text), schema, rebuild=True, made_of=sql, of_state=of_state)
-    has_few_rows = not may_be_many(catalog, reading, made.state)
+    has_few_rows = not may_be_many(catalog, inputs, made.state)
     columns = HiddenColumns(hidden, request, rebuild=True, of_state=of_state, has_few_rows=has_few_rows)
     return replace(found, header=replace(found.header, hidden=columns))
 
@@ -99,11 +99,13 @@ def plan_with_hidden_columns(
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    reading = read(catalog, request.name, sql, {}, request.terms.until, declared=request.config.declared_keys)
-    made = None if reading.reason is not None else view_as_hidden_columns(reading, request.config, shown)
+    inputs = find_inputs(
+        catalog, request.name, sql, {}, request.terms.until, declared=request.config.declared_keys
+    )
+    made = None if inputs.reason is not None else view_as_hidden_columns(inputs, request.config, shown)
     if by_name and made is not None and not made.is_named:
         return None
-    text = _with_hidden(table, sql, reading, made)
+    text = _with_hidden(table, sql, inputs, made)
     found = plan(catalog, replace(request, sql=text), schema, made_of=sql, of_state=of_state)
     if text != nulls and (found.action == "build" or _has_changed(found)):
         # Its sums have other types now, or the last refresh ran without them.
@@ -123,7 +125,7 @@ def _has_changed(plan: RefreshPlan) -> bool:
     return plan.reason is not None and plan.reason.code == "changed-sql"
 
 
-def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: AuxiliaryView | None) -> str:
+def _with_hidden(table: KeyedTable, sql: str, inputs: ModelInputs, made: AuxiliaryView | None) -> str:
     """The model's SQL with the hidden columns of its table.
 
     :param made: the SQL as an auxiliary view and a query over it.
@@ -137,7 +139,7 @@ def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: AuxiliaryV
         if wanted <= set(table.hidden):
             types = {column: table.types[name] for column, name in stored.items() if name in table.types}
             try:
-                text = with_state_sql(made, _names(reading), stored, types)
+                text = with_state_sql(made, _names(inputs), stored, types)
             except (NoState, KeyError):
                 return _with_nulls(table, sql, table.hidden)
             return _with_nulls(table, text, [column for column in table.hidden if column not in wanted])
@@ -152,5 +154,5 @@ def _with_nulls(table: KeyedTable, sql: str, columns: Sequence[str]) -> str:
     return f"SELECT {there}, {nulls}\nFROM (\n{sql}\n)"
 
 
-def _names(reading: Reading) -> dict[str, str]:
-    return {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
+def _names(inputs: ModelInputs) -> dict[str, str]:
+    return {key: upstream.name.sql for key, upstream in inputs.upstreams.items()}

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.keyed.version import EVALUATED_AT, Consumed
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
@@ -40,7 +40,7 @@ DeclaredKeys = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ModelInputs:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
     :param tree: the query with full names; ``None`` if it could not be read, because of ``reason``.
@@ -49,7 +49,7 @@ class Reading:
     :param may_depend_on_time: whether it may depend on the time without calling one of these.
     :param now: the time of this refresh; ``None`` if unknown.
     :param last: the time of the last refresh; ``None`` if unknown.
-    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
+    :param wrap_on_overflow: whether integers wrap around on overflow, as without ANSI mode.
     """
 
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
@@ -62,10 +62,10 @@ class Reading:
     may_depend_on_time: bool = False
     now: Time | None = None
     last: Time | None = None
-    wraps: bool = False
+    wrap_on_overflow: bool = False
 
     @property
-    def time_moved(self) -> bool:
+    def time_changed(self) -> bool:
         """Whether the time values of the query have changed since the last refresh."""
         now, last = self.now, self.last
         if now is None or last is None or not self.calls <= KNOWN:
@@ -85,15 +85,15 @@ class _Missing(CannotPlan):
     """Raised if a relation does not exist."""
 
 
-def read(
+def find_inputs(
     catalog: CatalogReader,
     target: Name,
     sql: str,
-    expected: Mapping[str, Consumed],
+    last_consumed: Mapping[str, Consumed],
     until: Until = lambda name: None,
     now: Clock | None = None,
     declared: DeclaredKeys | None = None,
-) -> Reading:
+) -> ModelInputs:
     """Find the relations that a query reads, with views resolved to their tables, and the time of the run.
 
     :param declared: the declared keys of tables, by dotted name in lower case.
@@ -136,7 +136,7 @@ def read(
                     line_of(table),
                 )
             found = inspect_upstream(
-                catalog, name, expected.get(name.dotted), until(name), (declared or {}).get(key, ())
+                catalog, name, last_consumed.get(name.dotted), until(name), (declared or {}).get(key, ())
             )
             if found is None:
                 what = f"{written} is neither a table nor a view of {name.catalog}"
@@ -154,15 +154,15 @@ def read(
     try:
         tree = resolve(parse(sql), home)
     except CannotPlan as error:
-        return Reading(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
-    names = Reading(upstreams, views).names
+        return ModelInputs(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
+    names = ModelInputs(upstreams, views).names
     texts = [("", tree), *trees.items()]
     metadata = next((one for view, part in texts for one in _of_metadata(part, view, names)), None)
     if metadata is not None:
-        return Reading(upstreams, views, trees, None, metadata)
-    known = expected.get(EVALUATED_AT)
+        return ModelInputs(upstreams, views, trees, None, metadata)
+    known = last_consumed.get(EVALUATED_AT)
     last = Clock(known.table_id, known.version) if known is not None else None
-    found = Reading(upstreams, views, trees, tree, now=now, last=last)
+    found = ModelInputs(upstreams, views, trees, tree, now=now, last=last)
     called = (
         name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
     )
@@ -197,16 +197,22 @@ def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[R
             yield Reason("unsupported", what, fix, None if line is None else line.number, view)
 
 
-def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
+def analysed_query(inputs: ModelInputs, columns: Sequence[str] | None) -> Query:
     """The operators of the model's query.
 
     :raises CannotPlan: with the reason.
     """
-    assert reading.tree is not None
-    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
-    schemas |= {name: view.columns for name, view in reading.views.items()}
-    return understand(
-        reading.tree, schemas, columns, reading.trees, reading.now, reading.last, wraps=reading.wraps
+    assert inputs.tree is not None
+    schemas = {name: upstream.columns for name, upstream in inputs.upstreams.items()}
+    schemas |= {name: view.columns for name, view in inputs.views.items()}
+    return analyse_query(
+        inputs.tree,
+        schemas,
+        columns,
+        inputs.trees,
+        inputs.now,
+        inputs.last,
+        wrap_on_overflow=inputs.wrap_on_overflow,
     )
 
 
@@ -277,17 +283,17 @@ def full_name(written: str, home: Name, line: Line | None = None) -> Name:
     return Name(catalog, schema, identifier)
 
 
-def pinned_text(sql: str, target: Name, reading: Reading) -> str:
+def pinned_text(sql: str, target: Name, inputs: ModelInputs) -> str:
     """The model's own SQL over the consumed versions of relations, with literals for functions of time."""
     more: dict[str, list[str]] = {}
 
     def made(text: str, home: Name) -> str:
         def text_of(written: str) -> str | None:
             key = full_name(written, home).dotted.lower()
-            if key in reading.views:
-                view = reading.views[key]
+            if key in inputs.views:
+                view = inputs.views[key]
                 if key not in more:
-                    more[key] = _more(reading, key)
+                    more[key] = _more(inputs, key)
                 names = quote_all([name for name, _ in view.columns] + more[key])
                 with of_view(key):
                     text = made(view.sql, view.home)
@@ -297,29 +303,29 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
                     f"CAST({quote(one)} AS {type_}) AS {quote(one)}" for one, type_ in view.columns
                 )
                 return f"SELECT {cast} FROM (\n{text}\n) AS _view({names})"
-            return reading.upstreams[key].states["new"]
+            return inputs.upstreams[key].states["new"]
 
-        return with_relations(text, text_of, reading.now, reading.names)
+        return with_relations(text, text_of, inputs.now, inputs.names)
 
     return made(sql, target)
 
 
-def _more(reading: Reading, key: str) -> list[str]:
+def _more(inputs: ModelInputs, key: str) -> list[str]:
     """Placeholder names for additional columns of a view's text, which its table got after ``SELECT *``."""
-    view, tree = reading.views[key], reading.trees[key]
+    view, tree = inputs.views[key], inputs.trees[key]
     if not tree.is_star:
         return []
-    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
-    schemas |= {name: other.columns for name, other in reading.views.items()}
+    schemas = {name: upstream.columns for name, upstream in inputs.upstreams.items()}
+    schemas |= {name: other.columns for name, other in inputs.views.items()}
     try:
-        text = understand(tree, schemas, None, reading.trees, reading.now)
+        text = analyse_query(tree, schemas, None, inputs.trees, inputs.now)
     except CannotPlan:
         return []
     return [f"_more_{place}" for place in range(len(view.columns), len(text.columns))]
 
 
 def fingerprint_of(
-    sql: str, reading: Reading, unique_key: Sequence[str], settings: str, made_of: str = ""
+    sql: str, inputs: ModelInputs, unique_key: Sequence[str], settings: str, made_of: str = ""
 ) -> str:
     """The fingerprint of the inputs that determine the result, apart from the rows.
 
@@ -330,26 +336,26 @@ def fingerprint_of(
     """
     views = [
         f"{name}({', '.join(' '.join(column) for column in view.columns)})={spelled(view.sql)}"
-        for name, view in sorted(reading.views.items())
+        for name, view in sorted(inputs.views.items())
     ]
     own = [spelled(made_of)] if made_of else []
     declared = [
         f"{name} has the key {' '.join(one.key)}"
-        for name, one in sorted(reading.upstreams.items())
+        for name, one in sorted(inputs.upstreams.items())
         if one.is_declared
     ]
-    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *own, *views, *_columns_read(reading)]
+    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *own, *views, *_columns_read(inputs)]
     parts += declared
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _columns_read(reading: Reading) -> list[str]:
+def _columns_read(inputs: ModelInputs) -> list[str]:
     """The columns that a query reads, each with its type and field id.
 
     These are all columns if the query has ``*``, or renames columns by position. A column that was dropped
     and added again is another column, and with another type it may have other values.
     """
-    trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
+    trees = [tree for tree in (inputs.tree, *inputs.trees.values()) if tree is not None]
     stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
     renames = any(alias_columns(table) for tree in trees for table in tree.find_all(exp.Table))
     natural = any(join.method == "NATURAL" for tree in trees for join in tree.find_all(exp.Join))
@@ -357,7 +363,7 @@ def _columns_read(reading: Reading) -> list[str]:
     named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
     return [
         f"{source}.{name}:{type_}#{upstream.field_ids.get(name, 0)}"
-        for source, upstream in sorted(reading.upstreams.items())
+        for source, upstream in sorted(inputs.upstreams.items())
         for name, type_ in upstream.columns
         if everything or name.lower() in named
     ]

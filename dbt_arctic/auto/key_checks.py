@@ -71,9 +71,9 @@ def unproved(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     return {**consumed, FINGERPRINT: replace(consumed[FINGERPRINT], version=NOT_UNIQUE)}
 
 
-def is_unproved(expected: Mapping[str, Consumed]) -> bool:
+def is_unproved(last_consumed: Mapping[str, Consumed]) -> bool:
     """Whether the check of a declared key has failed at the last refresh."""
-    return FINGERPRINT in expected and expected[FINGERPRINT].version == NOT_UNIQUE
+    return FINGERPRINT in last_consumed and last_consumed[FINGERPRINT].version == NOT_UNIQUE
 
 
 __all__ = ["checks_of", "is_unproved", "not_unique", "still_not_unique", "unproved"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.decided_order import with_decided_order
-from dbt_arctic.auto.inputs import DeclaredKeys, Reading, Until, read, unsupported_setting
+from dbt_arctic.auto.inputs import DeclaredKeys, ModelInputs, Until, find_inputs, unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError
@@ -53,10 +53,10 @@ def with_needed_keys(
     :raises ConfigError: a file declares a key of columns that the table does not have.
     """
 
-    def read_with(declared: DeclaredKeys) -> tuple[Reading, KeyedConfig]:
+    def read_with(declared: DeclaredKeys) -> tuple[ModelInputs, KeyedConfig]:
         own = replace(config, declared_keys=declared)
         text = with_decided_order(catalog, name, own, sql, settings, until)
-        return read(catalog, name, text, {}, until, declared=declared), own
+        return find_inputs(catalog, name, text, {}, until, declared=declared), own
 
     def suffices(declared: DeclaredKeys) -> bool:
         return _is_incremental(*read_with(declared))
@@ -79,8 +79,8 @@ def with_needed_keys(
     return config
 
 
-def _is_incremental(reading: Reading, config: KeyedConfig) -> bool:
-    return not any(one.always for one in advise(reading, config))
+def _is_incremental(inputs: ModelInputs, config: KeyedConfig) -> bool:
+    return not any(one.always for one in advise(inputs, config))
 
 
 def _of_columns(keys: Sequence[ProjectKey], upstream: Upstream) -> list[tuple[str, ...]]:

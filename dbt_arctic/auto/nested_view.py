@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbt_arctic.auto.inputs import Reading, Until, full_name
+from dbt_arctic.auto.inputs import ModelInputs, Until, full_name
 from dbt_arctic.auto.plan import OverState, RefreshPlan
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
@@ -19,7 +19,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.auxiliary.view_selection import GAIN, find_shared_view
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -38,7 +38,7 @@ _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "t
 def inside_of(
     query: Query,
     facts: Facts,
-    reading: Reading,
+    inputs: ModelInputs,
     config: KeyedConfig,
     there: KeyedTable | None,
     *,
@@ -50,8 +50,8 @@ def inside_of(
     :param is_next: whether it is a query over other states, which needs another one only for what these leave
         large.
     """
-    keys = {source: one.key for source, one in reading.upstreams.items()}
-    rows = {source: one.rows for source, one in reading.upstreams.items() if one.rows is not None}
+    keys = {source: one.key for source, one in inputs.upstreams.items()}
+    rows = {source: one.rows for source, one in inputs.upstreams.items() if one.rows is not None}
     try:
         require_determinism(query.node, query.types, facts, config.accept)
     except CannotPlan:
@@ -75,7 +75,7 @@ def is_refreshed(
     state: Name,
     types: Mapping[str, str],
     made: AuxiliaryView,
-    reading: Reading,
+    inputs: ModelInputs,
     config: KeyedConfig,
 ) -> bool:
     """Whether a query over a state is refreshed by what changes there, or would be over one more state.
@@ -87,12 +87,12 @@ def is_refreshed(
         return False
     key = state.dotted.lower()
     schemas: dict[str, Sequence[tuple[str, str]]] = {key: tuple(types.items())}
-    schemas |= {source: one.columns for source, one in reading.upstreams.items()}
-    facts = {source: UpstreamFacts(True, one.key) for source, one in reading.upstreams.items()}
+    schemas |= {source: one.columns for source, one in inputs.upstreams.items()}
+    facts = {source: UpstreamFacts(True, one.key) for source, one in inputs.upstreams.items()}
     facts[key] = UpstreamFacts(True, made.key)
     try:
         tree = named(parse(over), lambda written: full_name(written, state).dotted.lower())
-        query = understand(tree, schemas)
+        query = analyse_query(tree, schemas)
     except CannotPlan:
         return False
     refusal = _refusal(query, Facts(facts), config)
@@ -131,8 +131,8 @@ def as_of(versions: Mapping[str, Consumed], until: Until) -> Until:
 
 def are_together(outer: RefreshPlan, versions: Mapping[str, Consumed]) -> bool:
     """Whether a query over a state reads nothing at another version than the state did."""
-    reading = outer.state.reading if isinstance(outer, OverState) else outer.reading
-    read = {one.name.dotted: one.consumed for one in reading.upstreams.values()}
+    inputs = outer.state.inputs if isinstance(outer, OverState) else outer.inputs
+    read = {one.name.dotted: one.consumed for one in inputs.upstreams.values()}
     return all(versions.get(name, consumed) == consumed for name, consumed in read.items())
 
 

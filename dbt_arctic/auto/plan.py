@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.requested_states import RecordedRequests
 from dbt_arctic.auto.upstream_relations import Sources
@@ -19,7 +19,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.shared_values import SharedValue
 from dbt_arctic.planner.delta.plan import Guard, Incremental
@@ -45,7 +45,7 @@ class Header:
     """The common part of all plans.
 
     :param sql: the model's own SQL over pinned versions, for a build and a full refresh.
-    :param expected: the versions that the target's last commit consumed.
+    :param last_consumed: the versions that the target's last commit consumed.
     :param consumed: the versions that this refresh consumes.
     :param hidden: the hidden columns of a model that stores auxiliary columns; ``None`` if it has none.
     :param later_requests: the states of upstreams that later refreshes will request, if the commit records
@@ -55,8 +55,8 @@ class Header:
     model: str
     reason: Reason | None
     sql: str
-    reading: Reading
-    expected: Mapping[str, Consumed]
+    inputs: ModelInputs
+    last_consumed: Mapping[str, Consumed]
     consumed: Mapping[str, Consumed]
     hidden: HiddenColumns | None = None
     later_requests: Mapping[Name, RecordedRequests] = field(default_factory=dict)
@@ -84,14 +84,14 @@ class RefreshPlan:
         return self.header.sql
 
     @property
-    def reading(self) -> Reading:
+    def inputs(self) -> ModelInputs:
         """What the model's SQL reads."""
-        return self.header.reading
+        return self.header.inputs
 
     @property
-    def expected(self) -> Mapping[str, Consumed]:
+    def last_consumed(self) -> Mapping[str, Consumed]:
         """The versions that the target's last commit consumed."""
-        return self.header.expected
+        return self.header.last_consumed
 
     @property
     def consumed(self) -> Mapping[str, Consumed]:
@@ -111,7 +111,7 @@ class RefreshPlan:
     @property
     def sources(self) -> Sources:
         """The relations that its statements read."""
-        return Sources(self.reading.upstreams)
+        return Sources(self.inputs.upstreams)
 
     @property
     def nodes(self) -> list[Node]:
@@ -121,19 +121,19 @@ class RefreshPlan:
     @property
     def changed(self) -> list[Upstream]:
         """The upstreams with new commits."""
-        return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
+        return [upstream for upstream in self.inputs.upstreams.values() if upstream.changed]
 
     @property
     def stored_rows(self) -> int | None:
         """The stored rows of upstreams that its statements may read; ``None`` if one is unknown."""
-        counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
+        counts = [upstream.stored_rows for upstream in self.inputs.upstreams.values()]
         return total(counts) if counts else None
 
     @property
     def whole_rows(self) -> int | None:
         """The rows of tables that its statements may read in full; ``None`` if one is unknown."""
         every = (one for node in self.nodes for one in scans(node) if one.state not in OF_CHANGES)
-        tables = self.reading.upstreams
+        tables = self.inputs.upstreams
         return total(
             tables[source].rows
             for source, _ in {(one.source, one.state) for one in every}
@@ -228,24 +228,24 @@ class ByKeys(IncrementalPlan):
 
 
 @dataclass(frozen=True)
-class BySums(IncrementalPlan):
+class BySummaryDelta(IncrementalPlan):
     """Add the delta to stored sums, counts and extremes, which are self-maintainable (Quass et al. 1996).
 
     :param incremental: the refresh by keys to fall back to, if the stored rows may not suffice.
     """
 
-    sums: Sums
+    summary_delta: SummaryDelta
     incremental: Incremental | None = None
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        return self.sums.guards
+        return self.summary_delta.guards
 
     @property
     def nodes(self) -> list[Node]:
-        return self._with_guards(self.sums.nodes)
+        return self._with_guards(self.summary_delta.nodes)
 
-    def recomputing(self, recompute_reason: str) -> BySums:
+    def recomputing(self, recompute_reason: str) -> BySummaryDelta:
         """The same plan, with extremes recomputed from the rows of groups."""
         return replace(self, recompute_reason=recompute_reason)
 
@@ -298,7 +298,7 @@ class StatePlan:
     config: KeyedConfig
     view: AuxiliaryView
     plan: RefreshPlan
-    reading: Reading
+    inputs: ModelInputs
     names: Mapping[str, str]
     rebuild: bool
     query: str | None
@@ -361,7 +361,7 @@ __all__ = [
     "Action",
     "Build",
     "ByKeys",
-    "BySums",
+    "BySummaryDelta",
     "Full",
     "Header",
     "HiddenColumns",

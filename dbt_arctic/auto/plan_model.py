@@ -15,7 +15,7 @@ from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
 from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
-from dbt_arctic.auto.inputs import Until, read, unsupported_setting
+from dbt_arctic.auto.inputs import Until, find_inputs, unsupported_setting
 from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
@@ -113,10 +113,10 @@ def _planned(
         return _plan(catalog, request, schema, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, request.name, request.states + 1)
     if kept is not None and find_keyed(catalog, request.name) is not None:
-        reading = read(
+        inputs = find_inputs(
             catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
         )
-        over = plan_state(catalog, request, schema, reading, _PLANNERS)
+        over = plan_state(catalog, request, schema, inputs, _PLANNERS)
         if over is not None:
             return over
     plan = _alone(catalog, request, schema, rebuild=rebuild, of_state=of_state, made_of=made_of)
@@ -139,13 +139,13 @@ def _with_state(
     if plan.action != "build" or not is_free(catalog, request.name, request.states + 1):
         return plan
     # A model may have a nested auxiliary view in addition to its own sums.
-    reading = plan.reading
+    inputs = plan.inputs
     if plan.hidden is not None:
-        reading = read(
+        inputs = find_inputs(
             catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
         )
     for place in [True] * inside + [False] * (plan.hidden is None and not request.states):
-        over = plan_state(catalog, request, schema, reading, _PLANNERS, plan, inside=place)
+        over = plan_state(catalog, request, schema, inputs, _PLANNERS, plan, inside=place)
         if over is not None:
             return over
     return plan
@@ -176,7 +176,7 @@ def _alone(
     found = _plan(catalog, request, schema, rebuild=rebuild, of_state=of_state, made_of=made_of)
     if found.action != "build":
         return found
-    with_hidden = build_with_hidden_columns(catalog, request, schema, found.reading, _plan, of_state=of_state)
+    with_hidden = build_with_hidden_columns(catalog, request, schema, found.inputs, _plan, of_state=of_state)
     return found if with_hidden is None else with_hidden
 
 

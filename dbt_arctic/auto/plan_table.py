@@ -1,4 +1,4 @@
-"""Decides how one table of an automatic model is refreshed: not at all, in full, by keys, or by sums.
+"""Decides how a table of an automatic model is refreshed: not at all, in full, by keys or by summary delta.
 
 No statement is run.
 """
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.few_rows import reason_of_few_rows
 from dbt_arctic.auto.inputs import (
-    Reading,
+    ModelInputs,
+    analysed_query,
     by_name,
     facts_of,
+    find_inputs,
     fingerprint_of,
     pinned_text,
-    read,
-    understood,
     unsupported_setting,
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
-from dbt_arctic.auto.plan import Build, ByKeys, BySums, Full, Header, Nothing, RefreshPlan, rows_of
+from dbt_arctic.auto.plan import Build, ByKeys, BySummaryDelta, Full, Header, Nothing, RefreshPlan, rows_of
 from dbt_arctic.auto.recorded_values import WORTH_ROWS
 from dbt_arctic.auto.refresh_request import Request
 from dbt_arctic.auto.timings import (
@@ -38,7 +38,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta, plan_summary_delta
 from dbt_arctic.planner.auxiliary.shared_values import shared_values, with_known
 from dbt_arctic.planner.delta.costs import costly_guards
 from dbt_arctic.planner.delta.plan import Incremental, plan_incremental
@@ -56,15 +56,15 @@ SMALL = 100_000
 class RefreshHistory:
     """What the commits of a table record about its refreshes.
 
-    :param expected: the versions that the last one consumed.
-    :param took: earlier refreshes, newest first.
+    :param last_consumed: the versions that the last one consumed.
+    :param earlier: earlier refreshes, newest first.
     :param values: the values that all rows shared at the last one.
     :param written_to: whether the last commit is not that of a refresh.
     :param differing: the last verification, if it found a difference that no full refresh has repaired.
     """
 
-    expected: Mapping[str, Consumed] = field(default_factory=dict)
-    took: Sequence[RefreshTiming] = ()
+    last_consumed: Mapping[str, Consumed] = field(default_factory=dict)
+    earlier: Sequence[RefreshTiming] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     written_to: bool = False
     differing: Verified | None = None
@@ -88,7 +88,7 @@ def choose_refresh(
         small.
     :param made_of: the model's own SQL, if that of the request was generated from it.
     """
-    header = _header(catalog, request, history.expected, made_of, is_build=table is None)
+    header = _header(catalog, request, history.last_consumed, made_of, is_build=table is None)
     build = Build(header)
     if table is None:
         return build
@@ -97,71 +97,75 @@ def choose_refresh(
     if reason is not None:
         return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
     changed = build.changed
-    if not changed and not header.reading.time_moved:
+    if not changed and not header.inputs.time_changed:
         return _unchanged(header, columns)
     lost = next((upstream for upstream in changed if upstream.lost), None)
     if lost is not None:
         gone = Reason("history-gone", f"{lost.name}: {lost.lost}")
         return build.full(_with_permanent(gone, header, request.config) if own_sql else gone)
-    if is_unproved(header.expected):
-        return build.full(still_not_unique(header.reading.upstreams))
+    if is_unproved(header.last_consumed):
+        return build.full(still_not_unique(header.inputs.upstreams))
     if of_state and all(
-        upstream.rows is not None and upstream.rows < SMALL for upstream in header.reading.upstreams.values()
+        upstream.rows is not None and upstream.rows < SMALL for upstream in header.inputs.upstreams.values()
     ):
         return _over_state_with_few_rows(header, request.config, columns)
-    took = () if request.config.auto == "strict" else history.took
-    reason = _mostly_new(changed, request.config) or slower(took, rows_of(changed))
+    earlier = () if request.config.auto == "strict" else history.earlier
+    reason = _mostly_new(changed, request.config) or slower(earlier, rows_of(changed))
     if reason is not None:
         return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
     plan: RefreshPlan | Reason
     try:
-        plan = _incremental(catalog, header, request.config, table, replace(history, took=took), columns)
+        plan = _incremental(
+            catalog, header, request.config, table, replace(history, earlier=earlier), columns
+        )
     except CannotPlan as error:
         plan = error.reason
     if isinstance(plan, Reason):
         return build.full(plan)
-    reason = reason_of_few_rows(catalog, plan, request.config, table, took)
+    reason = reason_of_few_rows(catalog, plan, request.config, table, earlier)
     return plan if reason is None else build.full(reason)
 
 
 def _header(
     catalog: CatalogReader,
     request: Request,
-    expected: Mapping[str, Consumed],
+    last_consumed: Mapping[str, Consumed],
     made_of: str,
     *,
     is_build: bool,
 ) -> Header:
     """What is read, and the SQL over it, with a reason if there can be no incremental plan."""
     target, sql, terms = request.name, request.sql, request.terms
-    reading = read(
+    inputs = find_inputs(
         catalog,
         target,
         sql,
-        {} if is_build else expected,
+        {} if is_build else last_consumed,
         terms.until,
         terms.now,
         request.config.declared_keys,
     )
-    reading = replace(reading, wraps=by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true")
+    inputs = replace(
+        inputs, wrap_on_overflow=by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
+    )
     key = request.config.unique_key
-    fingerprint = Consumed(fingerprint_of(sql, reading, key, terms.settings, made_of), "")
-    versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
+    fingerprint = Consumed(fingerprint_of(sql, inputs, key, terms.settings, made_of), "")
+    versions = {upstream.name.dotted: upstream.consumed for upstream in inputs.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
-    if terms.now is not None and reading.calls:
+    if terms.now is not None and inputs.calls:
         consumed[EVALUATED_AT] = Consumed(terms.now.date, terms.now.instant)
     text = sql
     # If Spark reads the text differently, SQL that is generated from it has another meaning.
-    reason = reading.reason or unsupported_setting(terms.settings)
+    reason = inputs.reason or unsupported_setting(terms.settings)
     if reason is None:
         try:
-            text = pinned_text(sql, target, reading)
+            text = pinned_text(sql, target, inputs)
         except CannotPlan as error:
             reason = error.reason
     if reason is not None:
         # The exact rows that were read are unknown, so no later refresh may start from them.
         consumed = {FINGERPRINT: Consumed("", "")}
-    return Header(request.config.model, reason, text, reading, expected, consumed)
+    return Header(request.config.model, reason, text, inputs, last_consumed, consumed)
 
 
 _OF_THIS_REFRESH = frozenset(
@@ -174,13 +178,13 @@ def _with_permanent(reason: Reason, header: Header, config: KeyedConfig) -> Reas
     """A reason of one refresh, with the reason for which the next one would be full as well."""
     if reason.code not in _OF_THIS_REFRESH:
         return reason
-    always = (one.reason for one in advise(header.reading, config) if one.always)
+    always = (one.reason for one in advise(header.inputs, config) if one.always)
     return replace(reason, permanent=next(always, None))
 
 
 def _not_going_on(header: Header, history: RefreshHistory) -> Reason | None:
     """The reason if a refresh cannot continue from the last one."""
-    earlier = history.expected.get(FINGERPRINT)
+    earlier = history.last_consumed.get(FINGERPRINT)
     if earlier is None or not earlier.table_id:
         return Reason("first-plan", "the last refresh was not planned, or could not be")
     if earlier.table_id != header.consumed[FINGERPRINT].table_id:
@@ -194,7 +198,7 @@ def _not_going_on(header: Header, history: RefreshHistory) -> Reason | None:
 
 def _unchanged(header: Header, columns: Sequence[str] | None) -> Full | Nothing:
     """The plan if no upstream has a new commit. Then only the time may change the result."""
-    of_time = _of_time(header.reading, columns) if header.reading.may_depend_on_time else None
+    of_time = _of_time(header.inputs, columns) if header.inputs.may_depend_on_time else None
     if of_time is not None:
         return Full(replace(header, reason=of_time))
     return Nothing(replace(header, reason=Reason("unchanged", "no upstream has a new commit")))
@@ -204,9 +208,9 @@ def _over_state_with_few_rows(
     header: Header, config: KeyedConfig, columns: Sequence[str] | None
 ) -> ByKeys | Full:
     """The plan of a query over a small auxiliary view, which is read in full unless its log suffices."""
-    reading = header.reading
-    counted = all(one.counted for one in reading.upstreams.values() if one.changed) and not reading.time_moved
-    made = _straight_from_log(reading, config, columns) if counted else None
+    inputs = header.inputs
+    counted = all(one.counted for one in inputs.upstreams.values() if one.changed) and not inputs.time_changed
+    made = _straight_from_log(inputs, config, columns) if counted else None
     if made is None:
         return Full(replace(header, reason=Reason("small", "its state is small")))
     return ByKeys(header, *made, full_refresh_above=config.full_refresh_above)
@@ -219,28 +223,28 @@ def _incremental(
     table: KeyedTable,
     history: RefreshHistory,
     columns: Sequence[str] | None,
-) -> ByKeys | BySums | Full:
+) -> ByKeys | BySummaryDelta | Full:
     """Add the delta to stored sums, or compute the affected keys; in full if neither is worthwhile.
 
     :raises CannotPlan: with the reason.
     """
-    reading, took, values = header.reading, history.took, history.values
-    query = understood(reading, columns)
-    facts = replace(_facts(reading), result_rows=stored_rows(catalog, table))
+    inputs, earlier, values = header.inputs, history.earlier, history.values
+    query = analysed_query(inputs, columns)
+    facts = replace(_facts(inputs), result_rows=stored_rows(catalog, table))
     shared = shared_values(query.node, facts)
     query = replace(query, node=with_known(query.node, facts, values))
     # Without ANSI mode, overflows wrap around or become NULL, so stored sums cannot be maintained.
-    exact = not reading.wraps
-    sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
+    exact = not inputs.wrap_on_overflow
+    sums = plan_summary_delta(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
     incremental = _by_keys(query, facts, config, sums)
     guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
     reason = costly_guards(guards, query.node, facts) if config.auto != "strict" else None
-    reason = reason or late_full_refresh(took, Build(header).changed_rows, guarded=bool(guards))
+    reason = reason or late_full_refresh(earlier, Build(header).changed_rows, guarded=bool(guards))
     if reason is not None:
         return Full(replace(header, reason=reason))
     known = {one.name: values[one.name] for one in shared if one.name in values}
     unknown = tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS)
-    if sums is None or (incremental is not None and _is_computed_at_once(sums, took)):
+    if sums is None or (incremental is not None and _is_computed_at_once(sums, earlier)):
         assert incremental is not None
         return ByKeys(
             header,
@@ -251,13 +255,13 @@ def _incremental(
             values=known,
             unknown=unknown,
         )
-    return BySums(
+    return BySummaryDelta(
         header,
         query,
         sums,
         incremental,
         recompute_reason=RECOMPUTED_AT_ONCE
-        if sums.new_extremes is not None and finds_lost_extremes_first(took)
+        if sums.new_extremes is not None and finds_lost_extremes_first(earlier)
         else "",
         full_refresh_above=config.full_refresh_above,
         values=known,
@@ -265,10 +269,12 @@ def _incremental(
     )
 
 
-def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None) -> Incremental | None:
+def _by_keys(
+    query: Query, facts: Facts, config: KeyedConfig, sums: SummaryDelta | None
+) -> Incremental | None:
     """The affected keys; ``None`` if the sums need no fallback, or if there is no plan by keys.
 
-    :raises CannotPlan: there is no plan by sums either.
+    :raises CannotPlan: there is no plan by summary delta either.
     """
     if sums is not None and not sums.extremes and not sums.looks_up:
         return None
@@ -280,34 +286,34 @@ def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None)
         return None
 
 
-def _is_computed_at_once(sums: Sums, took: Sequence[RefreshTiming]) -> bool:
-    return bool(sums.extremes) and sums.new_extremes is None and computes_at_once(took)
+def _is_computed_at_once(sums: SummaryDelta, earlier: Sequence[RefreshTiming]) -> bool:
+    return bool(sums.extremes) and sums.new_extremes is None and computes_at_once(earlier)
 
 
-def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:
+def _of_time(inputs: ModelInputs, columns: Sequence[str] | None) -> Reason | None:
     """The reason if a query may have another result at another time; any query without a plan may."""
     try:
-        query = understood(reading, columns)
+        query = analysed_query(inputs, columns)
     except CannotPlan as error:
         return error.reason
-    return depends_on_time(query.node, query.types, _facts(reading))
+    return depends_on_time(query.node, query.types, _facts(inputs))
 
 
-def _facts(reading: Reading) -> Facts:
-    facts = {name: facts_of(upstream) for name, upstream in reading.upstreams.items()}
-    return Facts(facts, time_moved=reading.time_moved)
+def _facts(inputs: ModelInputs) -> Facts:
+    facts = {name: facts_of(upstream) for name, upstream in inputs.upstreams.items()}
+    return Facts(facts, time_changed=inputs.time_changed)
 
 
 def _straight_from_log(
-    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None
+    inputs: ModelInputs, config: KeyedConfig, columns: Sequence[str] | None
 ) -> tuple[Query, Incremental] | None:
     """A plan that reads only the single new commit of a small table; ``None`` if there is none.
 
     Reading all of the table then takes no longer than finding what to read.
     """
     try:
-        query = understood(reading, columns)
-        made = plan_incremental(query, config.unique_key, _facts(reading), config.accept)
+        query = analysed_query(inputs, columns)
+        made = plan_incremental(query, config.unique_key, _facts(inputs), config.accept)
     except CannotPlan:
         return None
     return None if made.guards or made.logged is None else (query, made)

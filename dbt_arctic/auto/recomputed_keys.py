@@ -14,7 +14,14 @@ from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.decided_order import with_decided_order
-from dbt_arctic.auto.inputs import Reading, by_name, pinned_text, read, understood, unsupported_setting
+from dbt_arctic.auto.inputs import (
+    ModelInputs,
+    analysed_query,
+    by_name,
+    find_inputs,
+    pinned_text,
+    unsupported_setting,
+)
 from dbt_arctic.auto.nested_view import consumed_by
 from dbt_arctic.auto.refresh_request import Terms
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
@@ -107,12 +114,12 @@ def _recompute(
     context: Context, refresh: Committed, config: KeyedConfig, sampling: Sampling, sql: str, terms: Terms
 ) -> tuple[int, list[Difference]]:
     table = refresh.table
-    text, reading = _at_its_versions(context.catalog, refresh, config, sql, terms)
-    compared = _compared(table, reading)
-    _require_restricted(reading, table)
+    text, inputs = _at_its_versions(context.catalog, refresh, config, sql, terms)
+    compared = _compared(table, inputs)
+    _require_restricted(inputs, table)
     size = sampling.size(stored_rows(context.catalog, table))
     sample = sample_sql(table, refresh.version, refresh.txn, refresh.commit.snapshot_id, size)
-    queries = (reading.tree, *reading.trees.values())
+    queries = (inputs.tree, *inputs.trees.values())
     with kept_rows(context, table, sample, "keys") as kept, select_list_subqueries.over(context, queries):
         listed = ", ".join(f"CAST({quote(column)} AS STRING)" for column in table.key)
         found = context.query(f"SELECT {listed}\nFROM {quote(kept)}")
@@ -130,7 +137,7 @@ def _recompute(
 
 def _at_its_versions(
     catalog: CatalogReader, refresh: Committed, config: KeyedConfig, sql: str, terms: Terms
-) -> tuple[str, Reading]:
+) -> tuple[str, ModelInputs]:
     """The model's SQL over the versions and at the time that its commit records."""
     if unsupported_setting(terms.settings) is not None:
         raise CannotVerify("the versions that the refresh has read are unknown")
@@ -147,16 +154,18 @@ def _at_its_versions(
     at = consumed.get(EVALUATED_AT)
     now = terms.now if at is None else Clock(at.table_id, at.version)
     sql = with_decided_order(catalog, name, config, sql, terms.settings, lambda one: consumed.get(one.dotted))
-    reading = read(catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys)
-    wraps = by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
-    reading = replace(reading, wraps=wraps, last=now)
-    if reading.reason is not None:
-        raise CannotVerify(reading.reason.what)
-    for upstream in reading.upstreams.values():
+    inputs = find_inputs(
+        catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys
+    )
+    wrap_on_overflow = by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
+    inputs = replace(inputs, wrap_on_overflow=wrap_on_overflow, last=now)
+    if inputs.reason is not None:
+        raise CannotVerify(inputs.reason.what)
+    for upstream in inputs.upstreams.values():
         if consumed.get(upstream.name.dotted) != upstream.consumed:
             raise CannotVerify(f"{upstream.name} cannot be read at the version that the refresh has read")
     try:
-        return pinned_text(sql, name, reading), reading
+        return pinned_text(sql, name, inputs), inputs
     except CannotPlan as error:
         raise CannotVerify(error.reason.what) from error
 
@@ -180,12 +189,12 @@ def states_read(catalog: CatalogReader, refresh: Committed) -> list[KeyedTable]:
     return found
 
 
-def _compared(table: KeyedTable, reading: Reading) -> Compared:
+def _compared(table: KeyedTable, inputs: ModelInputs) -> Compared:
     """The columns whose values the rows of the upstreams determine.
 
     :raises CannotVerify: they do not determine which rows there are.
     """
-    left = nondeterministic_parts(reading, table.column_names)
+    left = nondeterministic_parts(inputs, table.column_names)
     if left is None:
         raise CannotVerify("which of its columns are deterministic is unknown")
     open_, digits = ({name.lower() for name in names} for names in (left.columns, left.digits))
@@ -198,16 +207,16 @@ def _compared(table: KeyedTable, reading: Reading) -> Compared:
     return Compared(exact, near)
 
 
-def _require_restricted(reading: Reading, table: KeyedTable) -> None:
+def _require_restricted(inputs: ModelInputs, table: KeyedTable) -> None:
     """Refuse to compute all of a large query.
 
     :raises CannotVerify: the query cannot be restricted to some keys.
     """
-    rows = total(upstream.rows for upstream in reading.upstreams.values())
+    rows = total(upstream.rows for upstream in inputs.upstreams.values())
     if rows is not None and rows <= WHOLE_ROWS:
         return
     try:
-        query = understood(reading, table.column_names)
+        query = analysed_query(inputs, table.column_names)
     except CannotPlan as error:
         raise CannotVerify(error.reason.what) from error
     if not restricts_a_scan(query, table.key):

@@ -97,10 +97,10 @@ def run_refresh(
     _require_wanted(config, plan)
     # The plan of a model over an auxiliary view is that of the view, which may read less than the query over
     # it.
-    reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
+    inputs = plan.state.inputs if isinstance(plan, OverState) else plan.inputs
     trace = Trace(name.identifier)
     refresh = _Refresh(context, name, config, owner, comment, column_comments, trace)
-    with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
+    with select_list_subqueries.over(context, (inputs.tree, *inputs.trees.values())):
         outcome = _run(refresh, plan)
         if isinstance(outcome, _Failure):
             raise outcome.error
@@ -153,7 +153,7 @@ def _has_few_rows(refresh: _Refresh, state: StatePlan) -> bool:
     with trace.timed(stage.name):
         ((rows,),) = refresh.context.query(stage.sql(StageResults()))
     trace.found(stage.name, rows)
-    of_source = state.plan.reading.upstreams[size.source].rows
+    of_source = state.plan.inputs.upstreams[size.source].rows
     return rows is not None and of_source is not None and bool(rows <= size.share * of_source)
 
 
@@ -222,10 +222,8 @@ def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
     """Whether a query over an auxiliary view reads little compared to what the view is computed from."""
     if outer.reason is not None and outer.reason.code == "small":
         return True
-    over = outer.state.reading if isinstance(outer, OverState) else outer.reading
-    read, instead = (
-        total(one.rows for one in reading.upstreams.values()) for reading in (over, state.reading)
-    )
+    over = outer.state.inputs if isinstance(outer, OverState) else outer.inputs
+    read, instead = (total(one.rows for one in inputs.upstreams.values()) for inputs in (over, state.inputs))
     return read is not None and instead is not None and read <= _LITTLE * instead
 
 

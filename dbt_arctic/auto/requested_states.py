@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, KeyColumn, Node, scans
@@ -73,9 +73,9 @@ def requested_by(
     return found
 
 
-def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedRequests]:
+def recorded_by(nodes: Iterable[Node], inputs: ModelInputs) -> dict[Name, RecordedRequests]:
     """The requests of queries as a commit records them."""
-    upstreams = reading.upstreams
+    upstreams = inputs.upstreams
     keys = {source: one.key if one.is_keyed else () for source, one in upstreams.items()}
     requested = requested_by(nodes, keys, upstreams)
     return {

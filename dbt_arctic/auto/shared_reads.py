@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from dbt_arctic.auto.expected_requests import expected_requests
-from dbt_arctic.auto.plan import BySums, IncrementalPlan, RefreshPlan
+from dbt_arctic.auto.plan import BySummaryDelta, IncrementalPlan, RefreshPlan
 from dbt_arctic.auto.requested_states import RequestedStates, requested_by
 from dbt_arctic.auto.state_difference import weighted_changes_sql
 from dbt_arctic.auto.temporary_views import make_view
@@ -49,14 +49,14 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
     """
     if context.shared is None:
         return plan
-    upstreams = dict(plan.reading.upstreams)
+    upstreams = dict(plan.inputs.upstreams)
     read = {source: one for source, one in upstreams.items() if _requires_old_state(one)}
     keys = {source: one.key if one.is_keyed else () for source, one in read.items()}
     by_lookup = [source for source, one in read.items() if one.was is not None]
     for source, requested in sorted(requested_by(plan.nodes, keys, by_lookup).items()):
         if requested.reads:
             one = read[source]
-            expect = partial(_expected, context, target, plan, one)
+            expect = partial(_expected_rows, context, target, plan, one)
             states = (
                 _of_keyed(context, context.shared, one, requested, upstreams, expect)
                 if one.is_keyed
@@ -64,19 +64,22 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
             )
             upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
-    header = replace(plan.header, reading=replace(plan.reading, upstreams=upstreams))
-    if isinstance(plan, BySums):
-        return replace(plan, header=header, sums=plan.sums.with_cached_lookups(kept))
+    header = replace(plan.header, inputs=replace(plan.inputs, upstreams=upstreams))
+    if isinstance(plan, BySummaryDelta):
+        return replace(plan, header=header, summary_delta=plan.summary_delta.with_cached_lookups(kept))
     return replace(plan, header=header)
 
 
-def _expected(context: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> ExpectedRows | None:
+def _expected_rows(
+    context: Context, target: Name, plan: RefreshPlan, upstream: Upstream
+) -> ExpectedRows | None:
     if context.alongside is None:
         return None
     known = {
-        one.name.dotted: (plan.expected.get(one.name.dotted), one) for one in plan.reading.upstreams.values()
+        one.name.dotted: (plan.last_consumed.get(one.name.dotted), one)
+        for one in plan.inputs.upstreams.values()
     }
-    last = plan.expected.get(upstream.name.dotted)
+    last = plan.last_consumed.get(upstream.name.dotted)
     found = expected_requests(context.catalog, context.alongside, target, upstream, last, known)
     if found is None:
         return None

@@ -20,7 +20,7 @@ from dbt_arctic.auto.plan import (
     STATE_RELATION,
     Build,
     ByKeys,
-    BySums,
+    BySummaryDelta,
     Full,
     IncrementalPlan,
     OverState,
@@ -119,8 +119,8 @@ def stages_of(plan: RefreshPlan) -> list[Stage]:
     match plan:
         case ByKeys():
             return _by_keys(plan)
-        case BySums():
-            return _by_sums(plan)
+        case BySummaryDelta():
+            return _by_summary_delta(plan)
         case Full():
             return [*key_checks(plan), Stage(QUERY, "the model's query", "difference", _text(plan.sql))]
         case Build():
@@ -217,7 +217,7 @@ def _in_the_log(plan: ByKeys, names: Sequence[str]) -> StagedValues | None:
     if plan.incremental.logged is None:
         return None
     source, columns = plan.incremental.logged
-    upstream = plan.reading.upstreams[source]
+    upstream = plan.inputs.upstreams[source]
     ranges = {
         name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
     }
@@ -228,8 +228,8 @@ def _in_the_log(plan: ByKeys, names: Sequence[str]) -> StagedValues | None:
     return StagedValues(f"(\n{keys}\n)", upstream.changed_rows, ranges)
 
 
-def _by_sums(plan: BySums) -> list[Stage]:
-    sums, changes = plan.sums, plan.sums.changes
+def _by_summary_delta(plan: BySummaryDelta) -> list[Stage]:
+    sums, changes = plan.summary_delta, plan.summary_delta.changes
     found = [*key_checks(plan), *_guards(plan)]
     if changes is not None:
         staged = sums.staged
@@ -282,7 +282,7 @@ def _by_sums(plan: BySums) -> list[Stage]:
 def key_checks(plan: RefreshPlan) -> Iterator[Stage]:
     """The checks of declared keys. Only an incremental refresh ends if one fails."""
     goes_on = isinstance(plan, IncrementalPlan)
-    for number, (upstream, sql) in enumerate(checks_of(plan.reading.upstreams, all_rows=not goes_on), 1):
+    for number, (upstream, sql) in enumerate(checks_of(plan.inputs.upstreams, all_rows=not goes_on), 1):
         what = f"{upstream.name} has several rows of one key"
         decision = Decision(what, _fails(not_unique(upstream))) if goes_on else None
         yield Stage(f"declared_key_{number}", f"whether {what}", "decision", _text(sql), decision=decision)
@@ -296,8 +296,8 @@ def _fails(reason: Reason) -> Decide:
     return lambda found, stored: reason if found.count else None
 
 
-def _extremes(plan: BySums) -> Stage:
-    sums = plan.sums
+def _extremes(plan: BySummaryDelta) -> Stage:
+    sums = plan.summary_delta
     nodes = [sums.new_extremes] if sums.new_extremes is not None else []
     # It runs while the changes are added, so it is not a separate stage.
     columns = tuple(f"key_{place}" for place in range(len(sums.group_columns)))
@@ -312,14 +312,14 @@ def _extremes(plan: BySums) -> Stage:
 
 
 def _guards(plan: IncrementalPlan) -> Iterator[Stage]:
-    moved = plan.incremental.moved if isinstance(plan, ByKeys) else None
+    following = plan.incremental.with_changed_scalars if isinstance(plan, ByKeys) else None
     for number, guard in enumerate(plan.guards, 1):
         yield Stage(
             f"guard_{number}",
             f"whether {guard.what} has changed" + (f" ({number})" if number > 1 else ""),
             "decision",
             lambda found, one=guard: guard_sql(one, plan.sources),  # type: ignore[misc]
-            decision=Decision(f"{guard.what} has changed", _differs(guard), moved is None),
+            decision=Decision(f"{guard.what} has changed", _differs(guard), following is None),
         )
 
 

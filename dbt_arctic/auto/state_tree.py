@@ -34,7 +34,7 @@ def shown_states(catalog: CatalogReader, name: Name, plan: RefreshPlan) -> list[
     shown: list[ShownState] = []
     while isinstance(plan, OverState):
         state = plan.state
-        reads = tuple(one.name.dotted for one in state.plan.reading.upstreams.values())
+        reads = tuple(one.name.dotted for one in state.plan.inputs.upstreams.values())
         shown.append(ShownState(state.name, state.view.key, reads, state.plan.action))
         plan = plan.first
     # A build may make others, which depend on the columns of the first one.

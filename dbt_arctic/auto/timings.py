@@ -100,19 +100,21 @@ def timings(history: Iterable[Timed]) -> list[RefreshTiming]:
     return found
 
 
-def late_full_refresh(took: Sequence[RefreshTiming], changed: int | None, *, guarded: bool) -> Reason | None:
+def late_full_refresh(
+    earlier: Sequence[RefreshTiming], changed: int | None, *, guarded: bool
+) -> Reason | None:
     """The reason if a refresh that is planned as incremental should be full from the start.
 
     The last refreshes began as incremental ones and ended as full ones, which takes up to twice as long. One
     of them may be chance. Each further one doubles the number of full refreshes before the next attempt.
 
-    :param took: earlier refreshes, newest first.
+    :param earlier: earlier refreshes, newest first.
     :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     :param guarded: whether the plan has guards.
     """
     late: list[RefreshTiming] = []
     at_once: list[RefreshTiming] = []
-    for one in took:
+    for one in earlier:
         if one.strategy != "full" or one.reason in _NEW_START:
             break
         if one.reason in _LATE_REASONS:
@@ -133,37 +135,37 @@ def late_full_refresh(took: Sequence[RefreshTiming], changed: int | None, *, gua
     )
 
 
-def full_is_fast(took: Sequence[RefreshTiming]) -> bool:
+def full_is_fast(earlier: Sequence[RefreshTiming]) -> bool:
     """Whether one of the last full refreshes took little time, or none is known.
 
-    :param took: earlier refreshes, newest first.
+    :param earlier: earlier refreshes, newest first.
     """
-    in_full = [one.seconds for one in took if one.strategy == "full"][:_RECENT]
+    in_full = [one.seconds for one in earlier if one.strategy == "full"][:_RECENT]
     return min(in_full, default=0.0) < _MIN_SECONDS
 
 
-def finds_lost_extremes_first(took: Sequence[RefreshTiming]) -> bool:
+def finds_lost_extremes_first(earlier: Sequence[RefreshTiming]) -> bool:
     """Whether a refresh first finds the groups that lost a MIN or MAX, before it writes the others.
 
     This costs little, and finding them during the write costs a whole statement. So it is only skipped after
     several refreshes in which no group lost one.
 
-    :param took: earlier refreshes, newest first.
+    :param earlier: earlier refreshes, newest first.
     """
-    last = [one for one in took if one.strategy == "incremental"][:_MIN_SUFFICIENT]
+    last = [one for one in earlier if one.strategy == "incremental"][:_MIN_SUFFICIENT]
     return len(last) < _MIN_SUFFICIENT or any(one.reason in (RECOMPUTED, RECOMPUTED_AT_ONCE) for one in last)
 
 
-def computes_at_once(took: Sequence[RefreshTiming]) -> bool:
+def computes_at_once(earlier: Sequence[RefreshTiming]) -> bool:
     """Whether groups are recomputed from the start although their extremes are stored.
 
     Earlier refreshes tried the stored extremes, and some group had lost its own. Each further such refresh
     doubles the time until the next attempt.
 
-    :param took: earlier refreshes, newest first.
+    :param earlier: earlier refreshes, newest first.
     """
     late = at_once = 0
-    for one in took:
+    for one in earlier:
         if one.strategy != "incremental" or one.reason not in (RECOMPUTED, RECOMPUTED_AT_ONCE):
             break
         if one.reason == RECOMPUTED:
@@ -182,7 +184,7 @@ def _may_be_late_again(last: RefreshTiming, changed: int | None, guarded: bool) 
     return True
 
 
-def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
+def slower(earlier: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
     """The reason if the next refresh should be full, because incremental ones have become slower.
 
     The duration of an incremental refresh with at least half as many changed rows is scaled by the number of
@@ -194,13 +196,13 @@ def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
     compared to the time of the full ones since: the slow one may have been the only one, or the table may
     have grown.
 
-    :param took: earlier refreshes, newest first.
+    :param earlier: earlier refreshes, newest first.
     :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     """
     # A late full refresh includes the time of the failed attempt.
-    in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE_REASONS]
-    in_full = in_full or [one for one in took if one.strategy == "full"]
-    incremental = [one for one in took if one.strategy == "incremental"]
+    in_full = [one for one in earlier if one.strategy == "full" and one.reason not in _LATE_REASONS]
+    in_full = in_full or [one for one in earlier if one.strategy == "full"]
+    incremental = [one for one in earlier if one.strategy == "incremental"]
     comparable = [
         one
         for one in incremental
@@ -215,7 +217,7 @@ def slower(took: Sequence[RefreshTiming], changed: int | None) -> Reason | None:
     expected = min(known)
     if expected <= _longest(full, len(known)):
         return None
-    since = len(list(takewhile(lambda one: one.reason == "slower", took)))
+    since = len(list(takewhile(lambda one: one.reason == "slower", earlier)))
     if expected - full <= since * max(full, _SHORTEST) * _MAX_LOSS:
         return None
     return Reason(

@@ -80,7 +80,7 @@ def unrepaired(properties: Mapping[str, str], history: Iterable[Timed]) -> Verif
     if found is None:
         return None
     later = (commit for commit in history if commit.timestamp_ms > found.committed_ms)
-    return None if any(took.strategy == "full" for took in timings(later)) else found
+    return None if any(one.strategy == "full" for one in timings(later)) else found
 
 
 __all__ = ["PROPERTY_VERIFIED", "Result", "Verified", "record_sql", "recorded", "unrepaired"]

@@ -118,16 +118,14 @@ def is_waiting(
     for commit in commits:
         if last is not None and commit.snapshot_id == last.snapshot:
             break
-        since += [
-            took for took in timings([commit]) if took.strategy == "incremental" or took.reason == "small"
-        ]
+        since += [one for one in timings([commit]) if one.strategy == "incremental" or one.reason == "small"]
     else:
         if commits[-1].parent_id is not None:
             return None  # Commits have expired, so the number of refreshes is unknown.
     if len(since) < sampling.every:
         why = f"{len(since)} of {sampling.every} incremental refreshes since the last verification"
         return Verification("not due", why=why)
-    spent = sum(took.seconds for took in since)
+    spent = sum(one.seconds for one in since)
     if last is not None and last.seconds > max(_SHORT_S, spent):
         why = (
             f"the last verification took {last.seconds:.0f} s, and the incremental refreshes since took "

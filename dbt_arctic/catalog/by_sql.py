@@ -372,6 +372,6 @@ def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:
             where=relation,
             why="A value looks like a secret or an address to spark.redaction.regex or "
             "spark.sql.redaction.options.regex: a key called url or token is enough.",
-            fix="Name the catalog in catalog_properties, so that its metadata is read directly; or change "
-            "these patterns on the server, or the second one in spark_conf of the profile.",
+            fix="name the catalog in catalog_properties, so that its metadata is read directly; or change "
+            "these patterns on the server, or the second one in spark_conf of the profile",
         )

@@ -251,7 +251,7 @@ class RemoteCatalog(OneCatalog):
                 f"The catalog `{self._name}` did not answer.",
                 where=uri.rpartition("@")[2] or str(self._properties["type"]),  # without a password
                 why=f"{type(error).__name__}: {error}",
-                fix="Check the catalog's address and credentials in the profile, and that it is up.",
+                fix="check the catalog's address and credentials in the profile, and that it is up",
             ) from error
 
     def _open(self) -> Catalog:

@@ -144,7 +144,7 @@ def no_table(relation: str) -> UnknownRelation:
     return UnknownRelation(
         f"There is no table `{relation}`.",
         why="it was dropped or renamed, or the name belongs to a view",
-        fix="Check the name, or build the model that makes the table.",
+        fix="check the name, or build the model that makes the table",
     )
 
 
@@ -154,7 +154,7 @@ def no_column(relation: str, column: str, columns: list[str]) -> UnknownRelation
         f"The table `{relation}` has no column `{column}`.",
         where=relation,
         why=f"its columns are {', '.join(columns)}",
-        fix="Check the column's name.",
+        fix="check the column's name",
     )
 
 
@@ -164,5 +164,5 @@ def no_snapshot(relation: str, snapshot_id: int) -> VersionUnavailable:
         f"Snapshot {snapshot_id} of `{relation}` is gone.",
         where=relation,
         why="it was expired, or it belongs to a table that had this name before",
-        fix="Run the model that reads it with `--full-refresh`.",
+        fix="run the model that reads it with `--full-refresh`",
     )

@@ -114,14 +114,14 @@ class SqliteRows:
                 f"The catalog `{self._name}` is locked.",
                 where=str(self._path),
                 why=f"another program kept the file locked for {self._busy_seconds:g} seconds ({text})",
-                fix="Close what has the file open (a database browser, a hanging run) and try again.",
+                fix="close what has the file open (a database browser, a hanging run) and try again",
             )
         if any(words in text for words in ("readonly", "disk is full", "disk I/O")):
             return CatalogUnavailable(
                 f"The catalog `{self._name}` cannot be read at the moment.",
                 where=str(self._path),
                 why=f"a commit was interrupted and cannot be rolled back: {text}",
-                fix="Make room on the disk, or give this user the right to write to the file and its folder. "
+                fix="make room on the disk, or give this user the right to write to the file and its folder. "
                 "Keep the `-journal` file next to it: it is needed to roll the commit back.",
             )
         if isinstance(error, sqlite3.OperationalError):
@@ -129,14 +129,14 @@ class SqliteRows:
                 f"The catalog `{self._name}` cannot be read.",
                 where=str(self._path),
                 why=text,
-                fix="Check that the file and its folder can be read by this user and that the disk is well.",
+                fix="check that the file and its folder can be read by this user and that the disk is well",
             )
         return CatalogUnavailable(
             f"The catalog file of `{self._name}` is damaged.",
             where=str(self._path),
             why=text,
             fix=(
-                "Restore the file from a backup. Without one, move it away and register each table again:"
+                "restore the file from a backup. Without one, move it away and register each table again:"
                 f" `CALL {self._name}.system.register_table('schema.table', '<newest *.metadata.json of its"
                 " metadata folder>')`. No rows are lost with this file."
             ),

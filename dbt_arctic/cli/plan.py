@@ -103,7 +103,7 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
     lines = _state_lines(entry) if with_more and plan.action != "nothing" else []
     if lines:
         found += ["through its auxiliary views:", *(f"  {line}" for line in lines)]
-    if plan.reading.time_moved and plan.action == "incremental":
+    if plan.inputs.time_changed and plan.action == "incremental":
         found.append("the query uses the current time, which has moved since the last refresh")
     for advice in entry.advice:
         reason = advice.reason
@@ -178,7 +178,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
                 "changed_rows": upstream.changed_rows,
                 "rows": upstream.rows,
             }
-            for upstream in plan.reading.upstreams.values()
+            for upstream in plan.inputs.upstreams.values()
         ],
     }
     found["states"] = [

@@ -62,7 +62,7 @@ def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.en
             "catalog has no type." if kind is None else f"catalog has the type {kind!r}.",
             where="profiles.yml, catalog: type",
             why=f"dbt-arctic knows: {', '.join(_TYPES)}.",
-            fix="Choose one of them, or describe any other Iceberg catalog with catalog_properties.",
+            fix="choose one of them, or describe any other Iceberg catalog with catalog_properties",
         )
     options = _Options({key: value for key, value in given.items() if value is not None}, str(kind), environ)
     properties = read(options)
@@ -103,7 +103,7 @@ class _Options:
                 f"catalog has no {key}.",
                 where=f"profiles.yml, catalog: {key}",
                 why=f"type: {self.kind} needs it.",
-                fix=f"Write for instance {key}: {example}",
+                fix=f"write for instance {key}: {example}",
             )
         return value
 
@@ -121,7 +121,7 @@ class _Options:
                 f"The file of the catalog's {key} cannot be read.",
                 where=f"profiles.yml, catalog: {key}_file: {named}",
                 why=str(error),
-                fix="Correct the path, or the file's permissions.",
+                fix="correct the path, or the file's permissions",
             ) from error
 
     def mapping(self, key: str) -> Mapping[str, Any]:
@@ -132,12 +132,12 @@ class _Options:
 
     def wrong(self, key: str, why: str, known: Sequence[str] = ()) -> ProfileError:
         similar = get_close_matches(key, known, 1)
-        listed = f"The settings are: {', '.join(sorted(known))}." if known else "Remove it."
+        listed = f"the settings are: {', '.join(sorted(known))}" if known else "remove it"
         return ProfileError(
             f"catalog has the setting {key!r}.",
             where=f"profiles.yml, catalog: {key}",
             why=why,
-            fix=f"Did you mean {similar[0]}? {listed}" if similar else listed,
+            fix=f"write {similar[0]}; {listed}" if similar else listed,
         )
 
 

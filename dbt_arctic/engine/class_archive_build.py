@@ -94,7 +94,7 @@ def create(java_home: str | None = None) -> Path:
                 "The jars of Spark's packages are not in Ivy's cache.",
                 where=", ".join(missing_jars(session_conf(settings))) or "the cache holds damaged jars",
                 why="An archive is valid only for the jars that Spark starts with.",
-                fix="Run `dbt debug` once, which downloads them, and try again.",
+                fix="run `dbt debug` once, which downloads them, and try again",
             )
         archive = class_archive.path(java, jars)
         archive.parent.mkdir(parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ def check_warehouse(master: str, warehouse: str) -> None:
         f"The warehouse {warehouse} is a folder of this machine, and the executors run on others.",
         where=f"profiles.yml, warehouse and master: {master}",
         why="Each executor would write its files to its own disk.",
-        fix="Use a catalog and a store that all machines reach (catalog: {type: postgres, uri: .., "
+        fix="use a catalog and a store that all machines reach (catalog: {type: postgres, uri: .., "
         f"warehouse: s3://..}}). If each machine has that folder, write warehouse: file://{warehouse}",
     )
 

@@ -245,7 +245,7 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
             "The Spark Connect server does not support Iceberg tables.",
             where=settings.endpoint,
             why=f"Its spark.sql.extensions do not contain {ICEBERG_EXTENSIONS}.",
-            fix="Start the server with that extension and with Iceberg's Spark runtime jar.",
+            fix="start the server with that extension and with Iceberg's Spark runtime jar",
         )
     return session
 

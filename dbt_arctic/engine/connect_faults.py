@@ -66,7 +66,7 @@ def connect_fault(
                 "The Spark Connect server rejected the connection.",
                 where=endpoint,
                 why=_first_line(error),
-                fix="Check token, user_id and use_ssl in the profile.",
+                fix="check token, user_id and use_ssl in the profile",
             )
         )
     if is_lost(error):
@@ -83,8 +83,8 @@ def _unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
         "No Spark Connect server answers.",
         where=endpoint,
         why=_first_line(error),
-        fix="Check host, port and use_ssl in the profile, and that the server is running; "
-        "connect_timeout limits how many seconds dbt waits for it.",
+        fix="check host, port and use_ssl in the profile, and that the server is running; "
+        "connect_timeout limits how many seconds dbt waits for it",
     )
 
 

@@ -81,13 +81,13 @@ def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
                 "The catalog's file could not be written.",
                 where=where,
                 why=f"{trouble.why}: {detail}",
-                fix=f"The file is `catalog.db` in the warehouse: {trouble.fix}, then run again.",
+                fix=f"the file is `catalog.db` in the warehouse: {trouble.fix}, then run again",
             )
         return DiskError(
             "A file could not be written or read.",
             where=where,
             why=f"{trouble.why}: {detail}",
-            fix="Of the warehouse, and of Spark's temporary files (`spark.local.dir`, or else /tmp): "
-            f"{trouble.fix}, then run again.",
+            fix="of the warehouse, and of Spark's temporary files (`spark.local.dir`, or else /tmp): "
+            f"{trouble.fix}, then run again",
         )
     return None

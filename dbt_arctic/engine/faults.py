@@ -109,7 +109,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             "It is unknown whether the commit succeeded.",
             where=where,
             why=message,
-            fix="Check the table's newest snapshot before you run the model again.",
+            fix="check the table's newest snapshot before you run the model again",
         )
     )
     if _names(causes) & {"CommitStateUnknownException"} or _first(causes, _MAYBE_LANDED) is not None:
@@ -122,7 +122,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "Other writers changed the table first, each time this statement tried to commit.",
                 where=where,
                 why=message,
-                fix="Run it again when fewer writers are active; nothing was committed.",
+                fix="run it again when fewer writers are active; nothing was committed",
             ),
             Reaction.RETRY,
         )
@@ -133,7 +133,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog's file is locked.",
                 where=where,
                 why=f"Another process held its lock while this statement waited: {busy}",
-                fix="End the process that has the catalog open for writing, then run again.",
+                fix="end the process that has the catalog open for writing, then run again",
             ),
             Reaction.RETRY_BRIEFLY,
         )
@@ -153,7 +153,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog's file cannot be used.",
                 where=where,
                 why=damaged,
-                fix="Check that its folder exists; if the file is damaged, restore a backup.",
+                fix="check that its folder exists; if the file is damaged, restore a backup",
             )
         )
     sent = first_word(sql) not in _READS and not _names(causes) & _NOTHING_SENT
@@ -165,7 +165,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog cannot be reached.",
                 where=where,
                 why=message,
-                fix="Check the catalog in the profile (uri, credentials), and that its server runs.",
+                fix="check the catalog in the profile (uri, credentials), and that its server runs",
             )
         )
     found = _line_of(sql, message)

@@ -116,7 +116,7 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
         f"Spark needs Java {wanted}, which was not found.",
         where="; ".join(rejected) or "java_home of the profile, JAVA_HOME, PATH and the usual folders",
         why="The installed versions are not supported." if rejected else "There is no Java there.",
-        fix=f"{how_to_install(sys.platform)}; or set `java_home` in the profile.",
+        fix=f"{how_to_install(sys.platform)}; or set `java_home` in the profile",
     )
 
 

@@ -185,7 +185,7 @@ class SparkProcess:
                 "This process already runs Spark with other settings.",
                 where="; ".join(fixed),
                 why="Master, memory and jars are fixed when Spark starts, and a process has one Spark.",
-                fix="Use the same values in both profiles, or run them in two processes.",
+                fix="use the same values in both profiles, or run them in two processes",
             )
         return session
 
@@ -297,7 +297,7 @@ def _adopted() -> SparkProcess | None:
             "This process already runs a Spark that does not support Iceberg tables.",
             where=f"Spark application {root.sparkContext.appName}",
             why=f"It lacks {' and '.join(lacking)}.",
-            fix="Stop it before dbt starts, or start it with those.",
+            fix="stop it before dbt starts, or start it with those",
         )
     return SparkProcess(root, conf, None)
 

@@ -56,7 +56,7 @@ def literal(value: Any) -> str:
         f"A value of type {type(value).__name__} cannot be bound to a statement.",
         where=repr(value)[:200],
         why="There is no Spark literal for it.",
-        fix="Pass None, bool, int, float, Decimal, str, bytes, date or datetime.",
+        fix="pass None, bool, int, float, Decimal, str, bytes, date or datetime",
     )
 
 
@@ -81,7 +81,7 @@ def bind(sql: str, bindings: Sequence[Any] | None) -> str:
             f"The statement has {used} placeholders but {len(bindings)} values.",
             where=sql.strip()[:200],
             why="Each `%s` outside strings and comments takes one value.",
-            fix="Pass one value per placeholder.",
+            fix="pass one value per placeholder",
         )
     return "".join(parts)
 
@@ -107,7 +107,7 @@ def _decimal(value: Decimal) -> str:
         raise StatementError(
             f"The decimal {value} cannot be bound to a statement.",
             why="Spark's DECIMAL has no NaN and no infinity.",
-            fix="Pass a float, or NULL.",
+            fix="pass a float, or NULL",
         )
     return f"{value:f}BD"
 

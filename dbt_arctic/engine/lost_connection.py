@@ -26,7 +26,7 @@ def lost_connection(statement: Statement, endpoint: str, why: str, *, repeatable
             "The connection to Spark was lost while a query ran.",
             where=where,
             why=why,
-            fix="Run again; nothing was changed.",
+            fix="run again; nothing was changed",
         )
         return Fault(lost, Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE)
     return Fault(
@@ -34,7 +34,7 @@ def lost_connection(statement: Statement, endpoint: str, why: str, *, repeatable
             "The connection to Spark was lost; it is unknown whether the statement has finished.",
             where=where,
             why=why,
-            fix="Run the model again: a keyed table first checks whether its write was committed; "
-            "after an append to a plain table, check its newest snapshot.",
+            fix="run the model again: a keyed table first checks whether its write was committed; "
+            "after an append to a plain table, check its newest snapshot",
         )
     )

@@ -165,7 +165,7 @@ class SparkSettings:
                 "catalog_properties has a uri but no type.",
                 where="profiles.yml, catalog_properties",
                 why="Without a type, the catalog is the embedded one, which is a SQLite file.",
-                fix="Add type: rest, hive, glue or jdbc.",
+                fix="add type: rest, hive, glue or jdbc",
             )
 
     @property
@@ -204,7 +204,7 @@ def check_catalog_name(name: str) -> None:
             f"The catalog name {name!r} is not valid.",
             where="profile: catalog",
             why="It is part of a Spark conf key, so it may have only letters, digits and underscores.",
-            fix="Choose a name such as `lake`.",
+            fix="choose a name such as `lake`",
         )
 
 
@@ -215,14 +215,14 @@ def check_spark_conf(conf: Mapping[str, str]) -> None:
             f"{_RAW_STRINGS} is {conf[_RAW_STRINGS]}",
             where="profile: spark_conf",
             why="Spark would read backslashes literally, which dbt-arctic uses to escape quotes.",
-            fix="Remove it. In a model, write r'...' for a string with backslashes.",
+            fix="remove it. In a model, write r'...' for a string with backslashes.",
         )
     if conf.get(_TIMESTAMP_TYPE, "TIMESTAMP_LTZ").strip().upper() != "TIMESTAMP_LTZ":
         raise ProfileError(
             f"{_TIMESTAMP_TYPE} is {conf[_TIMESTAMP_TYPE]}",
             where="profile: spark_conf",
             why="Columns of type TIMESTAMP would be created without a time zone, and store local times.",
-            fix="Remove it. In a model, cast to TIMESTAMP_NTZ where a time has no zone.",
+            fix="remove it. In a model, cast to TIMESTAMP_NTZ where a time has no zone.",
         )
 
 
@@ -261,7 +261,7 @@ def catalog_conf(settings: SparkSettings) -> dict[str, str]:
             "The embedded catalog needs a warehouse in a local folder.",
             where=f"profile: warehouse {settings.warehouse!r}",
             why="Its SQLite file is in the warehouse, and SQLite needs a local disk.",
-            fix="Use a folder, or configure a catalog in catalog_properties (type: rest, hive, glue, jdbc).",
+            fix="use a folder, or configure a catalog in catalog_properties (type: rest, hive, glue, jdbc)",
         )
     location = PurePosixPath(folder.as_posix())
     return (
@@ -288,7 +288,7 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
             f"No Iceberg runtime is known for pyspark {version}.",
             where="pip package pyspark",
             why=f"dbt-arctic was tested with pyspark {', '.join(sorted(ICEBERG_RUNTIMES))}.",
-            fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
+            fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile",
         )
     readers = [jar for connector in settings.connectors for jar in CONNECTORS[connector]]
     version = runtime.rpartition(":")[2]

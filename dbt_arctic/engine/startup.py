@@ -33,7 +33,7 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
             f"Jars could not be downloaded: {', '.join(missing) or ', '.join(settings.packages or ())}.",
             where=f"repositories: {searched}; full log: {log_path}",
             why="The Maven repository does not have them or cannot be reached.\n" + tail,
-            fix="Check the coordinates in `packages` and the network. To use a mirror, list it in "
+            fix="check the coordinates in `packages` and the network. To use a mirror, list it in "
             "`repositories`; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
             "-Dhttps.proxyPort=...'; without a network, copy the folder .ivy2.5.2 from a machine "
             "that has run dbt-arctic once.",
@@ -43,7 +43,7 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
             "Spark does not support this Java.",
             where=java,
             why=tail,
-            fix="Install Java 17 or 21, or set `java_home` in the profile.",
+            fix="install Java 17 or 21, or set `java_home` in the profile",
         )
     fix = f"Read the full log: {log_path}"
     if _NO_MEMORY.search(log):

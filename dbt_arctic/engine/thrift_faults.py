@@ -50,7 +50,7 @@ def unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
         "No session could be opened on the Spark Thrift server.",
         where=endpoint,
         why=_first_line(error),
-        fix="Check host, port, auth, user, password and use_ssl in the profile, and that the server runs.",
+        fix="check host, port, auth, user, password and use_ssl in the profile, and that the server runs",
     )
 
 

@@ -84,7 +84,7 @@ def _ended(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
         "Spark ended while the statement ran.",
         where=shortened(sql),
         why=tail or f"Its process is gone ({type(error).__name__}: {error}).",
-        fix="Run again: the next statement starts a new Spark. It is unknown whether this one has finished: "
+        fix="run again: the next statement starts a new Spark. It is unknown whether this one has finished: "
         "after an append to a plain table, check its newest snapshot first. "
         "If memory ran out, increase `driver_memory` in the profile.",
     )

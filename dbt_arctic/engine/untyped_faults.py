@@ -24,21 +24,21 @@ def untyped_error(causes: Sequence[Cause], where: str) -> StatementError | None:
                 f"A table cannot store {name}, because no field of this struct has a type.",
                 where=where,
                 why="Each of its fields is NULL, and Parquet has no struct without a typed field.",
-                fix="Cast a field in the model, for example named_struct('a', cast(null as string)), "
-                "or write NULL for the whole struct.",
+                fix="cast a field in the model, for example named_struct('a', cast(null as string)), "
+                "or write NULL for the whole struct",
             )
         if _ELEMENT.search(cause.message):
             return StatementError(
                 "A table cannot store an array without a type for its elements, or such values of a map.",
                 where=where,
                 why="array() and array(null) have no types.",
-                fix="Cast it in the model, for example cast(array() as array<string>).",
+                fix="cast it in the model, for example cast(array() as array<string>)",
             )
         if _KEY_OF_MAP.search(cause.message):
             return StatementError(
                 "A table cannot store a map without a type for its keys.",
                 where=where,
                 why="map() and map(null, ..) have no types.",
-                fix="Cast it in the model, for example cast(map() as map<string, string>).",
+                fix="cast it in the model, for example cast(map() as map<string, string>)",
             )
     return None

@@ -73,7 +73,7 @@ def prepare_warehouses(settings: SparkSettings) -> None:
             f"There is no catalog {other.catalog} in its warehouse.",
             where=str(file),
             why="The file does not exist, and only an empty folder becomes a new catalog.",
-            fix=f"Correct profiles.yml, catalogs: {other.catalog}; or run the project that builds it. "
+            fix=f"correct profiles.yml, catalogs: {other.catalog}; or run the project that builds it. "
             f"For a new catalog: mkdir -p {folder}",
         )
 
@@ -104,5 +104,5 @@ def prepare_warehouse(settings: SparkSettings) -> None:
             "The warehouse folder or the catalog file in it cannot be created.",
             where=str(folder),
             why=str(error),
-            fix="Set `warehouse` in the profile to a folder with write permission.",
+            fix="set `warehouse` in the profile to a folder with write permission",
         ) from error

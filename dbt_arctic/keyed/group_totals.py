@@ -84,7 +84,7 @@ def kept_rows(rows: str) -> Total:
     return Total("sum", f"CASE WHEN NOT {IS_CHANGE} THEN {quote(rows)} END", KEPT, is_zero=True)
 
 
-def moved(rows: str) -> str:
+def has_new_carried_values(rows: str) -> str:
     """SQL of whether a key has other carried values than the stored row, which may have the same sums.
 
     The input has one row for each value, with ``kept_rows``.

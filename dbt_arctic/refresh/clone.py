@@ -81,21 +81,21 @@ def began_as(properties: Mapping[str, str]) -> Name | None:
 
 
 def cloned_from(
-    catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]
+    catalog: CatalogReader, upstream: Name, last_consumed: Mapping[str, Consumed]
 ) -> tuple[Name, Consumed] | None:
     """The source of a cloned keyed upstream, and what the model had consumed from it before it was cloned.
 
-    :param expected: the versions that the model has consumed.
+    :param last_consumed: the versions that the model has consumed.
     """
-    if not expected or upstream.dotted in expected:
+    if not last_consumed or upstream.dotted in last_consumed:
         return None
     view = catalog.of(upstream).load_view(upstream.schema, upstream.identifier)
     source = began_as(view.properties) if view is not None else None
-    if source is None or source.dotted not in expected:
+    if source is None or source.dotted not in last_consumed:
         return None
     if is_of_others(catalog, upstream) and source.catalog.lower() != upstream.catalog.lower():
         return None  # the other project's name for it
-    return source, expected[source.dotted]
+    return source, last_consumed[source.dotted]
 
 
 def is_clone(properties: Mapping[str, str]) -> bool:

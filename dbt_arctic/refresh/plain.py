@@ -28,7 +28,7 @@ class PlainWrite:
 
     target: Name
     branch: str | None
-    expected: Mapping[str, Consumed]
+    last_consumed: Mapping[str, Consumed]
     consumed: Mapping[str, Consumed]
 
 
@@ -37,12 +37,12 @@ def begin_plain_write(
     target: Name,
     *,
     statements: int,
-    expected: Mapping[str, Consumed],
+    last_consumed: Mapping[str, Consumed],
     consumed: Mapping[str, Consumed],
 ) -> PlainWrite:
     """Choose between a direct write and a write on a branch."""
     branch = branch_name(context.new_txn()) if statements > 1 or consumed else None
-    return PlainWrite(target, branch, expected, consumed)
+    return PlainWrite(target, branch, last_consumed, consumed)
 
 
 def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]) -> str:
@@ -106,7 +106,7 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
                 why="it was dropped during this run",
                 fix=f"build it again: dbt run --full-refresh --select {write.target.identifier}",
             )
-        if write.consumed and consumed_versions(state.history()) != dict(write.expected):
+        if write.consumed and consumed_versions(state.history()) != dict(write.last_consumed):
             raise ConcurrentRun(
                 f"another run of the model committed to {write.target} first",
                 where=write.target.identifier,
@@ -115,7 +115,7 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
             )
         drop_stale_branches(context, write.target, state, None)
         with staged(context, write.target, state.current_snapshot_id, write.branch):
-            rows = _with_properties(context, {**write.expected, **write.consumed}, statements)
+            rows = _with_properties(context, {**write.last_consumed, **write.consumed}, statements)
             if publish(context, write.target, write.branch, None, state.current_snapshot_id):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(

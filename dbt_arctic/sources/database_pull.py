@@ -56,20 +56,20 @@ class DatabasePlanner:
         """The name of the source among what a model has consumed."""
         return upstream_of(self.source.name)
 
-    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run. All is looked up once, and Spark starts only if there is something to read.
 
         :raises ConfigError: the model has read the table as another source; or as of ``plan_read``.
         :raises VersionUnavailable: as of ``plan_read``.
         """
-        name, last = self.upstream, expected.get(self.upstream.dotted)
+        name, last = self.upstream, last_consumed.get(self.upstream.dotted)
         if purpose == "describe":
             return Planned(Pull(name, self._described(model), last or Consumed("", ""), last is None), last)
         transaction = self.database.begin()
         is_open = False
         try:
             if last is None:
-                self._refuse_other_source(expected, DATABASE + transaction.table.table_id, model)
+                self._refuse_other_source(last_consumed, DATABASE + transaction.table.table_id, model)
             run, commits = str(self.context.new_txn()), purpose == "consume"
             plan = plan_read(self.source, transaction, last, self.writes, model, run, commits=commits)
             empty = no_rows(f"no rows of {self.source.name}", typed(plan.columns))
@@ -131,9 +131,9 @@ class DatabasePlanner:
         sql = rows_and_deletes(self.source, plan.columns, view, list(plan.key), dict(keys), rows)
         return _RowsOfView(sql, view)
 
-    def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
+    def _refuse_other_source(self, last_consumed: Mapping[str, Consumed], key: str, model: str) -> None:
         read = f"the table {self.source.table}"
-        refuse_renamed(expected, key, model, self.source.name, read, "all rows of the table")
+        refuse_renamed(last_consumed, key, model, self.source.name, read, "all rows of the table")
 
 
 __all__ = ["DatabasePlanner", "upstream_of"]

@@ -56,18 +56,18 @@ def _rows(view: str) -> str:
 
 
 def last_list(
-    catalog: CatalogReader, name: Name, source: str, expected: Mapping[str, Consumed]
+    catalog: CatalogReader, name: Name, source: str, last_consumed: Mapping[str, Consumed]
 ) -> tuple[Name, Consumed] | None:
     """The file list of a source that a model has consumed, and up to which version; ``None`` for none.
 
     A clone, or a table that was renamed, has consumed the list of its original.
 
     :param name: of the model's own list.
-    :param expected: what the model has consumed, by dotted name.
+    :param last_consumed: what the model has consumed, by dotted name.
     """
-    if name.dotted in expected:
-        return name, expected[name.dotted]
-    for dotted, consumed in of_relations(expected).items():
+    if name.dotted in last_consumed:
+        return name, last_consumed[name.dotted]
+    for dotted, consumed in of_relations(last_consumed).items():
         if is_outside(consumed):
             continue
         other = Name(*dotted.split(".", 2))

@@ -56,9 +56,9 @@ class FilePlanner:
         """The model's file list of the source."""
         return file_list_name(self.target, self.source.name)
 
-    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run, with the errors of ``plan_file_pull``."""
-        last = last_list(self.context.catalog, self.upstream, self.source.name, expected)
+        last = last_list(self.context.catalog, self.upstream, self.source.name, last_consumed)
         pull = plan_file_pull(
             self.context, self.connection, self.source, self.upstream, last, model=model, purpose=purpose
         )

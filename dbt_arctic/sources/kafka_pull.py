@@ -42,7 +42,7 @@ class KafkaPlanner:
         """``kafka.<source>.<table>``: the same for all models, because each records its own offsets."""
         return upstream_of(self.source)
 
-    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run.
 
         The ends of all partitions are looked up once, and Spark starts only if there is something to read.
@@ -51,12 +51,12 @@ class KafkaPlanner:
         :raises VersionUnavailable: as of ``plan_offsets``.
         """
         source, name = self.source, self.upstream
-        last = expected.get(name.dotted)
+        last = last_consumed.get(name.dotted)
         if purpose == "describe":
             return Planned(Pull(name, self._described(), last or Consumed("", ""), last is None), last)
         topic = self.broker.offsets(source.topic, source.isolation == "read_committed")
         if last is None:
-            self._refuse_other_source(expected, topic_key(source, topic), model)
+            self._refuse_other_source(last_consumed, topic_key(source, topic), model)
         plan = plan_offsets(source, topic, last, model)
         if last is not None and not plan.ranges and not plan.warnings:
             return Planned(Pull(name, self._described(), last, False), last)
@@ -96,9 +96,9 @@ class KafkaPlanner:
             first = last is None
             return take_changes(self.context, source.changes, messages, view, first, model, known)
 
-    def _refuse_other_source(self, expected: Mapping[str, Consumed], key: str, model: str) -> None:
+    def _refuse_other_source(self, last_consumed: Mapping[str, Consumed], key: str, model: str) -> None:
         read = f"the topic {self.source.topic}"
-        refuse_renamed(expected, key, model, self.source.name, read, "all messages of the topic")
+        refuse_renamed(last_consumed, key, model, self.source.name, read, "all messages of the topic")
 
     def _described(self) -> str:
         return no_rows(f"no messages of {self.source.name}", {**self.source.columns, **self.source.added})

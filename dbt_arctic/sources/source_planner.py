@@ -42,17 +42,17 @@ DELETES = {ACTION: "a deleted row has _action D, and would be written as a row o
 
 
 def refuse_renamed(
-    expected: Mapping[str, Consumed], key: str, model: str, source: str, read: str, everything: str
+    last_consumed: Mapping[str, Consumed], key: str, model: str, source: str, read: str, everything: str
 ) -> None:
     """Refuse to read a topic or table again that the model has read as another source.
 
-    :param expected: what the model has consumed.
+    :param last_consumed: what the model has consumed.
     :param key: the id of the topic or table.
     :param read: what it is, for the error.
     :param everything: what a run would read again.
     :raises ConfigError: the model has read it as another source.
     """
-    other = next((name for name, one in expected.items() if one.table_id == key), None)
+    other = next((name for name, one in last_consumed.items() if one.table_id == key), None)
     if other is None:
         return
     raise ConfigError(
@@ -71,10 +71,10 @@ class SourcePlanner(Protocol):
         """The name under which the model's commit records what it has consumed."""
         ...
 
-    def plan(self, expected: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run.
 
-        :param expected: what the model has consumed, by dotted name of the upstream.
+        :param last_consumed: what the model has consumed, by dotted name of the upstream.
         """
         ...
 

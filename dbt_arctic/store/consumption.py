@@ -42,13 +42,15 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
     return found
 
 
-def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]) -> Consumed | None:
+def last_read(
+    catalog: CatalogReader, upstream: Name, last_consumed: Mapping[str, Consumed]
+) -> Consumed | None:
     """The version of an upstream that a model has consumed, even if the upstream was renamed since.
 
     ``None`` if there is none.
     """
-    found = expected.get(upstream.dotted)
-    if found is not None or not expected:
+    found = last_consumed.get(upstream.dotted)
+    if found is not None or not last_consumed:
         return found
     table = find_keyed(catalog, upstream)
     if table is not None:
@@ -56,7 +58,7 @@ def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Con
     else:
         state = catalog.of(upstream).load_table(upstream.schema, upstream.identifier)
         ids = set() if state is None else {plain_id(state)}
-    return next((one for one in expected.values() if one.table_id in ids), None)
+    return next((one for one in last_consumed.values() if one.table_id in ids), None)
 
 
 def not_before(last: Consumed | None, table_id: str, history: Sequence[Snapshot], now: Version) -> Version:
@@ -86,13 +88,14 @@ def has_read_further(history: Sequence[Snapshot], before: int, now: int) -> bool
 class Consumption:
     """The upstream versions that a write consumes.
 
-    :param expected: the versions that the last commit of the target had consumed when the SQL was generated.
+    :param last_consumed: the versions that the last commit of the target had consumed when the SQL was
+        generated.
     :param consumed: the versions that this write consumes; empty for a model that does not pull.
     :param forgets: whether to drop the entries of all other upstreams. Otherwise the entry of a relation that
         the model no longer reads would be kept and would prevent the expiry of its snapshots.
     """
 
-    expected: Mapping[str, Consumed] = field(default_factory=dict)
+    last_consumed: Mapping[str, Consumed] = field(default_factory=dict)
     consumed: Mapping[str, Consumed] = field(default_factory=dict)
     forgets: bool = False
 
@@ -101,7 +104,7 @@ class Consumption:
         if not self.consumed:
             return {}
         # Rows of a pull do not belong to a query from which an automatic model could continue.
-        kept = {} if self.forgets else of_relations(self.expected)
+        kept = {} if self.forgets else of_relations(self.last_consumed)
         # An upstream that was read under a different name is the same table.
         read = {one.table_id for one in self.consumed.values()}
         kept = {name: one for name, one in kept.items() if one.table_id not in read}
@@ -112,7 +115,7 @@ class Consumption:
 
         :raises ConcurrentRun: another run of the model consumed the same changes first.
         """
-        if self.consumed and consumed_versions(target.history()) != dict(self.expected):
+        if self.consumed and consumed_versions(target.history()) != dict(self.last_consumed):
             raise ConcurrentRun(
                 f"another run of the model committed to {name} first",
                 where=model,

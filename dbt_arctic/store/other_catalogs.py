@@ -115,7 +115,7 @@ def require_own_names(catalog: CatalogReader, view: Name, named: Name) -> None:
         )
 
 
-def reading_others(context: Context, texts: Mapping[Name, str]) -> Context:
+def with_relation_texts(context: Context, texts: Mapping[Name, str]) -> Context:
     """The context in which SQL that is executed as written reads relations by these texts."""
     if not texts:
         return context

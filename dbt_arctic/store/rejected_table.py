@@ -91,16 +91,18 @@ def _as_named_here(catalog: CatalogReader, name: Name, dotted: str) -> Name:
     return other if is_known else replace(other, catalog=name.catalog)
 
 
-def last_rejected(catalog: CatalogReader, name: Name, expected: Mapping[str, Consumed]) -> Version | None:
+def last_rejected(
+    catalog: CatalogReader, name: Name, last_consumed: Mapping[str, Consumed]
+) -> Version | None:
     """The rejected rows that belong to a model's last commit; ``None`` for none.
 
     A clone, or a table that was renamed, has those of its original. If the table was dropped, there are none.
 
     :param name: of the model's own rejected table.
-    :param expected: what the model has consumed, by dotted name.
+    :param last_consumed: what the model has consumed, by dotted name.
     :raises VersionUnavailable: the table has lost the snapshot.
     """
-    entries = of_relations(expected)
+    entries = of_relations(last_consumed)
     for dotted in sorted(entries, key=lambda dotted: (dotted != name.dotted, dotted)):
         if not (dotted == name.dotted or dotted.endswith(SUFFIX)) or is_outside(entries[dotted]):
             continue

@@ -32,6 +32,6 @@ def require_views(context: Context, name: Name, where: str, what: str = "a keyed
         f"{name} cannot be {what}, because the catalog `{name.catalog}` has no views",
         where=where,
         why=_NEEDS[what],
-        fix="Use materialized: table, ephemeral or incremental; or a catalog with views, such as postgres, "
-        "rest or hive. `dbt debug` shows what the catalog can do.",
+        fix="use materialized: table, ephemeral or incremental; or a catalog with views, such as postgres, "
+        "rest or hive. `dbt debug` shows what the catalog can do",
     )

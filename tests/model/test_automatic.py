@@ -81,7 +81,7 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
         assert outcome.fell_back == ()
         over = plan_over_state(context.catalog, plan.state, context.query_schema)
         assert isinstance(over, RefreshPlan)
-        (state,) = over.reading.upstreams.values()
+        (state,) = over.inputs.upstreams.values()
         expected = text.replace(STATE_RELATION, f"(\n{state.states['new']}\n)")
         assert any(expected in statement for statement in sent), expected
         assert world.query(f"SELECT * FROM {name.sql}") == world.query(sql)

@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.adapter.planning import ModelPlan
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.fallbacks import alternatives_of
-from dbt_arctic.auto.inputs import read
+from dbt_arctic.auto.inputs import find_inputs
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import shown_states
 from dbt_arctic.auto.timings import timings
@@ -35,7 +35,7 @@ def planned(shop: Shop) -> ModelPlan:
     plan = plan_refresh(catalog, shop.model, config, shop.sql, None)
     table = find_keyed(catalog, shop.model)
     took = () if table is None else tuple(timings(load_change(catalog, table).history()))
-    advice = tuple(advise(read(catalog, shop.model, shop.sql, {}), config))
+    advice = tuple(advise(find_inputs(catalog, shop.model, shop.sql, {}), config))
     states = tuple(shown_states(catalog, shop.model, plan))
     return ModelPlan("model", shop.model, plan, False, (), "models/model.sql", advice, states, took)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql
 from dbt_arctic.planner.auxiliary.view_selection import possible_views
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner import chained_queries
@@ -76,6 +76,6 @@ def _over(
     if found != ready.expected:
         return Verdict("wrong", f"over {state} {found}, not {ready.expected}\n{sql}", ready.changed)
     try:
-        return understand(sql, {**database.schemas, **below, state: list(types.items())})
+        return analyse_query(sql, {**database.schemas, **below, state: list(types.items())})
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)

@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Callable
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.delta.sorted_sets import sort_sets
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -214,12 +214,12 @@ def _any_order(dice: random.Random) -> _Drawn:
     )
     where = f" WHERE {_condition(dice, 't1.y')}" if dice.random() < 0.2 else ""
     sql = f"SELECT {groups}, {first} AS o3, {second} AS o4 FROM {joined}{where}{by_group}{having}"
-    return sort_sets(sql, _FACTS, lambda tree: understand(tree, SCHEMAS)), 4, "o1"
+    return sort_sets(sql, _FACTS, lambda tree: analyse_query(tree, SCHEMAS)), 4, "o1"
 
 
 def by_key(sql: str, key: tuple[str, ...]) -> str:
     """The query with keys at the end of the orders that leave rows equal."""
-    return ordered_by_key(sql, key, _FACTS, lambda tree: understand(tree, SCHEMAS))
+    return ordered_by_key(sql, key, _FACTS, lambda tree: analyse_query(tree, SCHEMAS))
 
 
 def _tied(dice: random.Random) -> _Drawn:

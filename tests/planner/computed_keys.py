@@ -18,7 +18,7 @@ import duckdb
 from dbt_arctic.auto.aggregate_delta import _columns
 from dbt_arctic.keyed.group_totals import SEVERAL_GROUPS
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.sums import (
+from dbt_arctic.keyed.summary_delta import (
     EXTREME_LOST,
     AffectedGroups,
     changed_groups,
@@ -28,7 +28,12 @@ from dbt_arctic.keyed.sums import (
 )
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, changes_sql, new_extremes_sql, plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
+    SummaryDelta,
+    changes_sql,
+    new_extremes_sql,
+    plan_summary_delta,
+)
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     columns_in_model_table,
     find_auxiliary_view,
@@ -38,7 +43,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     without_spare,
 )
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
-from dbt_arctic.planner.delta.plan import guard_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, guard_sql
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import (
     Database,
@@ -188,7 +193,7 @@ def judge_computed(database: Database, case: Case) -> Verdict:
         return Verdict("full", "a key that is not unique", ready.changed)
     try:
         found = _with_hidden(database, ready)
-        sums = None if found is None else plan_sums(found[0].query, case.key, ready.facts)
+        sums = None if found is None else plan_summary_delta(found[0].query, case.key, ready.facts)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     if found is None or sums is None:
@@ -262,12 +267,14 @@ def _with_hidden(database: Database, ready: Prepared) -> tuple[Prepared, str] | 
     database.connection.execute(f'CREATE OR REPLACE TEMP VIEW "{_KEPT}" AS {text}')
     types = types_of_state(database, _KEPT)
     text, was = (with_state_sql(made, names, stored, types) for names in (NAMES, _OLD))
-    query = understand(text, database.schemas)
+    query = analyse_query(text, database.schemas)
     columns = tuple(name for name, _ in query.columns)
     return replace(ready, case=replace(ready.case, sql=text, columns=columns), query=query), was
 
 
-def _refreshed(database: Database, ready: Prepared, was: str, sums: Sums) -> dict[object, tuple[object, ...]]:
+def _refreshed(
+    database: Database, ready: Prepared, was: str, sums: SummaryDelta
+) -> dict[object, tuple[object, ...]]:
     """The stored groups after the statement, by their key."""
     run = database.connection.execute
     run(f'CREATE OR REPLACE TEMP TABLE "{_STORED}" AS {to_duckdb(was)}')
@@ -291,7 +298,7 @@ def _refreshed(database: Database, ready: Prepared, was: str, sums: Sums) -> dic
     def stored(*given: object, in_place: bool) -> str:
         return f"SELECT * FROM {_STORED}{f' WHERE k IN ({given[-1]})' if given[-1] else ''}"
 
-    with patch("dbt_arctic.keyed.sums.merge_on_read", stored):
+    with patch("dbt_arctic.keyed.summary_delta.merge_on_read", stored):
         groups = groups_with_changes(table, named, changes, Version(1, 2, 3), {}, affected=affected)
     run(f'CREATE OR REPLACE TEMP TABLE "{_GROUPS}" AS {to_duckdb(groups)}')
     groups, recomputed = f"SELECT * FROM {_GROUPS}", ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql, without_spare
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
@@ -69,7 +69,7 @@ def _judge(database: Database, ready: Prepared, made: AuxiliaryView) -> Verdict:
     if found != ready.expected:
         return Verdict("wrong", f"over the state {found}, not {ready.expected}\n{over}", ready.changed)
     try:
-        query = understand(over, {**database.schemas, STATE: list(types.items())})
+        query = analyse_query(over, {**database.schemas, STATE: list(types.items())})
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     kept = UpstreamFacts(has_changed(database), made.key, rows=10)

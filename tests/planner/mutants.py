@@ -20,9 +20,9 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     State,
@@ -282,7 +282,7 @@ def window_restricted_to_some_of_a_partition() -> Iterator[Sources | None]:
             own = frozenset(node.child.output)
             down = tuple((value, name) for value, name in pairs if columns_of(value) <= own)
             below = restricted(node.child, down, some_of(keys, down))
-            return Restrict(replace(node, child=below), some_of(keys, pairs), pairs)
+            return KeySemiJoin(replace(node, child=below), some_of(keys, pairs), pairs)
 
         return inner
 
@@ -393,7 +393,7 @@ def lateral_view_restricted_without_its_own_columns() -> Iterator[Sources | None
     def wrong(right: Any) -> Any:
         def inner(node: Generate, pairs: Any, keys: Any) -> Any:
             made = right(node, pairs, keys)
-            return made.child if isinstance(made, Restrict) else made
+            return made.child if isinstance(made, KeySemiJoin) else made
 
         return inner
 

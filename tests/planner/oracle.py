@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from dbt_arctic.keyed.value_range import ValueRange
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, Node, State, scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer, Sources
@@ -22,11 +22,11 @@ from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.plan import (
     Incremental,
     affected_sql,
+    analyse_query,
     full_sql,
     guard_sql,
     plan_incremental,
     rows_sql,
-    understand,
 )
 from dbt_arctic.planner.delta.shared_lookups import share_lookups
 from dbt_arctic.planner.delta.stages import (
@@ -288,7 +288,7 @@ def prepare(database: Database, case: Case) -> Prepared | Verdict:
             break
     changed = before != expected
     try:
-        query = understand(without_qualify(case.written or case.sql), database.schemas)
+        query = analyse_query(without_qualify(case.written or case.sql), database.schemas)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:
@@ -309,9 +309,9 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
 
     met = case.operators
     if differs(plan):
-        if plan.moved is None or differs(plan.moved):
+        if plan.with_changed_scalars is None or differs(plan.with_changed_scalars):
             return Verdict("full", "guard", changed)
-        plan, met = plan.moved, met | {"moved value"}
+        plan, met = plan.with_changed_scalars, met | {"moved value"}
     elif wrong := compare_signed(database, ready, sources):
         return Verdict("wrong", wrong, changed)
     if plan.affected is None:
@@ -341,7 +341,7 @@ def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str
         return ""
     gathering, gathered = share_lookups(parts, ready.facts)
     made_of = {one.name: one.rows for one in values.found}
-    parts = tuple(with_lookup_keys(trimmed(part), ready.facts, made_of) for part in parts)
+    parts = tuple(with_lookup_keys(prune_columns(part), ready.facts, made_of) for part in parts)
     database.keep_met(parts)
     if wrong := _added_to(database, ready, parts, names, Staged(tuple(values.found)), sources):
         return wrong
@@ -361,7 +361,7 @@ def _added_to(
     found = Counter(ready.before)
     with_staged = WithStaged(sources, inline(staged, sources))
     for part in parts:
-        for *row, sign in database.rows(Renderer(with_staged).query(trimmed(part))):
+        for *row, sign in database.rows(Renderer(with_staged).query(prune_columns(part))):
             found[tuple(row[place] for place in places)] += int(str(sign))
     found = Counter({row: count for row, count in found.items() if count})
     how = "weighted rows over shared lookups" if staged.shared_lookups else "weighted rows"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dbt_arctic.planner.algebra.query import Schemas
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, state_sql
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, to_duckdb
 from tests.planner.random_tables import SCHEMAS
@@ -34,7 +34,7 @@ def judge_state(
     before, expected = (Counter(database.rows(f"SELECT * FROM `{state}{old}`")) for old in ("@old", ""))
     case = replace(ready.case, sql=text, columns=tuple(made.state.output), key=tuple(made.key))
     try:
-        query = understand(text, {**database.schemas, **below})
+        query = analyse_query(text, {**database.schemas, **below})
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     own = Prepared(case, query, ready.facts, before, expected)

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
     Extreme,
-    Sums,
+    SummaryDelta,
     changes_sql,
     new_extremes_sql,
-    plan_sums,
+    plan_summary_delta,
 )
 from dbt_arctic.planner.delta.plan import guard_sql
 from dbt_arctic.planner.reasons import CannotPlan
@@ -75,7 +75,7 @@ def judge_summed(database: Database, case: Case) -> Verdict:
 def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
     """What changed, added to the stored sums, against the full query; ``None`` where that is not planned."""
     try:
-        sums = plan_sums(ready.query, ready.case.key, ready.facts)
+        sums = plan_summary_delta(ready.query, ready.case.key, ready.facts)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     if sums is None:
@@ -102,7 +102,7 @@ def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
     return Verdict("incremental", "", ready.changed, met=frozenset(met))
 
 
-def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, _Group], set[_Key]]:
+def _added(database: Database, ready: Prepared, sums: SummaryDelta) -> tuple[dict[_Key, _Group], set[_Key]]:
     """The current groups, and those that lost an extreme, which the changes alone do not show."""
     rows = (dict(zip(ready.case.columns, row, strict=True)) for row in ready.before)
     groups = {tuple(row[name] for name in sums.key): row for row in rows}
@@ -146,7 +146,7 @@ def _extreme(which: Extreme, old: object, net: Counter[object]) -> tuple[bool, o
     return True, best((_number(one) for one in (old, gained) if one is not None), default=None)
 
 
-def _asked(database: Database, sums: Sums, lost: Sequence[_Group]) -> list[_Group]:
+def _asked(database: Database, sums: SummaryDelta, lost: Sequence[_Group]) -> list[_Group]:
     """The extremes of groups that have lost one, from all rows."""
     found = ([group[name] for name in sums.group_columns] for group in lost)
     rows = (", ".join("NULL" if one is None else str(one) for one in group) for group in found)

@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Node, Scan, map_children
 from dbt_arctic.planner.auxiliary import aggregate_maintenance
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.delta.shared_lookups import SIDE
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.typing.stored_types import may_change_types
@@ -101,9 +101,9 @@ def test_mistakes_with_sums_are_noticed(mistake: str, monkeypatch: pytest.Monkey
 )
 def test_what_can_be_added_to(columns: str, is_one: bool) -> None:
     schemas = {"a": [("id", "int"), ("x", "int"), ("y", "bigint"), ("z", "double")]}
-    query = understand(f"SELECT {columns} FROM a GROUP BY x", schemas)
+    query = analyse_query(f"SELECT {columns} FROM a GROUP BY x", schemas)
     facts = Facts({"a": UpstreamFacts(True, ("id",))})
-    assert (plan_sums(query, ["x"], facts, frozenset({"float_sum"})) is not None) == is_one
+    assert (plan_summary_delta(query, ["x"], facts, frozenset({"float_sum"})) is not None) == is_one
 
 
 @pytest.mark.parametrize("accepted", ["", "ties"])
@@ -117,9 +117,9 @@ def test_nothing_is_taken_away_that_may_come_out_otherwise(accepted: str) -> Non
     facts, accept = Facts({"a": UpstreamFacts(True, ("id",))}), frozenset({accepted})
     # Rows that are equal in y are equal in all that is used, so id decides nothing.
     for order in ("y, id", "y"):
-        assert plan_sums(understand(sql.format(order), schemas), ["x"], facts, accept) is not None
+        assert plan_summary_delta(analyse_query(sql.format(order), schemas), ["x"], facts, accept) is not None
     if accepted:
-        assert plan_sums(understand(sql.format("x"), schemas), ["x"], facts, accept) is None
+        assert plan_summary_delta(analyse_query(sql.format("x"), schemas), ["x"], facts, accept) is None
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,19 @@ def test_nothing_is_computed_from_what_is_stored_in_another_type(value: str, is_
     facts = Facts({"a": UpstreamFacts(True, ("id",))})
     shown = f"x, count(*) AS n, sum(d) AS s, count(d) AS c, {value} AS m"
     for more, is_planned in ((f", sum(d) / {value} AS r", is_one), ("", True)):
-        query = understand(f"SELECT {shown}{more} FROM a GROUP BY x", schemas)
-        assert (plan_sums(query, ["x"], facts) is not None) == is_planned
+        query = analyse_query(f"SELECT {shown}{more} FROM a GROUP BY x", schemas)
+        assert (plan_summary_delta(query, ["x"], facts) is not None) == is_planned
 
 
 def test_a_text_may_say_the_type_of_a_value() -> None:
     schemas = {"a": [("id", "int"), ("j", "string")]}
     for text, changes in (("v INT", False), ("v TINYINT", True)):
-        query = understand(f"SELECT id, from_json(j, '{text}').v AS v FROM a", schemas)
+        query = analyse_query(f"SELECT id, from_json(j, '{text}').v AS v FROM a", schemas)
         assert may_change_types(query.node) == changes
     for value in ("getbit(id, 0)", "xpath_short('<a>1</a>', 'a')"):
-        assert may_change_types(understand(f"SELECT id, {value} AS v FROM a", schemas).node)
+        assert may_change_types(analyse_query(f"SELECT id, {value} AS v FROM a", schemas).node)
     for row, changes in (("7S", True), ("smallint(7)", True), ("7", False)):
-        query = understand(f"SELECT id, v FROM a JOIN VALUES ({row}) AS t(v) ON a.id = t.v", schemas)
+        query = analyse_query(f"SELECT id, v FROM a JOIN VALUES ({row}) AS t(v) ON a.id = t.v", schemas)
         assert may_change_types(query.node) == changes
 
 
@@ -158,26 +158,26 @@ def test_distinct_values_of_small_groups_are_recounted() -> None:
     schemas = {"l": [("o", "int"), ("n", "int"), ("s", "int"), ("d", "double")]}
     facts = Facts({"l": UpstreamFacts(True, ("o", "n"))})
     for group, is_one in (("o", False), ("n", True)):
-        query = understand(
+        query = analyse_query(
             f"SELECT {group}, count(*) AS r, count(DISTINCT s) AS c FROM l GROUP BY {group}", schemas
         )
-        assert (plan_sums(query, [group], facts) is not None) == is_one
+        assert (plan_summary_delta(query, [group], facts) is not None) == is_one
 
 
 def test_what_may_come_out_otherwise_when_it_is_looked_up_is_not_counted_so() -> None:
     schemas = {"l": [("o", "int"), ("n", "int"), ("s", "int"), ("d", "double")]}
     facts = Facts({"l": UpstreamFacts(True, ("o",))})
-    query = understand(
+    query = analyse_query(
         "SELECT n, count(*) AS r, count(DISTINCT t) AS c "
         "FROM (SELECT n, s, sum(d) AS t FROM l GROUP BY n, s) AS q GROUP BY n",
         schemas,
     )
-    assert plan_sums(query, ["n"], facts, frozenset({"float_sum"})) is None
+    assert plan_summary_delta(query, ["n"], facts, frozenset({"float_sum"})) is None
 
 
 def test_what_is_counted_once_is_looked_up_without_the_columns_of_sums() -> None:
     sql = "SELECT y, count(*) AS n, count(DISTINCT x) AS d, sum(z) AS s, count(z) AS c FROM a GROUP BY y"
-    made = plan_sums(understand(sql, SCHEMAS), ["y"], Facts({"a": UpstreamFacts(True, ("id",))}))
+    made = plan_summary_delta(analyse_query(sql, SCHEMAS), ["y"], Facts({"a": UpstreamFacts(True, ("id",))}))
     assert made is not None
     (gathered,) = made.staged.shared_lookups
     assert set(gathered.rows.output) == {"x", "y", SIDE}
@@ -186,7 +186,7 @@ def test_what_is_counted_once_is_looked_up_without_the_columns_of_sums() -> None
 @pytest.mark.parametrize("name", ["_txn", "_offset", "_action", "_row_id", "_rows", "_sum_1"])
 def test_a_state_has_no_column_that_no_table_of_ours_can_have(name: str) -> None:
     schemas = {"raw": [("id", "int"), (name, "int"), ("x", "int")]}
-    query = understand(
+    query = analyse_query(
         f"SELECT {name} AS k, sum(x) AS s FROM raw GROUP BY {name} HAVING count(*) > 1", schemas
     )
     made = find_auxiliary_view(query, ["k"], {"raw": ("id",)})

@@ -16,16 +16,16 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     outer_sql,
     without_spare,
 )
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.frontend.parse import named, parse
 
 
-def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
-    return understand(named(parse(sql), lambda written: written), schemas)
+def query_of(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
+    return analyse_query(named(parse(sql), lambda written: written), schemas)
 
 
 def averaged(type_: str) -> AuxiliaryView:
-    query = understood("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", type_))})
+    query = query_of("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", type_))})
     made = find_auxiliary_view(query, ("g",), {"t": ("id",)})
     assert made is not None
     return made
@@ -67,7 +67,7 @@ def test_what_could_be_rounded_twice_has_no_state(of_sum: str) -> None:
 
 
 def test_averages_of_floats_have_no_state() -> None:
-    query = understood("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", "double"))})
+    query = query_of("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", "double"))})
     assert find_auxiliary_view(query, ("g",), {"t": ("id",)}) is None
 
 
@@ -89,7 +89,7 @@ def test_averages_of_floats_have_no_state() -> None:
 )  # fmt: skip
 def test_where_a_state_has_the_rows_of_the_model(sql: str, stored: dict[str, str] | None) -> None:
     made = find_auxiliary_view(
-        understood(sql, {"t": (("id", "int"), ("g", "int"), ("x", "int"))}), ("g",), {"t": ("id",)}
+        query_of(sql, {"t": (("id", "int"), ("g", "int"), ("x", "int"))}), ("g",), {"t": ("id",)}
     )
     assert made is not None
     assert columns_in_model_table(made) == stored
@@ -99,12 +99,12 @@ def test_a_state_in_a_table_of_its_own_keeps_no_other_end() -> None:
     """Once it had left its group, each refresh of the state would end late."""
     schemas = {"t": (("g", "int"), ("x", "int"))}
     made = find_auxiliary_view(
-        understood("SELECT g, max(x) AS m, sum(x) AS s FROM t GROUP BY g", schemas), ("g",), {}
+        query_of("SELECT g, max(x) AS m, sum(x) AS s FROM t GROUP BY g", schemas), ("g",), {}
     )
     assert made is not None
     assert made.spare == {"_min_1"}, "the sum needs the count of values, too"
     assert set(made.state.output) - set(without_spare(made).state.output) == {"_min_1"}
-    alone = find_auxiliary_view(understood("SELECT max(x) AS m FROM t", schemas), (), {})
+    alone = find_auxiliary_view(query_of("SELECT max(x) AS m FROM t", schemas), (), {})
     assert alone is not None
     assert without_spare(alone).state.output == ("_one", "_rows", "_max_1")
 
@@ -132,7 +132,7 @@ SETS = "SELECT coalesce(g, 0) AS k, {} AS n, count(*) AS c FROM t GROUP BY ROLLU
     ],
 )
 def test_what_a_state_has_in_another_type_is_cast_back(value: str, cast: bool | None) -> None:
-    query = understood(SETS.format(value), {"t": (("g", "int"), ("x", "int"))})
+    query = query_of(SETS.format(value), {"t": (("g", "int"), ("x", "int"))})
     made = find_auxiliary_view(query, ("k", "n"), {"t": ()})
     assert made is not None
     assert changes_types(made) is (cast is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.keyed.value_range import ValueRange
-from dbt_arctic.planner.algebra.operators import Project, Restrict, Scan, own_names
+from dbt_arctic.planner.algebra.operators import KeySemiJoin, Project, Scan, own_names
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
 
@@ -32,7 +32,7 @@ def test_bounds_that_do_not_fit_one_column_are_left_out() -> None:
     keys = Scan("keys", "new", own_names(["key_0", "key_1"]))
     rows = Scan("rows", "new", own_names(["id", "name"]))
     pairs = ((column("id"), "key_0"), (column("name"), "key_1"))
-    node = Project(Restrict(rows, keys, pairs), (("name", column("name")),))
+    node = Project(KeySemiJoin(rows, keys, pairs), (("name", column("name")),))
     types = {"id": "bigint", "name": "string"}
     assert fitting({"key_0": NUMBERS, "key_1": TEXTS}, [node], types) == {"key_0": NUMBERS, "key_1": TEXTS}
     assert fitting({"key_0": TEXTS, "key_1": TEXTS}, [node], types) == {"key_1": TEXTS}

@@ -6,7 +6,7 @@ import pytest
 
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -368,9 +368,9 @@ CASES = {
 
 
 def refreshed(sql: str, key: str) -> str:
-    facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS}, time_moved=True)
+    facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS}, time_changed=True)
     try:
-        query = understand(without_qualify(sql), SCHEMAS, now=NOW, last=LAST)
+        query = analyse_query(without_qualify(sql), SCHEMAS, now=NOW, last=LAST)
     except CannotPlan as error:
         return error.reason.code
     try:
@@ -409,5 +409,5 @@ def test_each_shape_is_refreshed_as_the_table_says(name: str) -> None:
 def test_the_key_decides_ties_if_the_config_requires_it(name: str) -> None:
     sql, key, _ = CASES[name]
     facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS})
-    made = ordered_by_key(sql, key.split(), facts, lambda tree: understand(tree, SCHEMAS))
+    made = ordered_by_key(sql, key.split(), facts, lambda tree: analyse_query(tree, SCHEMAS))
     assert refreshed(made, key) == BY_KEY.get(name, INCREMENTAL)

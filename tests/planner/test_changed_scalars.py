@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.delta.rules import condition, project
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
@@ -105,9 +105,9 @@ def test_random_comparisons_are_those_of_the_full_query() -> None:
 @pytest.mark.parametrize("name", IN_FULL)
 def test_values_that_move_many_rows_are_guards(name: str) -> None:
     facts = Facts({source: UpstreamFacts(True, KEYS[source]) for source in SCHEMAS})
-    plan = plan_incremental(understand(IN_FULL[name], SCHEMAS), ["o1"], facts)
+    plan = plan_incremental(analyse_query(IN_FULL[name], SCHEMAS), ["o1"], facts)
     assert plan.guards
-    assert plan.moved is None
+    assert plan.with_changed_scalars is None
 
 
 def leaving_only(right: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +122,7 @@ def entering_only(right: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_plan_without_some_of_these_rows_is_wrong(
     wrong: Callable[[Any], Any], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(condition, "moved_rows", wrong(condition.moved_rows))
+    monkeypatch.setattr(condition, "leaving_and_entering_rows", wrong(condition.leaving_and_entering_rows))
     found = verdict_counts(database, QUERIES["one value"]) + verdict_counts(database, QUERIES["two values"])
     assert found["wrong"] > 0
 
@@ -137,6 +137,6 @@ def test_a_plan_without_rows_of_another_value_is_wrong(
 def test_a_plan_of_too_many_operators_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dbt_arctic.planner.delta.plan.LARGEST", 8)
     facts = Facts({source: UpstreamFacts(source == "b", KEYS[source]) for source in SCHEMAS})
-    plan = plan_incremental(understand(QUERIES["one value"], SCHEMAS), ["o1"], facts)
+    plan = plan_incremental(analyse_query(QUERIES["one value"], SCHEMAS), ["o1"], facts)
     assert plan.guards
-    assert plan.moved is None
+    assert plan.with_changed_scalars is None

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from dbt_arctic.keyed import sums
+from dbt_arctic.keyed import summary_delta
 from dbt_arctic.planner.auxiliary import single_rows
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     columns_in_model_table,
     find_auxiliary_view,
@@ -18,7 +18,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
 )
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.frontend import conditional_aggregates
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent
@@ -43,9 +43,9 @@ def test_sums_by_computed_keys_are_those_of_the_full_query() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "wrong", "seed"),
     [
-        (sums, "moved", lambda rows: "false AS `_arctic_moved`", 73),
+        (summary_delta, "has_new_carried_values", lambda rows: "false AS `_arctic_moved`", 73),
         (single_rows, "_null", lambda type_: exp.Literal.number(0), 8),
-        (sums, "shared", lambda name, type_, rows: f"min(`{name}`) AS `{name}`", 182),
+        (summary_delta, "shared", lambda name, type_, rows: f"min(`{name}`) AS `{name}`", 182),
         (
             conditional_aggregates,
             "_where",
@@ -79,8 +79,8 @@ def test_mistakes_are_noticed(
 def test_the_groups_of_a_computed_key_are_stored(
     columns: str, groups: str, carried: tuple[str, ...] | None
 ) -> None:
-    query = understand(f"SELECT {columns}, {COUNTED} FROM t GROUP BY {groups}", SCHEMAS)
-    made = plan_sums(query, ["k"], FACTS)
+    query = analyse_query(f"SELECT {columns}, {COUNTED} FROM t GROUP BY {groups}", SCHEMAS)
+    made = plan_summary_delta(query, ["k"], FACTS)
     assert (None if made is None else made.carried) == carried
     if made is not None and made.carried:
         assert len(made.group_columns) == len(groups.split(","))
@@ -88,7 +88,7 @@ def test_the_groups_of_a_computed_key_are_stored(
 
 def test_a_group_that_is_not_selected_becomes_a_hidden_column() -> None:
     sql = "SELECT md5(concat(g, CAST(d AS STRING))) AS k, d, sum(n) AS s FROM t GROUP BY g, d"
-    made = find_auxiliary_view(understand(sql, SCHEMAS), ["k"], {"t": ("id",)})
+    made = find_auxiliary_view(analyse_query(sql, SCHEMAS), ["k"], {"t": ("id",)})
     assert made is not None
     stored = columns_in_model_table(made)
     assert stored is not None
@@ -123,7 +123,7 @@ def test_a_group_that_is_not_selected_becomes_a_hidden_column() -> None:
     ],
 )
 def test_a_state_is_stored_by_the_key_of_its_model(sql: str, key: str, stored_by: tuple[str, ...]) -> None:
-    made = find_auxiliary_view(understand(sql, SCHEMAS), [key], {"t": ("id",)})
+    made = find_auxiliary_view(analyse_query(sql, SCHEMAS), [key], {"t": ("id",)})
     assert made is not None
     assert made.key == stored_by
 
@@ -147,11 +147,13 @@ def test_a_state_is_stored_by_the_key_of_its_model(sql: str, key: str, stored_by
 )
 def test_a_state_has_no_groups_that_the_query_drops(sql: str, dropped: bool) -> None:
     groups = "SELECT n, sum(id) AS s FROM t GROUP BY n"
-    node = understand(sql.format(groups), SCHEMAS).node
+    node = analyse_query(sql.format(groups), SCHEMAS).node
     made = without_null_groups(node, {"t": ("id",)})
     assert (made != node) == dropped
     # A group by a key is never NULL.
-    by_key = understand(sql.format(groups.replace("n,", "id AS n,").replace("BY n", "BY id")), SCHEMAS).node
+    by_key = analyse_query(
+        sql.format(groups.replace("n,", "id AS n,").replace("BY n", "BY id")), SCHEMAS
+    ).node
     assert without_null_groups(by_key, {"t": ("id",)}) == by_key
 
 
@@ -168,7 +170,7 @@ def test_a_state_has_no_groups_that_the_query_drops(sql: str, dropped: bool) -> 
     ],
 )
 def test_averages_of_bigint_are_checked_sums(call: str, is_replaced: bool) -> None:
-    query = understand(f"SELECT g, {call} AS x FROM t GROUP BY g", SCHEMAS)
+    query = analyse_query(f"SELECT g, {call} AS x FROM t GROUP BY g", SCHEMAS)
     checked = with_exact_averages(query)
     assert (checked is not query) == is_replaced
     if is_replaced:
@@ -198,7 +200,7 @@ ORDERS = "(SELECT count(*) AS n, max(d) AS d FROM t WHERE n > 1) AS a"
     ],
 )
 def test_aggregates_of_one_row_have_one_state(sql: str, is_one: bool) -> None:
-    made = find_auxiliary_view(understand(sql, SCHEMAS), ["k"], {"t": ("id",)})
+    made = find_auxiliary_view(analyse_query(sql, SCHEMAS), ["k"], {"t": ("id",)})
     assert (made is not None) == is_one
     if made is None:
         return
@@ -206,7 +208,7 @@ def test_aggregates_of_one_row_have_one_state(sql: str, is_one: bool) -> None:
     stored = columns_in_model_table(made)
     assert stored is not None
     text = with_state_sql(made, names, stored, dict.fromkeys(made.state.output, "bigint"))
-    sums = plan_sums(understand(text, SCHEMAS), ["k"], FACTS)
+    sums = plan_summary_delta(analyse_query(text, SCHEMAS), ["k"], FACTS)
     assert sums is not None
     assert sums.whole
 
@@ -228,7 +230,9 @@ def test_aggregates_of_one_row_have_one_state(sql: str, is_one: bool) -> None:
     ],
 )
 def test_an_aggregate_with_a_condition_is_read_as_a_plain_one(call: str, plain: str) -> None:
-    one, other = (understand(f"SELECT g, {text} AS x FROM t GROUP BY g", SCHEMAS) for text in (call, plain))
+    one, other = (
+        analyse_query(f"SELECT g, {text} AS x FROM t GROUP BY g", SCHEMAS) for text in (call, plain)
+    )
     assert _calls(one) == _calls(other)
 
 

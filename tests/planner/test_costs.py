@@ -11,7 +11,7 @@ from dbt_arctic.planner.algebra.operators import Filter, Scan, ScannedColumn, St
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.costs import costly_guards
 from dbt_arctic.planner.delta.join_order import Chain, Count, joined
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 TYPES = {
@@ -51,7 +51,7 @@ def with_rows(rows: int) -> Facts:
     ],
 )
 def test_what_costs_as_much_as_the_query_is_not_compared(sql: str, facts: Facts, is_costly: bool) -> None:
-    query = understand(sql, TYPES)
+    query = analyse_query(sql, TYPES)
     guards = plan_incremental(query, ["id"], facts).guards
     assert guards
     found = costly_guards(guards, query.node, facts)

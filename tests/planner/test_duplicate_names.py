@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, judge
 from tests.planner.random_queries import Case
@@ -32,6 +32,6 @@ def test_it_is_refreshed_as_any_other(sql: str) -> None:
 
 def test_to_name_one_is_an_error_unless_both_are_the_same_column() -> None:
     with pytest.raises(CannotPlan, match="id"):
-        understand(SOME + "SELECT c.id AS o1 FROM c", SCHEMAS)
+        analyse_query(SOME + "SELECT c.id AS o1 FROM c", SCHEMAS)
     twice = "WITH j AS (SELECT *, x FROM a), c AS (SELECT * FROM j) SELECT c.x AS o1, c.y AS o2 FROM c"
-    assert [name for name, _ in understand(twice, SCHEMAS).columns] == ["o1", "o2"]
+    assert [name for name, _ in analyse_query(twice, SCHEMAS).columns] == ["o1", "o2"]

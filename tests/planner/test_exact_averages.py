@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
-from dbt_arctic.planner.delta.plan import full_sql, plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql, plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB
@@ -26,8 +26,8 @@ CORRELATED = "SELECT o.id, (SELECT avg(t.id) FROM t WHERE t.g = o.g) AS m FROM o
 
 @pytest.mark.parametrize("sql", [BELOW, CORRELATED, "SELECT id, avg(g) AS m FROM t GROUP BY id"])
 def test_affected_rows_are_recomputed_with_a_check(sql: str) -> None:
-    query = understand(sql, SCHEMAS)
-    assert plan_sums(query, ["id"], FACTS) is None
+    query = analyse_query(sql, SCHEMAS)
+    assert plan_summary_delta(query, ["id"], FACTS) is None
     made = plan_incremental(query, ["id"], FACTS)
     assert made.rows is not None
     checked = full_sql(with_exact_averages(query, in_any_mode=True), InDuckDB())
@@ -49,7 +49,7 @@ def test_affected_rows_are_recomputed_with_a_check(sql: str) -> None:
 )
 def test_other_averages_are_refused(sql: str) -> None:
     with pytest.raises(CannotPlan, match="floats"):
-        plan_incremental(understand(sql, SCHEMAS), ["id"], FACTS)
+        plan_incremental(analyse_query(sql, SCHEMAS), ["id"], FACTS)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_average_is_exact_or_an_error(form: str, values: list[int | None], ex
     texts = ["NULL" if one is None else f"'{one}'" for one in values]
     rows = " UNION ALL ".join(f"SELECT 1L AS g, CAST({text} AS BIGINT) AS v" for text in texts)
     sql = form.format(t=f"({rows}) AS t")
-    checked = with_exact_averages(understand(sql, SCHEMAS), in_any_mode=True)
+    checked = with_exact_averages(analyse_query(sql, SCHEMAS), in_any_mode=True)
     database = Database()
     if expected == "error":
         with pytest.raises(duckdb.Error, match="last digits depend on the order"):

@@ -12,10 +12,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Join,
     JoinKind,
+    KeySemiJoin,
     LookupKeys,
     Node,
     Project,
-    Restrict,
     Scan,
     ScannedColumn,
     State,
@@ -103,10 +103,10 @@ def test_values_of_several_sources_are_looked_up_together() -> None:
     both = UnionAll(
         (Project(orders("keys"), (("k", column("o_id")),)), Project(lines("keys"), items)), ("k",)
     )
-    found = lookups(Restrict(lines(), both, ((column("l_order"), "k"),)))
+    found = lookups(KeySemiJoin(lines(), both, ((column("l_order"), "k"),)))
     assert found == {"lines": BY_ORDERS | BY_LINES}
     mixed = replace(both, children=(both.children[0], Project(lines(), items)))
-    assert lookups(Restrict(lines(), mixed, ((column("l_order"), "k"),))) == {}
+    assert lookups(KeySemiJoin(lines(), mixed, ((column("l_order"), "k"),))) == {}
 
 
 def test_what_staged_values_are_made_of_is_known() -> None:
@@ -114,13 +114,13 @@ def test_what_staged_values_are_made_of_is_known() -> None:
     made_of = Aggregate(
         Filter(orders("changed"), (same("o_customer", "o_id"),)), (("key_0", column("o_id")),)
     )
-    asked = Restrict(lines(), staged, ((column("l_order"), "k"),))
+    asked = KeySemiJoin(lines(), staged, ((column("l_order"), "k"),))
     assert lookups(asked, values={"staged": made_of}) == {"lines": BY_ORDERS}
     assert lookups(asked) == {}
 
 
 def test_through_a_restriction_a_column_has_the_values_of_its_keys() -> None:
-    few = Restrict(lines(), orders("keys"), ((column("l_order"), "o_id"),))
+    few = KeySemiJoin(lines(), orders("keys"), ((column("l_order"), "o_id"),))
     found = lookups(Join(few, replace(orders(), alias="p"), "inner", (JOINED,)))
     assert found == {"lines": BY_ORDERS, "orders": BY_ORDERS}
 

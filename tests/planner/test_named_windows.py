@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import InDuckDB
 from tests.planner.random_tables import SCHEMAS
@@ -17,7 +17,7 @@ BY_X = "PARTITION BY x ORDER BY y, id"
 
 
 def read(sql: str) -> str:
-    return full_sql(understand(sql, SCHEMAS), InDuckDB())
+    return full_sql(analyse_query(sql, SCHEMAS), InDuckDB())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from dbt_arctic.planner.auxiliary import nested_view, reduced_view
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     AuxiliaryView,
     outer_sql,
@@ -19,7 +19,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
 )
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.delta import eager_aggregation
-from dbt_arctic.planner.delta.plan import affected_sql, plan_incremental, understand
+from dbt_arctic.planner.delta.plan import affected_sql, analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from tests.extent import extent, first
@@ -39,13 +39,13 @@ ABOVE = "s.x > (SELECT avg(b.x) FROM s AS b WHERE b.c = s.c)"
 
 
 def view_of(sql: str, worth: int = 50) -> AuxiliaryView | None:
-    query = understand(named(parse(sql), lambda written: written), SALES)
+    query = analyse_query(named(parse(sql), lambda written: written), SALES)
     return find_nested_view(query, KEYS, ROWS, worth)
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
 def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnection) -> None:
-    query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
+    query = analyse_query(tpch_data.QUERIES[name], tpch_data.schemas(data))
     tables = tpch_data.TABLE_KEYS
     rows = {table: data.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in tables}
     made = find_nested_view(query, tpch_data.TABLE_KEYS, rows, 10_000)
@@ -59,11 +59,11 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
     assert Counter(data.execute(to_duckdb(over)).fetchall()) == Counter(
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
-    kept = understand(text, tpch_data.schemas(data))
+    kept = analyse_query(text, tpch_data.schemas(data))
     if made.size is not None:
         assert plan_incremental(kept, made.key, tpch_data.FACTS).affected is not None
         return
-    sums = plan_sums(kept, made.key, tpch_data.FACTS)
+    sums = plan_summary_delta(kept, made.key, tpch_data.FACTS)
     assert sums is not None, "what changed is added"
     assert not sums.staged.shared_lookups, "and nothing is looked up for it"
 
@@ -72,12 +72,12 @@ def test_rows_that_an_unchanged_subquery_excludes_are_not_affected(data: duckdb.
     """Of all pairs whose sum has changed, q20 is about the parts of one name."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
     made = find_nested_view(
-        understand(tpch_data.QUERIES["q20"], schemas), tables, dict.fromkeys(tables, 1), 1
+        analyse_query(tpch_data.QUERIES["q20"], schemas), tables, dict.fromkeys(tables, 1), 1
     )
     assert made is not None
     names = {table: table for table in tables}
     pairs = tuple((name, "bigint") for name in made.state.output)
-    over = understand(outer_sql(made, "state", {}, names), {**schemas, "state": pairs})
+    over = analyse_query(outer_sql(made, "state", {}, names), {**schemas, "state": pairs})
     facts = {table: UpstreamFacts(False, tables[table], rows=1_000) for table in tables}
     for rows, is_asked in ((1_000, True), (999, False)):
         changed = UpstreamFacts(True, made.key, rows=rows)
@@ -92,10 +92,10 @@ def test_lines_of_other_parts_do_not_affect_a_small_state(
     """Of all lines that have changed, the state of q17 is about those of the parts of one brand."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
     made = find_nested_view(
-        understand(tpch_data.QUERIES["q17"], schemas), tables, dict.fromkeys(tables, 1), 1
+        analyse_query(tpch_data.QUERIES["q17"], schemas), tables, dict.fromkeys(tables, 1), 1
     )
     assert made is not None
-    state = understand(state_sql(made, {table: table for table in tables}), schemas)
+    state = analyse_query(state_sql(made, {table: table for table in tables}), schemas)
     facts = {table: UpstreamFacts(table == "lineitem", tables[table], changed_rows=1_000) for table in tables}
     plan = plan_incremental(state, made.key, Facts(facts, result_rows=kept))
     assert ("Brand#23" in affected_sql(plan, InDuckDB())) == is_asked
@@ -374,7 +374,7 @@ def test_a_state_that_there_is_stays_though_another_would_be_made_by_now() -> No
     sums = "SELECT {0} AS g, sum(x) AS s, count(*) AS n FROM s GROUP BY {0}"
     visits = "SELECT n AS g, count(*) AS n FROM k GROUP BY n"
     sql = f"SELECT q.g, q.s, v.n FROM ({sums.format('c')}) AS q LEFT JOIN ({visits}) AS v ON v.g = q.g"
-    query = understand(named(parse(sql), lambda written: written), SALES)
+    query = analyse_query(named(parse(sql), lambda written: written), SALES)
     built = find_nested_view(query, KEYS, ROWS, 50)
     assert built is not None
     grown = {"s": 100, "k": 1_000}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic, nondeterministic
@@ -20,7 +20,7 @@ DEDUPLICATED = (
 
 def parts_of(sql: str, now: Clock | None = None) -> Nondeterministic:
     facts = Facts({name: UpstreamFacts(False, ("id",)) for name in SCHEMAS})
-    return nondeterministic(understand(sql, SCHEMAS, now=now, last=now), facts)
+    return nondeterministic(analyse_query(sql, SCHEMAS, now=now, last=now), facts)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_rows_that_are_open(sql: str, code: str, counted: bool) -> None:
     open_ = parts_of(sql)
     assert open_.rows is not None
     assert (open_.rows.code, open_.counted) == (code, counted)
-    assert {name for name, _ in understand(sql, SCHEMAS).columns} == set(open_.columns)
+    assert {name for name, _ in analyse_query(sql, SCHEMAS).columns} == set(open_.columns)
 
 
 @pytest.mark.parametrize(

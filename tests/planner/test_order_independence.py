@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -76,7 +76,7 @@ OF_ORDER = {
 def is_determined(
     sql: str, schemas: dict[str, list[tuple[str, str]]] = SCHEMAS, facts: Facts = FACTS
 ) -> bool:
-    query = understand(sql, schemas)
+    query = analyse_query(sql, schemas)
     try:
         require_determinism(query.node, query.types, facts)
     except CannotPlan as error:

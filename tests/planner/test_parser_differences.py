@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.algebra.query import Schemas
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import InDuckDB
 
@@ -56,7 +56,7 @@ SCHEMAS: Schemas = {
     ],
 )
 def test_equivalent_spellings_have_one_plan(sql: str, said: str) -> None:
-    text = full_sql(understand(f"SELECT id, {sql} AS c FROM a", SCHEMAS), InDuckDB())
+    text = full_sql(analyse_query(f"SELECT id, {sql} AS c FROM a", SCHEMAS), InDuckDB())
     assert said in " ".join(text.split())
 
 
@@ -70,24 +70,24 @@ def test_equivalent_spellings_have_one_plan(sql: str, said: str) -> None:
 )
 def test_a_column_in_an_aggregate_of_having_is_that_of_from(having: str, said: str) -> None:
     sql = f"SELECT -x AS x, count(*) AS n FROM a GROUP BY -x HAVING {having}"
-    assert said in full_sql(understand(sql, SCHEMAS), InDuckDB())
+    assert said in full_sql(analyse_query(sql, SCHEMAS), InDuckDB())
 
 
 def test_a_column_may_be_called_like_a_function() -> None:
     schemas: Schemas = {"a": [("id", "int"), ("version", "int")]}
-    text = full_sql(understand("SELECT id, struct(version, a.id) AS c FROM a", schemas), InDuckDB())
+    text = full_sql(analyse_query("SELECT id, struct(version, a.id) AS c FROM a", schemas), InDuckDB())
     assert "NAMED_STRUCT('version', `a`.`version`, 'id', `a`.`id`)" in text
 
 
 def test_a_tuple_that_is_grouped_by_is_the_one_that_is_selected() -> None:
     sql = "SELECT (x, y) AS k, count(*) AS n FROM a GROUP BY (x, y)"
-    assert "NAMED_STRUCT" in full_sql(understand(sql, SCHEMAS), InDuckDB())
-    assert understand("SELECT x, y, count(*) AS n FROM a GROUP BY GROUPING SETS ((x, y), (x))", SCHEMAS)
+    assert "NAMED_STRUCT" in full_sql(analyse_query(sql, SCHEMAS), InDuckDB())
+    assert analyse_query("SELECT x, y, count(*) AS n FROM a GROUP BY GROUPING SETS ((x, y), (x))", SCHEMAS)
 
 
 def test_a_parameter_has_a_name_of_its_own() -> None:
     sql = "SELECT id, filter(items, i -> i.price > price AND exists(l, i -> i > id)) AS f FROM e AS i"
-    text = full_sql(understand(sql.replace("l,", "array(1),"), SCHEMAS), InDuckDB())
+    text = full_sql(analyse_query(sql.replace("l,", "array(1),"), SCHEMAS), InDuckDB())
     assert "`_p1_0` -> `_p1_0`.`price` > `i`.`price`" in text
     assert "`_p0_0` -> `_p0_0` > `i`.`id`" in text
 
@@ -130,7 +130,7 @@ def test_a_parameter_has_a_name_of_its_own() -> None:
 )
 def test_what_is_refused(sql: str) -> None:
     with pytest.raises(CannotPlan) as refused:
-        understand(sql, SCHEMAS)
+        analyse_query(sql, SCHEMAS)
     assert refused.value.reason.code in ("unsupported", "unknown-function")
     assert refused.value.reason.fix
 
@@ -158,7 +158,7 @@ def test_what_is_refused(sql: str) -> None:
     ],
 )
 def test_what_is_fine(sql: str) -> None:
-    assert understand(sql, SCHEMAS)
+    assert analyse_query(sql, SCHEMAS)
 
 
 EVENTS: Schemas = {
@@ -184,13 +184,13 @@ EVENTS: Schemas = {
     ],
 )
 def test_columns_and_fields_are_those_that_spark_takes(sql: str, said: str) -> None:
-    selected = full_sql(understand(f"SELECT {sql}", EVENTS), InDuckDB())
+    selected = full_sql(analyse_query(f"SELECT {sql}", EVENTS), InDuckDB())
     assert said in " ".join(selected.split())
 
 
 def test_a_struct_inside_hides_a_relation_outside() -> None:
     sql = "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM {} WHERE k = 5 AND {}.id = a.id)"
     with pytest.raises(CannotPlan) as refused:
-        understand(sql.format("b", "b"), EVENTS)
+        analyse_query(sql.format("b", "b"), EVENTS)
     assert refused.value.reason.code == "not-resolved"
-    assert understand(sql.format("c", "c").replace("k = 5 AND ", ""), EVENTS)
+    assert analyse_query(sql.format("c", "c").replace("k = 5 AND ", ""), EVENTS)

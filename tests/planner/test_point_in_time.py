@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from dbt_arctic.planner.delta import old_or_new, weighted_delta
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.delta.rules import condition, project
 from dbt_arctic.planner.frontend.parse import named_columns, parse
 from dbt_arctic.planner.frontend.point_in_time import TIMES, Clock, may_depend_on_time
@@ -31,8 +31,8 @@ def test_what_time_moves_is_found() -> None:
 
 MISTAKES = {
     "no condition moves": [
-        (condition, "moved", lambda node: None),
-        (weighted_delta, "moved", lambda node: None),
+        (condition, "rows_changed_by_time", lambda node: None),
+        (weighted_delta, "rows_changed_by_time", lambda node: None),
     ],
     "no value moves": [(project, "differs", lambda values: None)],
     "no value in a delta moves": [(weighted_delta, "differs", lambda values: None)],
@@ -53,8 +53,8 @@ def test_no_row_has_the_value_of_both_times() -> None:
     """So a value that moves is read in each state by itself."""
     now, last = (Clock(day, f"{day} 00:00:00Z") for day in ("2026-11-22", "2026-11-21"))
     schemas = {"a": [("id", "bigint"), ("d", "date")]}
-    query = understand("SELECT id, coalesce(d, current_date()) AS x FROM a", schemas, now=now, last=last)
-    upstream = Facts({"a": UpstreamFacts(True, ("id",))}, time_moved=True)
+    query = analyse_query("SELECT id, coalesce(d, current_date()) AS x FROM a", schemas, now=now, last=last)
+    upstream = Facts({"a": UpstreamFacts(True, ("id",))}, time_changed=True)
     of_id, of_both = query.identifiers(["id"]), query.identifiers(["id", "x"])
     assert old_or_new.old_or_new(query.node, tuple(of_id), upstream) is not None
     assert old_or_new.old_or_new(query.node, tuple(of_both), upstream) is None
@@ -82,7 +82,7 @@ def test_calls_in_a_text_become_literals(sql: str, expected: str) -> None:
 
 
 def test_a_column_comes_before_a_function() -> None:
-    query = understand("SELECT now FROM a WHERE now > 1", {"a": [("now", "int")]})
+    query = analyse_query("SELECT now FROM a WHERE now > 1", {"a": [("now", "int")]})
     assert [name for name, _ in query.columns] == ["now"]
     require_determinism(query.node, query.types, Facts({"a": UpstreamFacts(True)}))
 
@@ -168,7 +168,7 @@ def test_a_time_without_a_day_is_one_of_today(sql: str, is_time: bool) -> None:
         *(("st", "struct<at:timestamp,slot:string>"), ("ats", "array<timestamp>")),
         ("slots", "array<string>"),
     ]
-    query = understand(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string"), *inside]})
+    query = analyse_query(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string"), *inside]})
     found = depends_on_time(query.node, query.types, Facts({"t": UpstreamFacts(True)}))
     assert (found is not None) is is_time
     assert may_depend_on_time(parse(sql)) or not is_time

@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra.query import Schemas
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.limit_queries import judge_limited
@@ -75,7 +75,7 @@ def test_a_column_that_is_called_all() -> None:
     for key in ("o1", "all"):
         case = Case(3, limited, ("o1", "all"), (key,), frozenset(), written=written)
         assert judge_limited(Database(), case).outcome == "incremental"
-    understand("SELECT id FROM a ORDER BY ALL", SCHEMAS)
+    analyse_query("SELECT id FROM a ORDER BY ALL", SCHEMAS)
 
 
 @pytest.mark.parametrize("join", ["SEMI", "ANTI"])
@@ -91,7 +91,7 @@ def test_a_relation_that_only_a_condition_sees(sql: str, alias: str, join: str) 
 def test_such_a_relation_gets_no_name_that_another_has() -> None:
     schemas: Schemas = {"k_": [("k", "int")], "u": [("k", "int")]}
     text = full_sql(
-        understand("SELECT k_.k FROM k_ LEFT SEMI JOIN u AS k ON k_.k = k.k", schemas), InDuckDB()
+        analyse_query("SELECT k_.k FROM k_ LEFT SEMI JOIN u AS k ON k_.k = k.k", schemas), InDuckDB()
     )
     assert "= `k__`.`k`" in text
 
@@ -99,7 +99,7 @@ def test_such_a_relation_gets_no_name_that_another_has() -> None:
 def test_a_field_is_not_taken_for_such_a_relation() -> None:
     schemas: Schemas = {"a": [("id", "int"), ("s", "struct<k:int>")], "c": [("k", "int")]}
     sql = "SELECT a.id FROM a LEFT SEMI JOIN c AS s ON a.id = s.k"
-    text = full_sql(understand(sql, schemas), InDuckDB())
+    text = full_sql(analyse_query(sql, schemas), InDuckDB())
     assert "`s`.`k`" not in text
     assert "= `s_`.`k`" in text
 
@@ -138,10 +138,10 @@ def test_what_is_said_rewrite_extensions(written: str, drawn: str) -> None:
 
 
 def test_any_is_an_aggregate_where_it_has_no_subquery() -> None:
-    text = full_sql(understand("SELECT x, any(y > 1) = true AS s FROM a GROUP BY x", SCHEMAS), InDuckDB())
+    text = full_sql(analyse_query("SELECT x, any(y > 1) = true AS s FROM a GROUP BY x", SCHEMAS), InDuckDB())
     assert "ANY(`a`.`y` > 1)" in text
     with pytest.raises(CannotPlan, match="ANY of a subquery"):
-        understand("SELECT id FROM a WHERE x = ANY (SELECT v FROM b)", SCHEMAS)
+        analyse_query("SELECT id FROM a WHERE x = ANY (SELECT v FROM b)", SCHEMAS)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_any_is_an_aggregate_where_it_has_no_subquery() -> None:
 def test_what_a_generator_makes_without_names(generator: str, names: list[str]) -> None:
     schemas: Schemas = {"a": [("m", "map<string,int>"), ("n", "array<int>"), ("t", "string")]}
     read = ", ".join(f"e.{name}" for name in names)
-    text = full_sql(understand(f"SELECT {read} FROM a LATERAL VIEW {generator}", schemas), InDuckDB())
+    text = full_sql(analyse_query(f"SELECT {read} FROM a LATERAL VIEW {generator}", schemas), InDuckDB())
     assert f"AS {', '.join(f'`{name}`' for name in names)}\n" in text
 
 
 def test_a_generator_of_what_is_not_known_needs_names() -> None:
     with pytest.raises(CannotPlan, match="explode\\(\\) without column names"):
-        understand(
+        analyse_query(
             "SELECT 1 AS one FROM a LATERAL VIEW explode(from_json(t, 'map<string,int>')) e",
             {"a": [("t", "string")]},
         )
@@ -197,7 +197,7 @@ READ: Schemas = {
     ],
 )
 def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written: str) -> None:
-    text = full_sql(understand(f"SELECT id, {value} AS o FROM t", READ), InDuckDB())
+    text = full_sql(analyse_query(f"SELECT id, {value} AS o FROM t", READ), InDuckDB())
     assert written in " ".join(text.split())
 
 
@@ -226,12 +226,12 @@ def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written
 )
 def test_what_is_read_otherwise_has_no_plan(sql: str, says: str) -> None:
     with pytest.raises(CannotPlan, match=re.escape(says)):
-        understand(sql, READ)
+        analyse_query(sql, READ)
 
 
 @pytest.mark.parametrize("end", [";", "; -- end", ";;", " -- c:\\dir\\", " -- a\\b\n WHERE d = 0"])
 def test_what_may_stand_at_the_end(end: str) -> None:
-    understand(f"SELECT id, t.interval AS i FROM t{end}", READ)
+    analyse_query(f"SELECT id, t.interval AS i FROM t{end}", READ)
 
 
 @pytest.mark.parametrize("sql", OF_NAMES)
@@ -242,7 +242,7 @@ def test_what_is_ordered_by_names_of_the_select(sql: str) -> None:
 def test_a_value_in_brackets_with_something_behind_them() -> None:
     verdicts(Database(), IN_BRACKETS.format("LIMIT"))
     # DuckDB takes both for one clause.
-    text = " ".join(full_sql(understand(IN_BRACKETS.format("OFFSET"), SCHEMAS), InDuckDB()).split())
+    text = " ".join(full_sql(analyse_query(IN_BRACKETS.format("OFFSET"), SCHEMAS), InDuckDB()).split())
     assert "LIMIT 2 ) AS `_q` OFFSET 1 )" in text
 
 
@@ -271,7 +271,7 @@ EVENTS: Schemas = {
 )
 def test_no_relation_is_called_as_a_column_of_another(sql: str) -> None:
     """In a subquery, ``customer.id`` is the field of the events' customer before it is a customer's id."""
-    text = full_sql(understand(sql, EVENTS), InDuckDB())
+    text = full_sql(analyse_query(sql, EVENTS), InDuckDB())
     assert "`customer`.`id`" not in text
     assert "`id`" in text
 
@@ -310,7 +310,7 @@ def test_no_relation_is_called_as_a_column_of_another(sql: str) -> None:
 )
 def test_what_has_no_plan(sql: str, says: str) -> None:
     with pytest.raises(CannotPlan) as told:
-        understand(sql, EVENTS)
+        analyse_query(sql, EVENTS)
     assert says.replace("\\", "") in told.value.reason.what
 
 
@@ -334,7 +334,7 @@ def test_what_has_no_plan(sql: str, says: str) -> None:
     ],
 )
 def test_what_has_one(sql: str) -> None:
-    assert understand(sql, EVENTS)
+    assert analyse_query(sql, EVENTS)
 
 
 @pytest.mark.parametrize(
@@ -352,13 +352,13 @@ def test_what_has_one(sql: str) -> None:
     ],
 )
 def test_a_number_is_no_group_that_has_the_same(sql: str, says: str) -> None:
-    assert says in " ".join(full_sql(understand(sql, EVENTS), InDuckDB()).split())
+    assert says in " ".join(full_sql(analyse_query(sql, EVENTS), InDuckDB()).split())
 
 
 def test_a_column_keeps_no_brackets() -> None:
     """What is compared with it would not be looked up."""
     sql = "SELECT id, version || '-x' AS version FROM people WHERE version = 5"
-    assert "`people`.`version` = 5" in full_sql(understand(sql, EVENTS), InDuckDB())
+    assert "`people`.`version` = 5" in full_sql(analyse_query(sql, EVENTS), InDuckDB())
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_a_column_of_a_view_has_the_type_that_is_stored(value: str, stored: str,
         "v": [("x", stored)],
     }
     views = {"v": parse(f"SELECT {value} AS x FROM t")}
-    text = full_sql(understand(parse("SELECT x FROM v"), schemas, None, views), InDuckDB())
+    text = full_sql(analyse_query(parse("SELECT x FROM v"), schemas, None, views), InDuckDB())
     assert written in text
     assert ("CAST(" in text) == bool(written)
 
@@ -417,7 +417,7 @@ def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str
     columns = [("id", "bigint"), ("n", "int"), ("d", "decimal(10,2)"), ("e", "decimal(12,2)")]
     schemas: Schemas = {"t": columns, "v": [("id", "bigint"), ("x", stored)]}
     for sql in ("SELECT id, x / 3 AS y FROM v", "SELECT x, count(*) AS n FROM v GROUP BY x"):
-        text = full_sql(understand(parse(sql), schemas, None, {"v": parse(view)}), InDuckDB())
+        text = full_sql(analyse_query(parse(sql), schemas, None, {"v": parse(view)}), InDuckDB())
         assert [one for one in casts if one not in text] == []
         assert text.count("CAST(") == len(casts)
 
@@ -438,7 +438,7 @@ def test_values_that_more_precision_may_distinguish_are_cast_after_the_compariso
 ) -> None:
     schemas: Schemas = {"t": [("id", "bigint"), ("a", type_)], "v": [("id", "bigint"), ("x", stored)]}
     views = {"v": parse(f"SELECT id, {value} AS x FROM t {operator} SELECT -id, {value} FROM t")}
-    text = full_sql(understand(parse("SELECT id, x FROM v"), schemas, None, views), InDuckDB())
+    text = full_sql(analyse_query(parse("SELECT id, x FROM v"), schemas, None, views), InDuckDB())
     cast = text.index(f" AS {exp.DataType.build(stored).sql(dialect='spark')})")
     assert cast < text.index("UNION ALL" if operator == "UNION" else operator)
 
@@ -448,14 +448,14 @@ def test_a_comparison_inside_of_a_union_is_one_of_what_is_compared_there() -> No
     schemas: Schemas = {"t": [("id", "bigint"), ("d", "double")], "v": [("x", "double")]}
     views = {"v": parse("SELECT id AS x FROM t UNION SELECT -id FROM t UNION ALL SELECT d * 2 FROM t")}
     with pytest.raises(CannotPlan, match="UNION"):
-        understand(parse("SELECT count(*) AS n FROM v"), schemas, None, views)
+        analyse_query(parse("SELECT count(*) AS n FROM v"), schemas, None, views)
 
 
 def test_names_of_fields_are_no_other_type_of_a_view() -> None:
     type_ = "struct<userId:int,Net:decimal(10,2)>"
     schemas: Schemas = {"t": [("id", "bigint"), ("st", type_)], "v": [("id", "bigint"), ("st", type_)]}
     sql = "SELECT id, st FROM v WHERE id < 5 UNION ALL SELECT id, st FROM t WHERE id >= 5"
-    text = full_sql(understand(parse(sql), schemas, None, {"v": parse("SELECT * FROM t")}), InDuckDB())
+    text = full_sql(analyse_query(parse(sql), schemas, None, {"v": parse("SELECT * FROM t")}), InDuckDB())
     assert "CAST" not in text
 
 
@@ -463,13 +463,13 @@ def test_a_view_may_show_an_untyped_null() -> None:
     schemas: Schemas = {"t": [("n", "int")], "v": [("n", "int"), ("nothing", "void")]}
     views = {"v": parse("SELECT n, NULL AS nothing FROM t")}
     for sql in ("SELECT n FROM v", "SELECT n, nothing FROM v"):
-        assert "CAST" not in full_sql(understand(parse(sql), schemas, None, views), InDuckDB())
+        assert "CAST" not in full_sql(analyse_query(parse(sql), schemas, None, views), InDuckDB())
 
 
 def test_one_column_may_be_shown_by_a_view_in_two_types() -> None:
     schemas: Schemas = {"t": [("n", "int")], "v": [("a", "bigint"), ("b", "string"), ("c", "int")]}
     views = {"v": parse("SELECT n AS a, n AS b, n AS c FROM t")}
-    text = full_sql(understand(parse("SELECT a, b, c FROM v"), schemas, None, views), InDuckDB())
+    text = full_sql(analyse_query(parse("SELECT a, b, c FROM v"), schemas, None, views), InDuckDB())
     assert "CAST(`t`.`n` AS BIGINT)" in text
     assert "CAST(`t`.`n` AS STRING)" in text
     assert text.count("CAST(") == 2
@@ -478,4 +478,6 @@ def test_one_column_may_be_shown_by_a_view_in_two_types() -> None:
 def test_a_view_may_have_a_type_that_nothing_is_cast_to() -> None:
     schemas: Schemas = {"t": [("n", "int")], "v": [("x", "array<void>")]}
     with pytest.raises(CannotPlan, match="array<void>"):
-        understand(parse("SELECT 1 AS one FROM v"), schemas, None, {"v": parse("SELECT array() AS x FROM t")})
+        analyse_query(
+            parse("SELECT 1 AS one FROM v"), schemas, None, {"v": parse("SELECT array() AS x FROM t")}
+        )

@@ -11,14 +11,14 @@ from sqlglot import exp
 
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.execute_table import require_incremental
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.plan import Full, Header
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
-from dbt_arctic.planner.delta.plan import Incremental, plan_incremental, understand
+from dbt_arctic.planner.delta.plan import Incremental, analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.frontend.source_text import with_relations
@@ -250,13 +250,13 @@ def causes(sql: str) -> list[Reason]:
 
 def followed(sql: str, now: Clock | None = None, last: Clock | None = None) -> Incremental:
     """The plan of a query whose relations have got their full names, as those of a model have."""
-    query = understand(named(parse(sql), lambda written: written), SCHEMAS, now=now, last=last)
+    query = analyse_query(named(parse(sql), lambda written: written), SCHEMAS, now=now, last=last)
     return plan_incremental(query, [query.columns[0][0]], EVERYTHING)
 
 
 def is_followed(sql: str) -> bool:
     """By keys, or by way of a state."""
-    query = understand(sql, SCHEMAS, now=NOW, last=NOW)
+    query = analyse_query(sql, SCHEMAS, now=NOW, last=NOW)
     has_state = find_auxiliary_view(query, [query.columns[0][0]], KEYS) is not None
     return has_state or followed(sql, NOW, YESTERDAY).affected is not None
 
@@ -291,7 +291,7 @@ CONFIG = parse_config(
 )
 
 
-def reading(sql: str, views: dict[str, tuple[str, str]]) -> Reading:
+def inputs(sql: str, views: dict[str, tuple[str, str]]) -> ModelInputs:
     """Of a model over the tables, and over views: the columns of each, and its text."""
 
     def full(tree: exp.Query) -> exp.Query:
@@ -310,7 +310,7 @@ def reading(sql: str, views: dict[str, tuple[str, str]]) -> Reading:
         for name, (columns, text) in views.items()
     }
     trees = {name: full(parse(view.sql)) for name, view in made.items()}
-    return Reading(tables, made, trees, full(parse(sql)))
+    return ModelInputs(tables, made, trees, full(parse(sql)))
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def reading(sql: str, views: dict[str, tuple[str, str]]) -> Reading:
     ],
 )
 def test_a_cause_in_a_view_names_the_view_and_the_line_in_its_text(text: str, code: str) -> None:
-    made = reading("SELECT id,\n\n\n\n r FROM v", {"v": ("id x r", text)})
+    made = inputs("SELECT id,\n\n\n\n r FROM v", {"v": ("id x r", text)})
     (found,) = advise(made, CONFIG)
     line = line_in(text.replace("FROM a\nTABLE", "FROM a -- here\nTABLE"))
     assert (found.reason.code, found.reason.line, found.reason.view) == (code, line, VIEW)
@@ -332,14 +332,14 @@ def test_a_cause_in_a_view_names_the_view_and_the_line_in_its_text(text: str, co
 
 def test_a_cause_in_a_view_of_a_view_is_in_the_one_that_has_it() -> None:
     inner = "SELECT id,\n rand() AS r\nFROM a"
-    made = reading("SELECT id, r FROM w", {"v": ("id r", inner), "w": ("id r", "SELECT id, r FROM v")})
+    made = inputs("SELECT id, r FROM w", {"v": ("id r", inner), "w": ("id r", "SELECT id, r FROM v")})
     (found,) = advise(made, CONFIG)
     assert (found.reason.line, found.reason.view) == (2, VIEW)
     assert "line 2 of the view lake.shop.v" in str(found.reason)
 
 
 def test_a_cause_in_the_query_over_a_view_is_the_querys() -> None:
-    made = reading("SELECT id,\n\n rand() AS r FROM v", {"v": ("id", "SELECT id FROM a")})
+    made = inputs("SELECT id,\n\n rand() AS r FROM v", {"v": ("id", "SELECT id FROM a")})
     (found,) = advise(made, CONFIG)
     assert (found.reason.line, found.reason.view) == (3, "")
 
@@ -359,7 +359,7 @@ def test_a_cause_in_the_query_over_a_view_is_the_querys() -> None:
 )
 def test_a_value_that_all_rows_depend_on_is_reported_with_its_line(sql: str) -> None:
     totals = ("aid s", "SELECT aid,\n sum(v) AS s FROM b GROUP BY aid")
-    (found,) = advise(reading(sql, {"totals": totals}), CONFIG)
+    (found,) = advise(inputs(sql, {"totals": totals}), CONFIG)
     assert not found.always
     assert (found.reason.code, found.reason.line, found.reason.view) == ("guard", line_in(sql), "")
     assert found.reason.fix
@@ -376,14 +376,14 @@ def test_a_value_that_all_rows_depend_on_is_reported_with_its_line(sql: str) -> 
     ],
 )
 def test_a_query_with_an_incremental_plan_has_no_advice(sql: str) -> None:
-    assert advise(reading(sql, {}), CONFIG) == []
+    assert advise(inputs(sql, {}), CONFIG) == []
 
 
 def test_a_refusal_of_a_strict_model_says_the_place() -> None:
     strict = replace(CONFIG, auto="strict")
     with pytest.raises(CannotPlan) as found:
         followed("SELECT id,\n rand() AS r FROM a")
-    plan = Full(Header("model", found.value.reason, "", Reading(), {}, {}))
+    plan = Full(Header("model", found.value.reason, "", ModelInputs(), {}, {}))
     with pytest.raises(ConfigError) as error:
         require_incremental(plan, strict)
     assert "(line 2 of the compiled SQL)" in str(error.value)
@@ -395,7 +395,7 @@ def test_a_sum_of_floats_shows_the_cast_that_makes_it_exact(call: str) -> None:
     facts = Facts({"t": UpstreamFacts(True, ("id",))})
 
     def planned(value: str) -> None:
-        plan_incremental(understand(f"SELECT id, {value} AS v FROM t GROUP BY id", schemas), ["id"], facts)
+        plan_incremental(analyse_query(f"SELECT id, {value} AS v FROM t GROUP BY id", schemas), ["id"], facts)
 
     with pytest.raises(CannotPlan) as found:
         planned(call)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dbt_arctic.planner.algebra.operators import Scan, ScannedColumn
-from dbt_arctic.planner.delta.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.delta.plan import Incremental, affected_sql, analyse_query, plan_incremental, rows_sql
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
@@ -25,7 +25,7 @@ SCHEMAS = {
 
 def planned(sql: str, key: str, changed: str = "abc", accept: frozenset[str] = frozenset()) -> Incremental:
     facts = Facts({table: UpstreamFacts(table in changed, KEYS[table]) for table in SCHEMAS})
-    return plan_incremental(understand(sql, SCHEMAS), key.split(), facts, accept)
+    return plan_incremental(analyse_query(sql, SCHEMAS), key.split(), facts, accept)
 
 
 def reads(sql: str, key: str, changed: str = "abc") -> list[str]:
@@ -44,7 +44,7 @@ def rows(sql: str, key: str) -> str:
 
 def reason(sql: str) -> Reason:
     with pytest.raises(CannotPlan) as error:
-        planned(sql, understand(sql, SCHEMAS).columns[0][0])
+        planned(sql, analyse_query(sql, SCHEMAS).columns[0][0])
     return error.value.reason
 
 
@@ -244,17 +244,21 @@ def test_there_is_no_incremental_plan(sql: str, code: str, line: int) -> None:
 )
 def test_what_is_not_understood(sql: str, code: str) -> None:
     with pytest.raises(CannotPlan) as error:
-        understand(sql, SCHEMAS)
+        analyse_query(sql, SCHEMAS)
     assert error.value.reason.code == code
 
 
 def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> None:
     views = {"v": parse("SELECT * FROM c")}
     three = {**SCHEMAS, "v": [("k", "int"), ("m", "int"), ("n", "array<double>")]}
-    assert [name for name, _ in understand("SELECT * FROM v", three, views=views).columns] == ["k", "m", "n"]
+    assert [name for name, _ in analyse_query("SELECT * FROM v", three, views=views).columns] == [
+        "k",
+        "m",
+        "n",
+    ]
     two = {**SCHEMAS, "v": [("k", "int"), ("m", "int")]}
     with pytest.raises(CannotPlan) as error:
-        understand("SELECT * FROM v", two, views=views)
+        analyse_query("SELECT * FROM v", two, views=views)
     assert error.value.reason.code == "not-resolved"
 
 
@@ -284,7 +288,7 @@ def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> 
     ],
 )
 def test_what_rows_determine(sql: str) -> None:
-    assert planned(sql, understand(sql, SCHEMAS).columns[0][0]).affected is not None
+    assert planned(sql, analyse_query(sql, SCHEMAS).columns[0][0]).affected is not None
 
 
 LAGGED = "SELECT k, m, lag(n) OVER (PARTITION BY k ORDER BY m) AS l FROM c"
@@ -342,15 +346,15 @@ def test_a_user_may_accept_a_cause(sql: str, code: str) -> None:
 
 
 def test_columns_that_spark_orders_otherwise_are_not_taken_for_each_other() -> None:
-    found = understand("SELECT id, x FROM a", SCHEMAS, ["X", "id"])
+    found = analyse_query("SELECT id, x FROM a", SCHEMAS, ["X", "id"])
     assert found.is_named
     assert found.columns == (("id", "id"), ("X", "x"))
-    one = understand("SELECT id, x + 1 FROM a", SCHEMAS, ["(x + 1)", "id"])
+    one = analyse_query("SELECT id, x + 1 FROM a", SCHEMAS, ["(x + 1)", "id"])
     assert one.is_named
     assert [name for name, _ in one.columns] == ["id", "(x + 1)"]
-    assert not understand("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["id", "(x + 1)", "(x + 2)"]).is_named
+    assert not analyse_query("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["id", "(x + 1)", "(x + 2)"]).is_named
     with pytest.raises(CannotPlan, match="another order"):
-        understand("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["(x + 1)", "id", "(x + 2)"])
+        analyse_query("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["(x + 1)", "id", "(x + 2)"])
 
 
 def test_a_key_that_is_no_column() -> None:
@@ -407,7 +411,7 @@ def test_rows_that_the_log_has_are_not_looked_up(sql: str, key: str, changed: st
 
 def test_without_a_log_nothing_is_taken_from_it() -> None:
     facts = Facts({table: UpstreamFacts(table == "a", KEYS[table], logged=False) for table in SCHEMAS})
-    plan = plan_incremental(understand("SELECT id, x FROM a", SCHEMAS), ["id"], facts)
+    plan = plan_incremental(analyse_query("SELECT id, x FROM a", SCHEMAS), ["id"], facts)
     assert "`a` AS" in rows_sql(plan, InDuckDB(), "affected")
 
 
@@ -475,11 +479,13 @@ def test_columns_that_are_compared_after_a_cast_do_not_stand_for_each_other(
     schemas = {"a": [("id", "int"), ("x", "bigint")], "b": [("code", stored), ("v", "int")]}
     facts = Facts({"a": UpstreamFacts(True, ("id",)), "b": UpstreamFacts(True, ("code",))})
     joined = "FROM a JOIN b ON b.code = a.x"
-    assert plan_incremental(understand(f"SELECT a.id, b.v {joined}", schemas), ["id"], facts).unique is unique
-    grouped = understand(f"SELECT b.code AS k, count(*) AS n {joined} GROUP BY b.code", schemas)
+    assert (
+        plan_incremental(analyse_query(f"SELECT a.id, b.v {joined}", schemas), ["id"], facts).unique is unique
+    )
+    grouped = analyse_query(f"SELECT b.code AS k, count(*) AS n {joined} GROUP BY b.code", schemas)
     plan = plan_incremental(grouped, ["k"], facts)
     assert ("`a`.`x` AS" in affected_sql(plan, InDuckDB())) is same
-    looked_up = understand(
+    looked_up = analyse_query(
         "SELECT x, count(*) AS n FROM a WHERE x IN (SELECT code FROM b) GROUP BY x", schemas
     )
     text = " ".join(rows_sql(plan_incremental(looked_up, ["x"], facts), InDuckDB(), "affected").split())

@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from dbt_arctic.auto import shared_reads
-from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.plan import ByKeys, BySums, Header
+from dbt_arctic.auto.inputs import ModelInputs
+from dbt_arctic.auto.plan import ByKeys, BySummaryDelta, Header
 from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.upstreams import Upstream, weighted_changes_sql
 from dbt_arctic.keyed.names import Name
@@ -24,8 +24,8 @@ from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.operators import State
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_sums
-from dbt_arctic.planner.delta.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_summary_delta
+from dbt_arctic.planner.delta.plan import affected_sql, analyse_query, guard_sql, plan_incremental, rows_sql
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.store.context import Context
@@ -151,8 +151,8 @@ class World:
 
     def shared_plan(self, kind: Any, query: Query, made: Any) -> Any:
         """The plan of a kind, over rows that are kept for several models."""
-        reading = Reading(self.upstreams)
-        plan = kind(Header("model", None, "", reading, {}, {}), query, made, full_refresh_above=1)
+        inputs = ModelInputs(self.upstreams)
+        plan = kind(Header("model", None, "", inputs, {}, {}), query, made, full_refresh_above=1)
         nothing: Any = None
         context = Context(
             catalog=nothing,
@@ -168,14 +168,16 @@ class World:
         sources = Sources(self.upstreams)
         return any(self.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards)
 
-    def by_sums(self, sql: str) -> tuple[Counter[tuple[Any, ...]], bool] | None:
+    def by_summary_delta(self, sql: str) -> tuple[Counter[tuple[Any, ...]], bool] | None:
         """The sums after a refresh, and whether it went over kept rows instead of gathered ones."""
-        query = understand(sql, SCHEMAS)
-        sums = plan_sums(query, ("g",), self.facts)
+        query = analyse_query(sql, SCHEMAS)
+        sums = plan_summary_delta(query, ("g",), self.facts)
         if sums is None or sums.changes is None or self.guarded(sums):
             return None
-        plan = self.shared_plan(BySums, query, sums)
-        changes = changes_sql(plan.sums, plan.sources, inline(plan.sums.staged, plan.sources), {})
+        plan = self.shared_plan(BySummaryDelta, query, sums)
+        changes = changes_sql(
+            plan.summary_delta, plan.sources, inline(plan.summary_delta.staged, plan.sources), {}
+        )
         totals = {group: [rows, total or 0, values] for group, rows, total, values in self.full(sql, "old")}
         for group, *added in self.rows(f"SELECT g, sum(n), sum(s), sum(c) FROM ({changes}) GROUP BY g"):
             stored = totals.get(group, [0, 0, 0])
@@ -185,10 +187,10 @@ class World:
             for group, (rows, total, values) in totals.items()
             if rows
         )
-        return found, sums.over_cached is not None and plan.sums.over_cached is None
+        return found, sums.over_cached is not None and plan.summary_delta.over_cached is None
 
     def by_keys(self, sql: str) -> Counter[tuple[Any, ...]] | None:
-        query = understand(sql, SCHEMAS)
+        query = analyse_query(sql, SCHEMAS)
         made = plan_incremental(query, ("g",), self.facts)
         if made.affected is None or self.guarded(made):
             return None
@@ -268,7 +270,7 @@ def test_random_models_over_kept_rows_are_those_of_their_queries(world: World) -
             sql = drawn_query(dice)
             try:
                 expected = world.full(sql, "new")
-                summed = world.by_sums(sql)
+                summed = world.by_summary_delta(sql)
                 keyed = world.by_keys(sql)
             except CannotPlan:
                 continue
@@ -309,7 +311,7 @@ def test_whatever_is_expected_models_are_those_of_their_queries(
             sql = drawn_query(dice)
             try:
                 expected = world.full(sql, "new")
-                summed, keyed = world.by_sums(sql), world.by_keys(sql)
+                summed, keyed = world.by_summary_delta(sql), world.by_keys(sql)
             except (CannotPlan, duckdb.BinderException):
                 continue
             assert summed is None or summed[0] == expected, f"seed {seed}, sums: {sql}"
@@ -333,4 +335,4 @@ def test_rows_that_only_the_plan_over_cached_rows_reads_are_requested_too(world:
         "JOIN (SELECT pid, sum(y) AS y FROM p GROUP BY pid) AS t2 ON t2.pid = t0.id GROUP BY t0.cust"
     )
     for over_cached in (False, True):
-        assert world.by_sums(sql) == (world.full(sql, "new"), over_cached)
+        assert world.by_summary_delta(sql) == (world.full(sql, "new"), over_cached)

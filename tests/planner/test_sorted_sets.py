@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.delta.sorted_sets import sort_sets
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -42,7 +42,7 @@ AS_IT_IS = [
 
 
 def sorted_sets_of(sql: str) -> str:
-    return sort_sets(sql, FACTS, lambda tree: understand(tree, SCHEMAS))
+    return sort_sets(sql, FACTS, lambda tree: analyse_query(tree, SCHEMAS))
 
 
 @pytest.mark.parametrize("marked", SORTED)
@@ -50,11 +50,11 @@ def test_a_set_is_sorted_where_its_order_matters(marked: str) -> None:
     parts = [part.partition("»") for part in marked.split("«")]
     written = parts[0][0] + "".join(rest for _, _, rest in parts[1:])
     with pytest.raises(CannotPlan, match="depends on the order"):
-        plan_incremental(understand(written, SCHEMAS), ["g"], FACTS)
+        plan_incremental(analyse_query(written, SCHEMAS), ["g"], FACTS)
     made = sorted_sets_of(written)
     assert made == marked.replace("«", "").replace("»", "")
     assert sorted_sets_of(made) == made
-    assert plan_incremental(understand(made, SCHEMAS), ["g"], FACTS).rows is not None
+    assert plan_incremental(analyse_query(made, SCHEMAS), ["g"], FACTS).rows is not None
 
 
 @pytest.mark.parametrize("sql", AS_IT_IS)

@@ -17,21 +17,21 @@ import pytest
 from benchmarks.tpch.example import example_models
 from dbt_arctic.auto import aggregate_delta, execute_table
 from dbt_arctic.auto.fallbacks import fallbacks_of
-from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.plan import ByKeys, BySums, Full, Header, RefreshPlan
+from dbt_arctic.auto.inputs import ModelInputs
+from dbt_arctic.auto.plan import ByKeys, BySummaryDelta, Full, Header, RefreshPlan
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.group_totals import BELOW_ZERO
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.sums import EXTREME_LOST
+from dbt_arctic.keyed.summary_delta import EXTREME_LOST
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
 from dbt_arctic.planner.algebra.operators import State
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums, plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta, plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, state_sql
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.computed_write import Attempt, WriteResult
@@ -114,7 +114,7 @@ def tables(data: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return found
 
 
-def reading(data: duckdb.DuckDBPyConnection) -> Reading:
+def inputs(data: duckdb.DuckDBPyConnection) -> ModelInputs:
     """The tables as a catalog would describe them."""
     upstreams = {}
     for table, columns in tables(data).items():
@@ -130,40 +130,40 @@ def reading(data: duckdb.DuckDBPyConnection) -> Reading:
             changed_rows=60 if is_changed else 0,
             rows=tpch_data.ROWS.get(table, 1000),
         )
-    return Reading(upstreams)
+    return ModelInputs(upstreams)
 
 
 def header(data: duckdb.DuckDBPyConnection) -> Header:
     consumed = {FINGERPRINT: Consumed("", "")}
-    return Header("model", None, "SELECT the whole query", reading(data), consumed, consumed)
+    return Header("model", None, "SELECT the whole query", inputs(data), consumed, consumed)
 
 
 def by_keys(name: str, data: duckdb.DuckDBPyConnection) -> ByKeys:
-    query = understand(unlimited(tpch_data.QUERIES[name]), tpch_data.schemas(data))
+    query = analyse_query(unlimited(tpch_data.QUERIES[name]), tpch_data.schemas(data))
     made = plan_incremental(query, tpch_data.KEYS[name], tpch_data.FACTS, TIES)
     return ByKeys(header(data), query, made, full_refresh_above=0.3)
 
 
-def by_sums(name: str, data: duckdb.DuckDBPyConnection) -> BySums:
+def by_summary_delta(name: str, data: duckdb.DuckDBPyConnection) -> BySummaryDelta:
     schemas = tpch_data.schemas(data)
     made = find_auxiliary_view(
-        understand(tpch_data.QUERIES[name], schemas), tpch_data.KEYS[name], tpch_data.TABLE_KEYS
+        analyse_query(tpch_data.QUERIES[name], schemas), tpch_data.KEYS[name], tpch_data.TABLE_KEYS
     )
     assert made is not None
-    query = understand(state_sql(made, {one: one for one in tpch_data.TABLE_KEYS}), schemas)
-    sums = plan_sums(query, made.key, tpch_data.FACTS, TIES)
+    query = analyse_query(state_sql(made, {one: one for one in tpch_data.TABLE_KEYS}), schemas)
+    sums = plan_summary_delta(query, made.key, tpch_data.FACTS, TIES)
     assert sums is not None
     keys = plan_incremental(query, made.key, tpch_data.FACTS, TIES)
-    return BySums(header(data), query, sums, keys, full_refresh_above=0.3)
+    return BySummaryDelta(header(data), query, sums, keys, full_refresh_above=0.3)
 
 
-def table_of(plan: ByKeys | BySums) -> KeyedTable:
+def table_of(plan: ByKeys | BySummaryDelta) -> KeyedTable:
     key = plan.incremental.key if plan.incremental is not None else ()
     columns = tuple(Column(name, "int") for name, _ in plan.query.columns)
     return KeyedTable(TARGET, Generation(1, "b", "c"), key, Layout(1, key[0], (), key), columns, "owner")
 
 
-def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
+def refreshed(recorder: Recorder, plan: ByKeys | BySummaryDelta) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
     trace = Trace(TARGET.identifier)
     return trace.of(
@@ -187,7 +187,7 @@ def test_what_is_printed_is_what_is_sent_by_keys(
 def test_what_is_printed_is_what_is_sent_by_sums(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
-    plan = by_sums(name, data)
+    plan = by_summary_delta(name, data)
     outcome = refreshed(recorder, plan)
     assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
     assert (outcome.stages[-1].rows, outcome.fell_back) == (outcome.rows, ())
@@ -199,19 +199,19 @@ def test_what_is_printed_is_what_is_sent_for_the_example(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
     model = EXAMPLE[name]
-    query = understand(model.sql, tables(data))
+    query = analyse_query(model.sql, tables(data))
     layers = {layer: UpstreamFacts(True, key, 6_000_000, 60_000) for layer, key in LAYERS.items()}
     facts = Facts({**tpch_data.FACTS.upstreams, **layers})
     keys = plan_incremental(query, model.key, facts)
-    plans: list[ByKeys | BySums] = [ByKeys(header(data), query, keys, full_refresh_above=0.3)]
+    plans: list[ByKeys | BySummaryDelta] = [ByKeys(header(data), query, keys, full_refresh_above=0.3)]
     view = find_auxiliary_view(query, model.key, {**tpch_data.TABLE_KEYS, **LAYERS})
     # The lower layer has no sums, and one model counts distinct values of two columns.
     assert (view is None) == (name in (*LAYERS, "dws_nation_sales_by_month"))
     if view is not None:
-        state = understand(state_sql(view, {one: one for one in facts.upstreams}), tables(data))
-        keys, sums = (plan(state, view.key, facts) for plan in (plan_incremental, plan_sums))
-        assert isinstance(sums, Sums)
-        plans.append(BySums(header(data), state, sums, keys, full_refresh_above=0.3))
+        state = analyse_query(state_sql(view, {one: one for one in facts.upstreams}), tables(data))
+        keys, sums = (plan(state, view.key, facts) for plan in (plan_incremental, plan_summary_delta))
+        assert isinstance(sums, SummaryDelta)
+        plans.append(BySummaryDelta(header(data), state, sums, keys, full_refresh_above=0.3))
     for plan in plans:
         recorder.sent.clear()
         recorder.answers.clear()
@@ -240,7 +240,9 @@ def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConn
     text = {stage.name: text for stage, text in stages_with_sql(stages_of(by_keys("q03", data)))}["rows"]
     assert "BETWEEN :min_key_0 AND :max_key_0" in text
     assert "FROM :affected_keys AS" in text
-    looked_up = {stage.name: text for stage, text in stages_with_sql(stages_of(by_sums("q04", data)))}
+    looked_up = {
+        stage.name: text for stage, text in stages_with_sql(stages_of(by_summary_delta("q04", data)))
+    }
     assert "BETWEEN :min_key_0_0 AND :max_key_0_0" in looked_up["shared_lookup_1"]
     assert "FROM :affected_values_1 AS" in looked_up["shared_lookup_1"]
 
@@ -277,8 +279,8 @@ def test_of_few_rows_many_keys_are_no_reason(
     data: duckdb.DuckDBPyConnection, rows: int | None, share: float, counts: bool
 ) -> None:
     plan = replace(by_keys("q03", data), full_refresh_above=share)
-    tables = {name: replace(one, stored_rows=rows) for name, one in plan.reading.upstreams.items()}
-    plan = replace(plan, header=replace(plan.header, reading=replace(plan.reading, upstreams=tables)))
+    tables = {name: replace(one, stored_rows=rows) for name, one in plan.inputs.upstreams.items()}
+    plan = replace(plan, header=replace(plan.header, inputs=replace(plan.inputs, upstreams=tables)))
     assert any(stage.decision for stage in stages_of(plan)) is counts
 
 
@@ -300,7 +302,7 @@ LOST = StatementError("it failed", why=EXTREME_LOST)
 def test_errors_lead_to_the_plans_that_are_declared(
     data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
-    keys, sums = by_keys("q03", data), by_sums("q03", data)
+    keys, sums = by_keys("q03", data), by_summary_delta("q03", data)
     found: list[RefreshPlan] = []
 
     def following(plan: RefreshPlan, error: StatementError) -> RefreshPlan:
@@ -311,18 +313,21 @@ def test_errors_lead_to_the_plans_that_are_declared(
     assert found[-1].reason is not None
     assert found[-1].reason.code == "failed"
     assert isinstance(following(sums, LOST), Full)  # it has no extremes: this is an error like any other
-    with_extremes = replace(sums, sums=replace(sums.sums, extremes={"high": "max"}))
+    with_extremes = replace(sums, summary_delta=replace(sums.summary_delta, extremes={"high": "max"}))
     assert isinstance(following(with_extremes, LOST), ByKeys)
-    asks = replace(with_extremes, sums=replace(with_extremes.sums, new_extremes=keys.incremental.affected))
+    asks = replace(
+        with_extremes,
+        summary_delta=replace(with_extremes.summary_delta, new_extremes=keys.incremental.affected),
+    )
     again = following(asks, LOST)
-    assert isinstance(again, BySums)
+    assert isinstance(again, BySummaryDelta)
     assert again.recompute_reason == "extreme"
     assert [stage.name for stage in stages_of(again)][-1] == "extremes"
     last = following(again, LOST)
     assert isinstance(last, ByKeys)
     assert last.recompute_reason == "extreme"
     assert isinstance(following(replace(with_extremes, incremental=None), LOST), Full)
-    looks_up = replace(sums, sums=replace(sums.sums, looks_up=True))
+    looks_up = replace(sums, summary_delta=replace(sums.summary_delta, looks_up=True))
     assert isinstance(following(looks_up, ENDED), ByKeys)
     assert isinstance(following(looks_up, StatementError("it failed", why=BELOW_ZERO)), Full)
     recorder.errors = [ENDED]
@@ -338,8 +343,8 @@ def test_the_delta_is_looked_up_between_the_bounds_of_affected_values(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
     """Where the rows that touched values meet are kept, the statement looks them up by itself."""
-    plan = by_sums(name, data)
-    plan = replace(plan, sums=plan.sums.with_cached_lookups(tpch_data.CHANGED))
+    plan = by_summary_delta(name, data)
+    plan = replace(plan, summary_delta=plan.summary_delta.with_cached_lookups(tpch_data.CHANGED))
     shown = printed_plan.of_plan(plan)
     assert [one.name for one in shown] == ["affected_values_1", "changes"]
     bounds = {f"{end}_{column}" for end in ("min", "max") for column in stages_of(plan)[0].columns}

@@ -11,7 +11,7 @@ import pytest
 from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.auxiliary.view_selection import views_of
 from dbt_arctic.planner.delta import plan
-from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 SCHEMAS = {
@@ -71,7 +71,7 @@ SHAPES = {
 def test_a_statement_stays_small(shape: str) -> None:
     sql, key, _, most = SHAPES[shape]
     facts = Facts({table: UpstreamFacts(True, KEYS[table]) for table in SCHEMAS})
-    plan = plan_incremental(understand(sql, SCHEMAS), key.split(), facts)
+    plan = plan_incremental(analyse_query(sql, SCHEMAS), key.split(), facts)
     assert plan.affected is not None
     assert sum(1 for _ in walk(plan.affected)) <= most
 
@@ -132,7 +132,7 @@ OVER_VIEWS = {
 @pytest.mark.parametrize("shape", OVER_VIEWS)
 def test_statements_over_auxiliary_views_are_smaller(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sql, key, before, after = OVER_VIEWS[shape]
-    query, keys = understand(sql, SALES), dict.fromkeys(SALES, ("id",))
+    query, keys = analyse_query(sql, SALES), dict.fromkeys(SALES, ("id",))
     views = views_of(query, key.split(), keys)
     monkeypatch.setattr(plan, "LARGEST", 10_000)
     facts = Facts({table: UpstreamFacts(True, one) for table, one in keys.items()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.delta.ties_by_key import ordered_by_key
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -82,7 +82,7 @@ AS_IT_IS = {
 
 
 def by_key(sql: str, key: str) -> str:
-    return ordered_by_key(sql, key.split(), FACTS, lambda tree: understand(tree, SCHEMAS))
+    return ordered_by_key(sql, key.split(), FACTS, lambda tree: analyse_query(tree, SCHEMAS))
 
 
 @pytest.mark.parametrize("marked", ORDERED)
@@ -93,7 +93,7 @@ def test_a_key_is_added_where_rows_are_equal(marked: str) -> None:
     made = by_key(written, key)
     assert made == marked.replace("«", "").replace("»", "")
     assert by_key(made, key) == made
-    query = understand(made, SCHEMAS)
+    query = analyse_query(made, SCHEMAS)
     require_determinism(query.node, query.types, FACTS, key=query.identifiers(key.split()))
 
 

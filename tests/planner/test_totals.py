@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.planner.auxiliary import null_groups, own_key, totals_of_groups
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, outer_sql, state_sql
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from tests.extent import extent
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
@@ -31,7 +31,7 @@ ROWS = "FROM s WHERE city IS NOT NULL"
 
 
 def state_of(sql: str, key: str = "city", worth: int = 50) -> AuxiliaryView | None:
-    return find_nested_view(understand(sql, SCHEMAS), KEYS, {"s": 100, "k": 10}, worth, own=[key])
+    return find_nested_view(analyse_query(sql, SCHEMAS), KEYS, {"s": 100, "k": 10}, worth, own=[key])
 
 
 def test_random_groups_beside_totals_are_those_of_the_full_query() -> None:
@@ -88,7 +88,7 @@ def test_which_queries_have_a_state_of_their_groups(sql: str, has_state: bool) -
 )
 def test_only_a_total_that_the_groups_give_is_replaced(total: str, is_replaced: bool) -> None:
     sql = f"SELECT city, count(*) AS n {GROUPED} HAVING count(*) > (SELECT {total} {ROWS})"
-    node = understand(sql, SCHEMAS).node
+    node = analyse_query(sql, SCHEMAS).node
     assert (totals_of_groups.with_totals_of_groups(node) != node) == is_replaced
 
 

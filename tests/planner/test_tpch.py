@@ -11,7 +11,7 @@ import pytest
 from dbt_arctic.planner.algebra.operators import Join, scans, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import equalities
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     AuxiliaryView,
     columns_in_model_table,
@@ -20,7 +20,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     state_sql,
     with_state_sql,
 )
-from dbt_arctic.planner.delta.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.delta.plan import affected_sql, analyse_query, guard_sql, plan_incremental, rows_sql
 from dbt_arctic.planner.delta.weighted_delta import SIGN
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner import tpch_data
@@ -53,7 +53,7 @@ def test_what_has_no_incremental_plan(data: duckdb.DuckDBPyConnection) -> None:
     schemas, reasons, guards = tpch_data.schemas(data), {}, set()
     for name, sql in tpch_data.QUERIES.items():
         try:
-            query = understand(sql, schemas)
+            query = analyse_query(sql, schemas)
             plan = plan_incremental(query, tpch_data.KEYS[name], tpch_data.FACTS)
         except CannotPlan as error:
             reasons[name] = error.reason.code
@@ -67,7 +67,7 @@ def test_what_has_no_incremental_plan(data: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
 def test_a_refresh_equals_the_full_query(name: str, data: duckdb.DuckDBPyConnection) -> None:
     sql = unlimited(tpch_data.QUERIES[name])
-    query = understand(sql, tpch_data.schemas(data))
+    query = analyse_query(sql, tpch_data.schemas(data))
     plan = plan_incremental(query, tpch_data.KEYS[name], tpch_data.FACTS)
     before, expected = Counter(tpch_data.at_old(data, sql)), Counter(data.execute(sql).fetchall())
     if any(
@@ -90,7 +90,7 @@ def test_a_refresh_equals_the_full_query(name: str, data: duckdb.DuckDBPyConnect
 
 
 def split_of(name: str, data: duckdb.DuckDBPyConnection) -> tuple[Query, AuxiliaryView] | None:
-    query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
+    query = analyse_query(tpch_data.QUERIES[name], tpch_data.schemas(data))
     made = find_auxiliary_view(query, tpch_data.KEYS[name], tpch_data.TABLE_KEYS)
     return None if made is None else (query, made)
 
@@ -137,7 +137,9 @@ def test_a_query_that_shows_its_state_shows_what_the_query_gives(
     assert Counter(data.execute(f"SELECT {shown} FROM ({to_duckdb(text)})").fetchall()) == Counter(
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
-    sums = plan_sums(understand(text, tpch_data.schemas(data)), tpch_data.KEYS[name], tpch_data.FACTS, TIES)
+    sums = plan_summary_delta(
+        analyse_query(text, tpch_data.schemas(data)), tpch_data.KEYS[name], tpch_data.FACTS, TIES
+    )
     assert sums is not None
     assert set(sums.derived) == {column for column, _ in query.columns} - {*sums.key, *stored.values()}
 
@@ -149,10 +151,10 @@ def test_changes_are_joined_with_other_tables_by_their_keys(
     """Not by anything that many rows share: the nation of a customer is that of four hundred suppliers."""
     found = split_of(name, data)
     assert found is not None
-    query = understand(
+    query = analyse_query(
         state_sql(found[1], {one: one for one in tpch_data.TABLE_KEYS}), tpch_data.schemas(data)
     )
-    sums = plan_sums(query, found[1].key, tpch_data.FACTS, TIES)
+    sums = plan_summary_delta(query, found[1].key, tpch_data.FACTS, TIES)
     assert sums is not None
     assert sums.changes is not None
     for join in (node for node in walk(sums.changes) if isinstance(node, Join)):
@@ -171,8 +173,8 @@ def test_what_changed_added_to_the_state_gives_that_of_the_full_query(
     assert found is not None
     _, made = found
     text = state_sql(made, {table: table for table in tpch_data.TABLE_KEYS})
-    query = understand(text, tpch_data.schemas(data))
-    sums = plan_sums(query, made.key, tpch_data.FACTS, TIES)
+    query = analyse_query(text, tpch_data.schemas(data))
+    sums = plan_summary_delta(query, made.key, tpch_data.FACTS, TIES)
     assert sums is not None
     assert sums.changes is not None
     assert sums.guards == () or name == "q22"

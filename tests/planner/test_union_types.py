@@ -6,7 +6,7 @@ import pytest
 
 from dbt_arctic.planner.algebra.operators import Join, walk
 from dbt_arctic.planner.algebra.scalars import SAME_TYPE
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import InDuckDB
@@ -52,15 +52,15 @@ def query(value: str, one: str, other: str, union: str = "UNION ALL") -> str:
 )
 def test_parts_of_one_type(value: str, one: str, other: str) -> None:
     for union in ("UNION ALL", "UNION"):
-        understand(query(value, one, other, union), SCHEMAS, now=NOW)
-        understand(query(value, other, one, union), SCHEMAS, now=NOW)
+        analyse_query(query(value, one, other, union), SCHEMAS, now=NOW)
+        analyse_query(query(value, other, one, union), SCHEMAS, now=NOW)
 
 
 def test_a_sum_of_int_is_a_bigint() -> None:
     """A hash distinguishes it from an int, so the int is cast as Spark casts it."""
     for call in ("sum(n)", "try_sum(n)"):
         parts = f"SELECT n AS c FROM o UNION ALL SELECT {call} FROM o GROUP BY s"
-        text = full_sql(understand(f"SELECT xxhash64(c) AS k FROM ({parts}) AS q", SCHEMAS), InDuckDB())
+        text = full_sql(analyse_query(f"SELECT xxhash64(c) AS k FROM ({parts}) AS q", SCHEMAS), InDuckDB())
         assert text.count("CAST(") == 1
         assert "CAST(`o`.`n` AS BIGINT)" in text
 
@@ -74,17 +74,17 @@ def test_a_sum_of_int_is_a_bigint() -> None:
 )
 def test_what_has_other_digits_in_one_part(value: str, one: str, other: str) -> None:
     with pytest.raises(CannotPlan):
-        understand(query(value, one, other), SCHEMAS, now=NOW)
+        analyse_query(query(value, one, other), SCHEMAS, now=NOW)
 
 
 def test_equal_numbers_of_two_widths_are_not_interchangeable_with_a_decimal() -> None:
     schemas = {"a": [("v", "int")], "b": [("v", "bigint"), ("k", "int")]}
     for value in ("3 / ceil(a.v, 0)", "100000000000000000000 / a.v", "decimal(3) / a.v"):
         sql = f"SELECT {value} AS g, bool_or(b.k > 1) AS s FROM a JOIN b ON a.v = b.v GROUP BY {value}"
-        made = understand(sql, schemas)
+        made = analyse_query(sql, schemas)
         (join,) = (one for one in walk(made.node) if isinstance(one, Join))
         assert not any(SAME_TYPE in condition.meta for condition in join.conditions), value
-    made = understand(
+    made = analyse_query(
         "SELECT a.v + 1 AS g, count(*) AS n FROM a JOIN b ON a.v = b.v GROUP BY a.v + 1", schemas
     )
     (join,) = (one for one in walk(made.node) if isinstance(one, Join))
@@ -93,10 +93,10 @@ def test_equal_numbers_of_two_widths_are_not_interchangeable_with_a_decimal() ->
 
 def test_a_date_that_is_moved_by_days_is_a_date() -> None:
     moved = "coalesce(at - 1, DATE'9999-12-31')"
-    understand(f"SELECT id, {moved} AS v FROM o UNION ALL SELECT id, at FROM o", SCHEMAS)
-    understand(query("year(x)", "n + at", "at"), SCHEMAS)
+    analyse_query(f"SELECT id, {moved} AS v FROM o UNION ALL SELECT id, at FROM o", SCHEMAS)
+    analyse_query(query("year(x)", "n + at", "at"), SCHEMAS)
     with pytest.raises(CannotPlan, match="a computed type and date"):
-        understand(query("x + 1", "at - at", "at"), SCHEMAS)
+        analyse_query(query("x + 1", "at - at", "at"), SCHEMAS)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_a_date_that_is_moved_by_days_is_a_date() -> None:
 def test_parts_of_two_types(value: str, one: str, other: str) -> None:
     for union in ("UNION ALL", "UNION"):
         with pytest.raises(CannotPlan, match="an expression over a column of a UNION"):
-            understand(query(value, one, other, union), SCHEMAS, now=NOW)
-        understand(query("max(x)", one, other, union) + " GROUP BY id", SCHEMAS, now=NOW)
+            analyse_query(query(value, one, other, union), SCHEMAS, now=NOW)
+        analyse_query(query("max(x)", one, other, union) + " GROUP BY id", SCHEMAS, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_parts_of_types_that_spark_widens_are_cast(
 ) -> None:
     for union in ("UNION ALL", "UNION"):
         for first, second in ((one, other), (other, one)):
-            text = full_sql(understand(query(value, first, second, union), SCHEMAS, now=NOW), InDuckDB())
+            text = full_sql(analyse_query(query(value, first, second, union), SCHEMAS, now=NOW), InDuckDB())
             assert f"{cast} AS {to})" in text
 
 
@@ -172,24 +172,24 @@ def test_columns_of_unions_that_are_compared_in_the_same_way(one: str, other: st
     }
     for left, right in ((one, other), (other, one)):
         union = f"(SELECT id, {left} AS x FROM o UNION ALL SELECT id, {right} FROM o) AS u"
-        understand(f"SELECT x, count(*) AS n FROM {union} WHERE x IS NOT NULL GROUP BY x", schemas)
-        understand(f"SELECT id, max(x) AS m FROM {union} GROUP BY id", schemas)
+        analyse_query(f"SELECT x, count(*) AS n FROM {union} WHERE x IS NOT NULL GROUP BY x", schemas)
+        analyse_query(f"SELECT id, max(x) AS m FROM {union} GROUP BY id", schemas)
 
 
 def test_elements_of_arrays_in_unions_are_compared_in_the_same_way() -> None:
     schemas = {"o": [("id", "bigint"), ("tags", "array<string>"), ("more", "array<bigint>")]}
     part = "SELECT id, x FROM o LATERAL VIEW explode({}) e AS x"
     both = f"SELECT x, count(*) AS n FROM ({part} UNION ALL {part}) AS u GROUP BY x"
-    understand(both.format("tags", "tags"), schemas)
+    analyse_query(both.format("tags", "tags"), schemas)
     # A sum with a number in it is one of whole numbers, and no float.
     computed = part.replace("x FROM", "x + 1 AS x FROM", 1).format("more")
     mixed = (
         f"SELECT x, count(*) AS n FROM ({computed} UNION ALL SELECT id, id / 2 AS x FROM o) AS u GROUP BY x"
     )
     with pytest.raises(CannotPlan, match="is compared"):
-        understand(mixed, schemas)
+        analyse_query(mixed, schemas)
     with pytest.raises(CannotPlan, match="have string and bigint"):
-        understand(both.format("tags", "more"), schemas)
+        analyse_query(both.format("tags", "more"), schemas)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +213,11 @@ def test_of_a_type_that_is_not_known_equal_values_may_be_others_in_a_union(sql: 
     union = "(SELECT id, n AS x FROM o UNION ALL SELECT id, array_max(l) FROM o) AS u"
     text = sql.replace("{u}", union)
     if is_fine:
-        understand(text, schemas)
+        analyse_query(text, schemas)
         return
     with pytest.raises(CannotPlan, match=r"have .* is compared"):
-        understand(text, schemas)
-    understand(text.replace("array_max(l)", "coalesce(n, 1)"), schemas)
+        analyse_query(text, schemas)
+    analyse_query(text.replace("array_max(l)", "coalesce(n, 1)"), schemas)
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ def test_what_stands_inside_of_a_column_has_a_type(one: str, other: str, is_fine
     union = f"SELECT id, {one} AS x FROM o AS t UNION ALL SELECT id, {other} FROM o"
     sql = f"SELECT x, count(*) AS n FROM ({union}) AS u GROUP BY x"
     if is_fine:
-        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
+        analyse_query(sql, {"o": [*SCHEMAS["o"], *inside]})
         return
     with pytest.raises(CannotPlan, match=r"have .* and .* in one column"):
-        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
+        analyse_query(sql, {"o": [*SCHEMAS["o"], *inside]})
 
 
 def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
@@ -255,7 +255,7 @@ def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
     parts = ["SELECT id, amount AS x FROM o", f"SELECT {nothing}", f"SELECT DISTINCT {nothing}"]
     for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)):
         union = " UNION ALL ".join(parts[number] for number in order)
-        understand(f"SELECT id, coalesce(x, 7) / 3 AS v FROM ({union}) AS u", SCHEMAS)
+        analyse_query(f"SELECT id, coalesce(x, 7) / 3 AS v FROM ({union}) AS u", SCHEMAS)
 
 
 def test_a_function_of_types_in_a_link_of_a_subquery_keeps_equal_numbers_apart() -> None:
@@ -265,14 +265,14 @@ def test_a_function_of_types_in_a_link_of_a_subquery_keeps_equal_numbers_apart()
     schemas = {"o": [("id", "bigint"), ("n", "int")]}
     for value, same in (("p.id", True), ("xxhash64(p.id)", False), ("try_add(p.id, 1)", False)):
         joined = next(
-            part for part in walk(understand(linked.format(value), schemas).node) if isinstance(part, Join)
+            part for part in walk(analyse_query(linked.format(value), schemas).node) if isinstance(part, Join)
         )
         assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
 
 
 def test_a_number_with_a_suffix_is_not_a_cast() -> None:
     both = "SELECT id, sum(amount / 12L) AS a, sum(amount / CAST(12 AS bigint)) AS b FROM o GROUP BY id"
-    (_, one), (_, other) = understand(both, SCHEMAS).columns[1:]
+    (_, one), (_, other) = analyse_query(both, SCHEMAS).columns[1:]
     assert one != other
 
 
@@ -281,23 +281,23 @@ def test_without_ansi_numbers_of_two_widths_do_not_stand_for_each_other() -> Non
     tables = {"o": [("id", "int"), ("n", "int"), ("m", "int")], "c": [("id", "int"), ("n", "int")]}
     wide = "SELECT id, CAST(n AS bigint) AS w FROM c"
     sql = "SELECT q.w * 2 AS k, sum(o.m) AS s FROM o JOIN ({}) AS q ON q.w = o.n GROUP BY q.w * 2"
-    for wraps, inner, same in (
+    for wrap_on_overflow, inner, same in (
         (False, wide, True),
         (True, wide, False),
         (True, wide.replace("bigint", "int"), True),
     ):
-        query = understand(sql.format(inner), tables, wraps=wraps)
+        query = analyse_query(sql.format(inner), tables, wrap_on_overflow=wrap_on_overflow)
         joined = next(part for part in walk(query.node) if isinstance(part, Join))
         assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
     union = "SELECT id, n AS x FROM o UNION ALL SELECT id, CAST(n AS bigint) FROM c"
     both = f"SELECT id, x * 2 AS v FROM ({union}) AS u"
-    understand(both, tables)
-    wide = full_sql(understand(both, tables, wraps=True), InDuckDB())
+    analyse_query(both, tables)
+    wide = full_sql(analyse_query(both, tables, wrap_on_overflow=True), InDuckDB())
     assert "CAST(`o`.`n` AS BIGINT)" in wide, "as Spark does it"
 
 
 def test_a_date_to_which_hours_are_added_is_none() -> None:
     union = "SELECT id, date_add({}) AS x FROM o UNION ALL SELECT id, at FROM o"
-    understand(f"SELECT id, year(x) AS y FROM ({union.format('at, 1')}) AS u", SCHEMAS)
+    analyse_query(f"SELECT id, year(x) AS y FROM ({union.format('at, 1')}) AS u", SCHEMAS)
     with pytest.raises(CannotPlan):
-        understand(f"SELECT id, year(x) AS y FROM ({union.format('HOUR, 1, at')}) AS u", SCHEMAS)
+        analyse_query(f"SELECT id, year(x) AS y FROM ({union.format('HOUR, 1, at')}) AS u", SCHEMAS)

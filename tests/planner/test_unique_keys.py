@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
@@ -152,7 +152,7 @@ UNIQUE = [
 @pytest.mark.parametrize("sql", CASES)
 def test_what_identifies_a_row(sql: str) -> None:
     expected = CASES[sql]
-    query = understand(parse(sql), SCHEMAS)
+    query = analyse_query(parse(sql), SCHEMAS)
     names = {identifier: name for name, identifier in query.columns}
     found = [{names[one] for one in key} for key in unique_keys(query.node, FACTS)]
     assert min(found, key=len, default=None) == expected
@@ -160,7 +160,7 @@ def test_what_identifies_a_row(sql: str) -> None:
 
 @pytest.mark.parametrize(("sql", "columns", "expected"), UNIQUE)
 def test_what_identifies_a_row_by_what_it_determines(sql: str, columns: str, expected: bool) -> None:
-    query = understand(parse(sql), SCHEMAS)
+    query = analyse_query(parse(sql), SCHEMAS)
     database, names = Database(SCHEMAS), dict(query.columns)
     wanted = [names[one] for one in columns.split()]
     assert is_unique(query.node, wanted, FACTS) is expected
@@ -179,7 +179,7 @@ def test_it_does_in_random_rows() -> None:
     drawn = [draw(seed).sql for seed in range(extent(150, 600))]
     for place, sql in enumerate([*CASES, *drawn]):
         try:
-            query = understand(parse(sql), SCHEMAS)
+            query = analyse_query(parse(sql), SCHEMAS)
         except CannotPlan:
             continue
         keys = unique_keys(query.node, FACTS)

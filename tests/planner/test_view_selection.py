@@ -13,7 +13,7 @@ from dbt_arctic.planner.algebra.operators import Aggregate, walk
 from dbt_arctic.planner.auxiliary import view_selection
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView
 from dbt_arctic.planner.auxiliary.view_selection import find_shared_view, possible_views, views_of
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from tests.extent import extent
 from tests.planner import tpch_data
 from tests.planner.chained_queries import SHAPES, draw_chained
@@ -43,7 +43,7 @@ SMALL = "SELECT a.shop, a.v FROM (SELECT shop, sum(x) AS v FROM s GROUP BY shop)
 
 
 def chosen(sql: str, key: str) -> list[AuxiliaryView]:
-    return [one.view for one in views_of(understand(sql, SCHEMAS), key.split(), KEYS)]
+    return [one.view for one in views_of(analyse_query(sql, SCHEMAS), key.split(), KEYS)]
 
 
 def test_a_query_over_a_chain_of_states_is_refreshed_as_the_query_is() -> None:
@@ -68,7 +68,7 @@ def test_a_query_with_small_statements_has_none(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_upstreams_that_are_read_in_no_time_are_worth_none() -> None:
-    query = understand(ABOVE, SCHEMAS)
+    query = analyse_query(ABOVE, SCHEMAS)
     rows = {"s": 10, "w": 20, "i": 1}
     read = 2 * (10 + 1) + 2 * (20 + 1)
     assert find_shared_view(query, ["brand", "kind"], KEYS, rows, read) is not None
@@ -76,7 +76,7 @@ def test_upstreams_that_are_read_in_no_time_are_worth_none() -> None:
 
 
 def test_the_view_that_there_is_is_found_again() -> None:
-    query, key = understand(ABOVE, SCHEMAS), ["brand", "kind"]
+    query, key = analyse_query(ABOVE, SCHEMAS), ["brand", "kind"]
     for made in possible_views(query, key, KEYS):
         stored = (made.key, tuple(made.state.output))
         again = find_shared_view(query, key, KEYS, {}, 0, stored=stored)
@@ -87,7 +87,7 @@ def test_the_view_that_there_is_is_found_again() -> None:
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
 def test_no_query_of_tpch_has_so_large_a_statement(name: str, data: duckdb.DuckDBPyConnection) -> None:
-    query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
+    query = analyse_query(tpch_data.QUERIES[name], tpch_data.schemas(data))
     assert views_of(query, tpch_data.KEYS[name], tpch_data.TABLE_KEYS) == ()
 
 
@@ -135,7 +135,7 @@ def test_what_is_wrong_on_purpose_is_caught(name: str, monkeypatch: pytest.Monke
 
 
 def test_a_view_takes_every_place_of_what_it_is() -> None:
-    query = understand(draw_chained(3).sql, Database().schemas)
+    query = analyse_query(draw_chained(3).sql, Database().schemas)
     for made in possible_views(query, draw_chained(3).key, {"a": ("id",), "b": ("id",), "c": ()}):
         assert made.around is not None
         texts = {canonical_form.canonical_sql(one) for one in walk(made.around) if isinstance(one, Aggregate)}

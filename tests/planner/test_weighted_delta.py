@@ -7,21 +7,21 @@ import pytest
 from dbt_arctic.planner.algebra.operators import Project, scans, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import Renderer
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.delta.weighted_delta import WeightedRows, weighted_rows
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 
-def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
-    return understand(named(parse(sql), lambda written: written), schemas)
+def query_of(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
+    return analyse_query(named(parse(sql), lambda written: written), schemas)
 
 
 @pytest.mark.parametrize(("rows", "hinted"), [(100, True), (None, False), (3_000_000, False)])
 def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int | None, hinted: bool) -> None:
     schemas = {"t": (("id", "int"), ("x", "int")), "u": (("id", "int"), ("y", "int"))}
-    query = understood("SELECT t.x, u.y FROM t JOIN u ON t.id = u.id", schemas)
+    query = query_of("SELECT t.x, u.y FROM t JOIN u ON t.id = u.id", schemas)
     facts = Facts(
         {
             "t": UpstreamFacts(True, ("id",), 10_000_000, rows),
@@ -48,7 +48,7 @@ KEYS = {"o": ("ok",), "l": ("ok", "n"), "p": ("pk",), "c": ("ck",)}
 
 
 def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> WeightedRows:
-    query = understood(sql, STAR)
+    query = query_of(sql, STAR)
     facts = Facts(
         {
             name: UpstreamFacts(name in changed, key, rows.get(name, 0), changed.get(name, 0))
@@ -138,13 +138,13 @@ def test_scans_read_what_is_used_and_no_more() -> None:
         "o": (("ok", "int"), ("day", "date"), ("note", "string")),
         "l": (("ok", "int"), ("n", "int"), ("x", "int"), ("note", "string")),
     }
-    query = understood(
+    query = query_of(
         "SELECT day, count(*) AS n FROM o WHERE EXISTS (SELECT * FROM l WHERE l.ok = o.ok AND x > 1) "
         "GROUP BY day",
         schemas,
     )
     facts = Facts({"o": UpstreamFacts(True, ("ok",)), "l": UpstreamFacts(True, ("ok", "n"))})
-    made = plan_sums(query, ("day",), facts)
+    made = plan_summary_delta(query, ("day",), facts)
     assert made is not None
     assert made.changes is not None
     nodes = [
@@ -168,9 +168,7 @@ def test_changed_relations_with_a_many_to_many_link_are_joined_separately(
         "n": (("city", "int"), ("name", "string")),
     }
     link = "s.ck = c.ck" if key else "s.city = c.city"
-    query = understood(
-        f"SELECT c.ck, s.sk, n.name FROM c JOIN s ON {link} JOIN n ON n.city = c.city", schemas
-    )
+    query = query_of(f"SELECT c.ck, s.sk, n.name FROM c JOIN s ON {link} JOIN n ON n.city = c.city", schemas)
     facts = Facts(
         {
             "c": UpstreamFacts(True, ("ck",), 10**6, 100),
@@ -188,7 +186,7 @@ def test_a_key_that_begins_with_a_tenant_does_not_make_its_rows_few() -> None:
         "e": (("tenant", "int"), ("id", "int"), ("kind", "int")),
         "k": (("kind", "int"), ("name", "string")),
     }
-    query = understood(
+    query = query_of(
         "SELECT t.plan, e.id, k.name FROM t JOIN e ON e.tenant = t.tenant JOIN k ON k.kind = e.kind", schemas
     )
 
@@ -208,7 +206,7 @@ def test_a_key_that_begins_with_a_tenant_does_not_make_its_rows_few() -> None:
 
 
 def test_a_list_of_values_is_not_worth_a_hint() -> None:
-    query = understood(
+    query = query_of(
         "SELECT t.x, v.name FROM t JOIN (VALUES (1, 'a'), (2, 'b')) AS v(x, name) ON v.x = t.x",
         {"t": (("id", "int"), ("x", "int"))},
     )

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, judge
 from tests.planner.random_queries import Case
@@ -106,4 +106,4 @@ def test_it_is_refreshed_like_the_query_without(name: str, database: Database) -
 )
 def test_what_would_be_something_else_is_refused(sql: str, why: str) -> None:
     with pytest.raises(CannotPlan, match=why):
-        understand(sql, SCHEMAS)
+        analyse_query(sql, SCHEMAS)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import duckdb
 
 from dbt_arctic.planner.algebra.operators import Project, walk
-from dbt_arctic.planner.delta.plan import full_sql, understand
-from dbt_arctic.planner.frontend.point_in_time import DATE, moves
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
+from dbt_arctic.planner.frontend.point_in_time import DATE, time_has_changed
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.planner.oracle import ATTEMPTS, Database, InDuckDB, Prepared, Verdict, at_old, compare, facts_of
@@ -74,7 +74,7 @@ def judge_timed(database: Database, case: Case) -> Verdict:
     called = {found for found in OPERATORS if f"{found}()" in case.sql}
     alone = {OPERATORS[2]} if same_rows else set()
     projections = (part for part in walk(ready.query.node) if isinstance(part, Project))
-    in_values = any(moves(value) for part in projections for _, value in part.items)
+    in_values = any(time_has_changed(value) for part in projections for _, value in part.items)
     verdict = compare(database, ready, InDuckDB())
     return replace(verdict, met=verdict.met | called | alone | ({OPERATORS[3]} if in_values else set()))
 
@@ -95,12 +95,12 @@ def prepare_timed(database: Database, case: Case, *, same_rows: bool) -> Prepare
             break
     changed = before != expected
     try:
-        query = understand(without_qualify(case.sql), database.schemas, now=now, last=last)
+        query = analyse_query(without_qualify(case.sql), database.schemas, now=now, last=last)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:
         return Verdict("wrong", f"at {now} the query was misunderstood", changed)
-    return Prepared(case, query, replace(facts_of(old, new), time_moved=True), before, expected)
+    return Prepared(case, query, replace(facts_of(old, new), time_changed=True), before, expected)
 
 
 def _at(time: Number, sql: str) -> str:

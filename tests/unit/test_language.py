@@ -61,11 +61,12 @@ NO_NAMES = frozenset(
         "after alike anew asked asking begun beside besides confined done early either elsewhere fits found",
         "gathered given gone held inside judged kept known late left look looked looks made met narrowed",
         "others past quick ran seen sent settled shown small taken tell tells told took tried",
-        "before near waiting was who written",
+        "before near waiting was who written moved moves reading sums trimmed understand understood wraps",
     )
     for word in line.split()
 )
 """Words that alone do not say what a module, a class or a function is: `found` is what of what?"""
+PROPER_NAMES = ("Iceberg", "Java", "Maven", "Spark")
 LONGEST = 45
 """Words in a sentence. Longer ones are easier to read as two, or as a list."""
 
@@ -106,6 +107,17 @@ def messages_of(source: str) -> Iterator[str]:
         )
         if is_text and len(node.value.split()) > 2:
             yield " ".join(_CODE.sub("CODE", node.value).split())
+
+
+def fixes_of(source: str) -> Iterator[str]:
+    """The first literal part of each text that an error is given as ``fix``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.keyword) and node.arg == "fix":
+            values = (
+                [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
+            )
+            parts = [one.values[0] if isinstance(one, ast.JoinedStr) else one for one in values]
+            yield from (str(one.value) for one in parts if isinstance(one, ast.Constant))
 
 
 def _comments(source: str) -> Iterator[str]:
@@ -238,6 +250,14 @@ def test_messages_avoid_the_words_of_the_list(module: Path) -> None:
     assert found_in("\n".join(messages_of(module.read_text(encoding="utf-8")))) == []
 
 
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_a_fix_begins_in_lower_case(module: Path) -> None:
+    fixes = fixes_of(module.read_text(encoding="utf-8"))
+    assert [
+        text for text in fixes if re.match(r"[A-Z][a-z]", text) and text.split()[0] not in PROPER_NAMES
+    ] == []
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.name)
 def test_comments_of_build_files_avoid_the_words_of_the_list(settings: Path) -> None:
     comments = re.findall(r"(?:^|\s)#+ (.*)$", settings.read_text(encoding="utf-8"), re.MULTILINE)
@@ -280,6 +300,11 @@ x = 1  # besides
 def test_the_words_are_found_in_messages() -> None:
     source = '"""Nobody reads it."""\nraise Error(f"{name}: nobody can tell", "told")\n'
     assert list(messages_of(source)) == [": nobody can tell"]
+
+
+def test_the_fixes_of_errors_are_found() -> None:
+    source = 'Error("What", fix="Run it" if ready else f"Wait for {name}", why="Not")\nother(fix=found)\n'
+    assert list(fixes_of(source)) == ["Run it", "Wait for "]
 
 
 def test_a_definition_without_a_summary_is_found() -> None:

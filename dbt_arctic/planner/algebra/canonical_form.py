@@ -12,10 +12,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     State,
@@ -81,7 +81,7 @@ class _Renaming:
                 return replace(node, function=self._value(node.function), columns=columns_)
             case Limit():
                 return replace(node, order=self._values(node.order))
-            case Restrict():
+            case KeySemiJoin():
                 pairs = tuple((self._value(one), self._name(key)) for one, key in node.pairs)
                 return replace(node, pairs=pairs)
             case Values():

@@ -16,10 +16,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -47,14 +47,14 @@ def expressions(node: Node) -> Iterator[exp.Expression]:
             yield node.function
         case Limit():
             yield from node.order
-        case Scan() | Values() | Restrict() | UnionAll() | SetOperation():
-            pass  # These only list columns by name. ``named_columns`` returns the pairs of a Restrict.
+        case Scan() | Values() | KeySemiJoin() | UnionAll() | SetOperation():
+            pass  # These only list columns by name. ``named_columns`` returns the pairs of a KeySemiJoin.
 
 
 def named_columns(node: Node) -> frozenset[str]:
     """The columns that an operator refers to outside its expressions and subqueries."""
     match node:
-        case Restrict():
+        case KeySemiJoin():
             return columns_of(*(value for value, _ in node.pairs)) | {name for _, name in node.pairs}
         case UnionAll() | SetOperation():
             return frozenset(name for child in node.parts for name in child.output)
@@ -69,7 +69,7 @@ def computed(node: Node) -> tuple[tuple[str, exp.Expression], ...]:
     match node:
         case Project() | Aggregate() | Window():
             return node.items
-        case Scan() | Values() | Filter() | Join() | Restrict() | UnionAll() | SetOperation() | Limit():
+        case Scan() | Values() | Filter() | Join() | KeySemiJoin() | UnionAll() | SetOperation() | Limit():
             return ()
         case Generate():
             return ()  # The expression produces several rows, and may produce several columns.
@@ -96,7 +96,7 @@ def used_columns(parts: Iterable[Node]) -> frozenset[str]:
     return frozenset(found)
 
 
-def trimmed(node: Node) -> Node:
+def prune_columns(node: Node) -> Node:
     """The same tree with its scans reduced to the columns that it uses. At first, a scan has all columns."""
     used = used_columns([node])
 

@@ -192,7 +192,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Restrict:
+class KeySemiJoin:
     """The rows of ``child`` whose expressions in ``pairs`` equal a row of ``keys`` (null-safe, ``<=>``).
 
     :param pairs: an expression over the child's columns, and the column of ``keys`` that it is compared with.
@@ -319,7 +319,7 @@ Node = (
     | Project
     | Filter
     | Join
-    | Restrict
+    | KeySemiJoin
     | Aggregate
     | Window
     | UnionAll

@@ -18,10 +18,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     State,
@@ -111,7 +111,7 @@ class Renderer:
                 return self._filter(node)
             case Join():
                 return self._semi(node) if node.kind == "semi" else self._join(node)
-            case Restrict():
+            case KeySemiJoin():
                 return self._restrict(node)
             case Aggregate():
                 return self._aggregate(node)
@@ -197,7 +197,7 @@ class Renderer:
         text = f"{left.from_}\nLEFT SEMI JOIN {right.from_}\n  ON {on or 'true'}"
         return replace(left, from_=text, joined=True)
 
-    def _restrict(self, node: Restrict) -> Select:
+    def _restrict(self, node: KeySemiJoin) -> Select:
         left = self._side(node.child)
         keys = self._derived(self._select(node.keys).text(node.keys.output), node.keys.output)
         on = " AND ".join(

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.sums import OppositeEnd
+from dbt_arctic.keyed.summary_delta import OppositeEnd
 from dbt_arctic.keyed.value_range import Ranges
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Node,
@@ -72,7 +72,7 @@ class OverCachedLookups:
 
 
 @dataclass(frozen=True)
-class Sums:
+class SummaryDelta:
     """A plan that adds the delta of aggregates to their stored values.
 
     :param staged: the relations to compute first.
@@ -127,7 +127,7 @@ class Sums:
             lookups += self.over_cached.lookups
         return [*found, *(one.rows for one in lookups)]
 
-    def with_cached_lookups(self, sources: Collection[str]) -> Sums:
+    def with_cached_lookups(self, sources: Collection[str]) -> SummaryDelta:
         """The plan if the rows of these upstreams that match changed keys are cached."""
         over = self.over_cached
         if over is None or not over.sources <= set(sources):
@@ -136,13 +136,13 @@ class Sums:
         return replace(self, changes=over.changes, staged=staged, over_cached=None)
 
 
-def plan_sums(
+def plan_summary_delta(
     query: Query,
     key: Sequence[str],
     facts: Facts,
     accept: frozenset[str] = frozenset(),
     hidden: Collection[str] = (),
-) -> Sums | None:
+) -> SummaryDelta | None:
     """Plan a refresh that adds the delta of sums and counts to their stored values.
 
     :param hidden: the columns of the query that the model's view does not show.
@@ -175,7 +175,7 @@ def plan_sums(
     spare = frozenset(name for name in measures.ends if name in hidden and name not in read)
     every_end = {name: values[name] for name in extremes}
     needs_query = spare < extremes.keys() and aggregate.groups
-    return Sums(
+    return SummaryDelta(
         key=tuple(keys),
         changes=changes,
         rows=measures.rows,
@@ -271,7 +271,7 @@ class _DeltaOverLookups:
     def _over(self, cached: Callable[[Node], bool]) -> tuple[Node | None, tuple[SharedLookup, ...]]:
         parts, lookups = share_lookups((part for part, _ in self.changed), self.facts, cached)
         made = [
-            self.marked(trimmed(Project(part, tuple((name, shown[name]) for name in self.names))))
+            self.marked(prune_columns(Project(part, tuple((name, shown[name]) for name in self.names))))
             for part, (_, shown) in zip(parts, self.changed, strict=True)
         ]
         whole = None if not made else made[0] if len(made) == 1 else UnionAll(tuple(made), self.names)
@@ -304,10 +304,10 @@ def _new_extremes(roles: Roles, ends: Mapping[str, exp.Expression]) -> Node:
     pairs = tuple((column(group), name) for (group, _), name in zip(aggregate.groups, names, strict=True))
     rows = restricted(groups, pairs, left)
     shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
-    return trimmed(Project(rows, (*roles.keys.items(), *shown)))
+    return prune_columns(Project(rows, (*roles.keys.items(), *shown)))
 
 
-def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges: Ranges) -> str:
+def changes_sql(sums: SummaryDelta, sources: Sources, staged: Mapping[str, str], ranges: Ranges) -> str:
     """The SQL of the change of each group, as columns of the model.
 
     :param staged: the relation that stands for each staged one.
@@ -317,7 +317,7 @@ def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges:
     return Renderer(WithStaged(sources, staged), ranges).query(sums.changes)
 
 
-def new_extremes_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges) -> str:
+def new_extremes_sql(sums: SummaryDelta, sources: Sources, left: str, ranges: Ranges) -> str:
     """The SQL of the extremes of the groups that lost one.
 
     :param left: the relation of these groups.

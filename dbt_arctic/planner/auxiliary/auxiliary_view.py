@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dbt_arctic.data_type import decimal_digits
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -160,7 +160,7 @@ def rows_of_state_sql(size: RowsOfState, names: Mapping[str, str]) -> str:
 
     :param names: the quoted name of each upstream.
     """
-    return Renderer(_Named(names)).query(trimmed(size.rows))
+    return Renderer(_Named(names)).query(prune_columns(size.rows))
 
 
 def outer_sql(
@@ -177,7 +177,7 @@ def outer_sql(
     if made.around is not None:
         stored = {name: column(name) for name in made.state.output}
         sums = {name: types.get(part.total or "", "") for name, part in made.parts.items()}
-        node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
+        node = prune_columns(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
     elif made.parts:
         node = Project(node, _items(made, types))
     elif short := short_columns(made.state):

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.sums import OppositeEnd
+from dbt_arctic.keyed.summary_delta import OppositeEnd
 from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute

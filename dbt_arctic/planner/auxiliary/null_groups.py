@@ -17,10 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -64,7 +64,7 @@ def _without(node: Node, names: frozenset[str], facts: Facts) -> Node:
             Aggregate()
             | Generate()
             | Limit()
-            | Restrict()
+            | KeySemiJoin()
             | Scan()
             | SetOperation()
             | UnionAll()

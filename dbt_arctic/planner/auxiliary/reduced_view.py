@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -74,7 +74,7 @@ def find_reduced_view(
         if not key or place.by == key[0] or rows.get(table.source, -1) < worth:
             continue
         swap = _Swap(place)
-        around = trimmed(swap.node(node))
+        around = prune_columns(swap.node(node))
         if swap.looks_up and table.source not in {scan.source for scan in scans(around)}:
             return _kept(query, place, key, around)
     return None
@@ -174,7 +174,7 @@ def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Auxi
         right=place.chosen if place.join.right is place.chosen else place.table,
     )
     counted = Aggregate(place.chosen, (), ((ROWS, exp.Count(this=exp.Star())),))
-    state = trimmed(Project(join, tuple((name, column(name)) for name in shown)))
+    state = prune_columns(Project(join, tuple((name, column(name)) for name in shown)))
     return AuxiliaryView(
         state, keyed, (), query.columns, around=around, size=RowsOfState(counted, place.source, MAX_SHARE)
     )

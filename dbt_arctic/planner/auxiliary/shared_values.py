@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.columns import all_expressions, trimmed
+from dbt_arctic.planner.algebra.columns import all_expressions, prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Filter,
     Node,
@@ -25,7 +25,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.auxiliary.auxiliary_view import sql_of
-from dbt_arctic.planner.frontend.point_in_time import moves
+from dbt_arctic.planner.frontend.point_in_time import time_has_changed
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -80,7 +80,7 @@ def with_known(node: Node, facts: Facts, known: Mapping[str, str]) -> Node:
 
 def value_sql(value: SharedValue, sources: Sources) -> str:
     """The SQL of the value as a string, and of its type as Spark names it; at most one row."""
-    rows = Renderer(sources).query(trimmed(value.node))
+    rows = Renderer(sources).query(prune_columns(value.node))
     return f"SELECT CAST(value AS STRING), typeof(value)\nFROM (\n{rows}\n)"
 
 
@@ -96,9 +96,9 @@ def _values(subqueries: tuple[Subquery, ...], facts: Facts) -> Iterator[tuple[in
         if one.kind != "scalar" or one.links or one.value is None or facts.changed(one.plan):
             continue
         node = Project(one.plan, (("value", one.value),))
-        if any(moves(*all_expressions(part)) for part in walk(node)):
+        if any(time_has_changed(*all_expressions(part)) for part in walk(node)):
             continue
-        name = hashlib.sha256(sql_of(trimmed(node)).encode()).hexdigest()[:16]
+        name = hashlib.sha256(sql_of(prune_columns(node)).encode()).hexdigest()[:16]
         yield number, SharedValue(name, node, facts.known_rows(scans(node)))
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.planner.algebra.canonical_form import canonical_sql
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -34,7 +34,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.query import OutputColumn, Query
 from dbt_arctic.planner.algebra.scalars import column
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, AuxiliaryView, without_spare
 from dbt_arctic.planner.auxiliary.nested_view import view_of_groups
 from dbt_arctic.planner.delta.plan import plan_incremental
@@ -217,7 +217,7 @@ def _possible(query: Query, terms: _Terms, number: int) -> Iterator[SharedView]:
         if parts == [ends_in]:
             continue
         source = f"{STATE}_{number}"
-        over = trimmed(_Swap(parts, source).node(query.node))
+        over = prune_columns(_Swap(parts, source).node(query.node))
         read = {name for scan in scans(over) if scan.source == source for _, name in scan.columns}
         made = _view_of_part(query, parts[0], read, terms.facts)
         if made is None:
@@ -244,14 +244,14 @@ def _view_of_part(
         made = view_of_groups(query, kept)
         if made is not None or not kept.groups:
             return made
-        state: Node = trimmed(kept)
+        state: Node = prune_columns(kept)
         key = tuple(name for name, _ in kept.groups)
     else:
         keys = sorted(unique_keys(part, facts), key=lambda one: (len(one), sorted(one)))
         if not keys or not keys[0]:
             return None
         shown = tuple(name for name in part.output if name in read | keys[0])
-        state = trimmed(Project(part, tuple((name, column(name)) for name in shown)))
+        state = prune_columns(Project(part, tuple((name, column(name)) for name in shown)))
         key = tuple(name for name in shown if name in keys[0])
     names = [name.lower() for name in state.output]
     if len(set(names)) < len(names) or any(name.startswith("_") for name in names):
@@ -267,7 +267,7 @@ def _operators_of_view(query: Query, made: AuxiliaryView, terms: _Terms) -> floa
     own = replace(
         query, node=made.state, columns=tuple(OutputColumn(name, name) for name in made.state.output)
     )
-    sums = plan_sums(own, made.key, terms.facts, terms.accept | {"float_sum"})
+    sums = plan_summary_delta(own, made.key, terms.facts, terms.accept | {"float_sum"})
     if sums is not None:
         return max(map(_count, sums.nodes), default=0)
     return terms.operators(own, made.key)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from dbt_arctic.keyed.value_range import Ranges, ValueRange
-from dbt_arctic.planner.algebra.operators import Node, Restrict, walk
+from dbt_arctic.planner.algebra.operators import KeySemiJoin, Node, walk
 
 
 def is_ordered_as(bounds: ValueRange, type_: str | None) -> bool:
@@ -19,7 +19,7 @@ def is_ordered_as(bounds: ValueRange, type_: str | None) -> bool:
 
 
 def fitting(bounds: Ranges, nodes: Iterable[Node], types: Mapping[str, str]) -> dict[str, ValueRange]:
-    """The bounds without those that a Restrict would compare with a column of another order.
+    """The bounds without those that a KeySemiJoin would compare with a column of another order.
 
     :param types: the types of the columns of scans, by identifier; a missing one may be any type.
     """
@@ -27,7 +27,7 @@ def fitting(bounds: Ranges, nodes: Iterable[Node], types: Mapping[str, str]) -> 
         name
         for node in nodes
         for part in walk(node)
-        if isinstance(part, Restrict)
+        if isinstance(part, KeySemiJoin)
         for value, name in part.pairs
         if isinstance(value, exp.Column) and name in bounds
         if not is_ordered_as(bounds[name], types.get(value.name))

@@ -27,7 +27,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.static_filters import renumbered
-from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves, not_true
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, not_true, time_has_changed
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -53,7 +53,7 @@ def changed_scalars(node: Filter | Project, facts: Facts) -> frozenset[int]:
     return found if found and below and old_or_new(node.child, below, facts) is not None else frozenset()
 
 
-def moves_few_rows(node: Node) -> bool:
+def changes_few_rows(node: Node) -> bool:
     """Whether a row that enters or leaves a filter moves few rows of a query.
 
     It does not if the query has groups: most of them contain such a row, and are computed again.
@@ -61,10 +61,10 @@ def moves_few_rows(node: Node) -> bool:
     if isinstance(node, Aggregate | Window | Limit | SetOperation):
         return False
     below = (getattr(node, name, None) for name in ("child", "left", "right"))
-    return all(map(moves_few_rows, (*filter(None, below), *getattr(node, "children", ()))))
+    return all(map(changes_few_rows, (*filter(None, below), *getattr(node, "children", ()))))
 
 
-def moved_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
+def leaving_and_entering_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
     """The unchanged rows that leave the filter because such a value has changed, and those that enter it.
 
     Changed rows are found by the rules themselves. ``None`` if there is no such value.
@@ -73,7 +73,9 @@ def moved_rows(node: Filter, facts: Facts) -> tuple[Filter, Filter] | None:
     if found is None:
         return None
     later, earlier, subqueries = found
-    others = tuple(part for part in node.conditions if part.find(SubqueryRef) is None and not moves(part))
+    others = tuple(
+        part for part in node.conditions if part.find(SubqueryRef) is None and not time_has_changed(part)
+    )
     leaving, entering = (*others, *earlier, not_true(later)), (*others, *later, not_true(earlier))
     return Filter(node.child, leaving, subqueries), Filter(node.child, entering, subqueries)
 
@@ -100,8 +102,8 @@ def _both(
     node: Filter | Project, values: Iterable[exp.Expression], facts: Facts
 ) -> tuple[tuple[exp.Expression, ...], tuple[exp.Expression, ...], tuple[Subquery, ...]] | None:
     """The expressions over values that have changed: as they are now, as they were, and both subqueries."""
-    moved = changed_scalars(node, facts)
-    compared = [part for part in values if _refers(part, moved)]
+    changed = changed_scalars(node, facts)
+    compared = [part for part in values if _refers(part, changed)]
     if not compared:
         return None
     used = sorted({ref.number for part in compared for ref in part.find_all(SubqueryRef)})
@@ -109,7 +111,7 @@ def _both(
     now = {number: place for place, number in enumerate(used)}
     then = dict(now)
     for number in used:
-        if number in moved:
+        if number in changed:
             then[number] = len(subqueries)
             subqueries.append(
                 replace(node.subqueries[number], plan=facts.before(node.subqueries[number].plan))
@@ -129,4 +131,4 @@ def _refers(part: exp.Expression, numbers: frozenset[int]) -> bool:
     return any(ref.number in numbers for ref in part.find_all(SubqueryRef))
 
 
-__all__ = ["changed_scalars", "moved_rows", "moves_few_rows", "rows_with_changed_values"]
+__all__ = ["changed_scalars", "changes_few_rows", "leaving_and_entering_rows", "rows_with_changed_values"]

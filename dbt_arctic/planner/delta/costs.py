@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import Node, scans
 from dbt_arctic.planner.delta.plan import Guard
 from dbt_arctic.planner.properties.facts import Facts
@@ -24,7 +24,7 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
     """
     if not guards:
         return None
-    whole = _values_read(trimmed(query), facts)
+    whole = _values_read(prune_columns(query), facts)
     compared = sum(_values_read(state, facts) or 0 for guard in guards for state in (guard.old, guard.new))
     if whole is None or whole < _WORTH or compared <= _COSTLY * whole:
         return None

@@ -19,10 +19,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -32,7 +32,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
 from dbt_arctic.planner.delta.range_pruning import pruned_to_ranges
-from dbt_arctic.planner.frontend.point_in_time import has_moved
+from dbt_arctic.planner.frontend.point_in_time import reads_changed_time
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 
@@ -144,7 +144,7 @@ def changed_rows(node: Node, facts: Facts) -> Count:
             return UNKNOWN if known is None else Count(known)
         case Project() | Filter():
             by_itself = any(facts.changed(one.plan) for one in node.subqueries) or (
-                facts.time_moved and has_moved(node)
+                facts.time_changed and reads_changed_time(node)
             )
             return UNKNOWN if by_itself else changed_rows(node.child, facts)
         case UnionAll():
@@ -164,7 +164,7 @@ def changed_rows(node: Node, facts: Facts) -> Count:
             return conservative(UNKNOWN, "one changed row can change many rows")
         case Generate():
             return conservative(UNKNOWN, "one changed row may become any number of rows")
-        case Restrict():
+        case KeySemiJoin():
             return conservative(UNKNOWN, "only rules create it, after this analysis")
         case Values():
             return NONE  # Constants do not change.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, Scan, own_names, walk
+from dbt_arctic.planner.algebra.operators import Filter, KeySemiJoin, Node, Project, Scan, own_names, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.restriction import restricted
@@ -20,7 +20,7 @@ def restricts_a_scan(query: Query, key: Sequence[str]) -> bool:
     pairs = tuple((column(by_name[name.lower()]), name) for name in key)
     keys = Scan("", "keys", own_names(key))
     rows = restricted(query.node, pairs, keys)
-    return any(isinstance(part, Restrict) and _is_of_table(part.child) for part in walk(rows))
+    return any(isinstance(part, KeySemiJoin) and _is_of_table(part.child) for part in walk(rows))
 
 
 def _is_of_table(node: Node) -> bool:

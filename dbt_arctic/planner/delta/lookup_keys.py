@@ -20,11 +20,11 @@ from dbt_arctic.planner.algebra.operators import (
     Generate,
     Join,
     KeyColumn,
+    KeySemiJoin,
     Limit,
     LookupKeys,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -58,7 +58,7 @@ class _Marking:
 
     def marked(self, node: Node) -> Node:
         node = map_children(node, self.marked)
-        if isinstance(node, Restrict):
+        if isinstance(node, KeySemiJoin):
             child = node.child
             for value, key in node.pairs:
                 child = self._looked_up(child, plain(value), self._keys_of(node.keys, key))
@@ -93,7 +93,7 @@ class _Marking:
                 if node.source in self.values:
                     return self._origins(self.values[node.source], stored)
                 return frozenset([KeyColumn(node.source, stored)]) if node.state in OF_CHANGES else None
-            case Restrict():
+            case KeySemiJoin():
                 paired = [key for value, key in node.pairs if plain(value) == name]
                 return self._any_of([(node.child, name), *((node.keys, key) for key in paired)])
             case Project():
@@ -157,7 +157,7 @@ class _Marking:
         match node:
             case Scan():
                 return self._scan(node, name, keys)
-            case Filter() | Restrict():
+            case Filter() | KeySemiJoin():
                 return replace(node, child=self._looked_up(node.child, name, keys))
             case Project():
                 return replace(node, child=self._looked_up(node.child, plain(dict(node.items)[name]), keys))

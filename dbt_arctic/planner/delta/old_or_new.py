@@ -17,10 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
@@ -30,7 +30,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import column, columns_of
 from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
-from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, time_has_changed
 from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 
@@ -66,7 +66,7 @@ def old_or_new(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None
             return _generate(node, wanted, facts)
         case Limit():
             return old_or_new(node.child, wanted, facts)
-        case Restrict():
+        case KeySemiJoin():
             return conservative(None, "only rules create it, from the result of this analysis")
 
 
@@ -88,7 +88,7 @@ def _scan(node: Scan, wanted: tuple[str, ...], facts: Facts) -> Node:
 def _project(node: Project, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     items = dict(node.items)
     kept = tuple((name, items[name]) for name in wanted)
-    if any(value.find(SubqueryRef) is not None or moves(value) for _, value in kept):
+    if any(value.find(SubqueryRef) is not None or time_has_changed(value) for _, value in kept):
         return None
     used = columns_of(*(value for _, value in kept))
     below = old_or_new(node.child, tuple(name for name in node.child.output if name in used), facts)
@@ -109,7 +109,7 @@ def _filter(node: Filter, wanted: tuple[str, ...], facts: Facts) -> Node | None:
 
 def _ever(part: exp.Expression) -> exp.Expression:
     """A condition that holds if the given one holds now, or held at the time of the last refresh."""
-    if not moves(part):
+    if not time_has_changed(part):
         return part
     return exp.Paren(
         this=exp.Or(this=exp.Paren(this=part.copy()), expression=exp.Paren(this=at_last_refresh(part)))

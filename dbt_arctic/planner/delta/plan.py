@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dbt_arctic.keyed.value_range import Ranges
-from dbt_arctic.planner.algebra.columns import check_columns, line_of_column, line_within, trimmed
+from dbt_arctic.planner.algebra.columns import check_columns, line_of_column, line_within, prune_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -26,7 +26,7 @@ from dbt_arctic.planner.algebra.rewrite import pushed_down
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta import rules
 from dbt_arctic.planner.delta.affected_keys import affected_rows, union_of
-from dbt_arctic.planner.delta.changed_scalars import changed_scalars, moves_few_rows
+from dbt_arctic.planner.delta.changed_scalars import changed_scalars, changes_few_rows
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
@@ -84,8 +84,8 @@ class Incremental:
     :param logged: the upstream whose changed keys are exactly the affected keys, and the columns that they
         are from; ``None`` if there is none.
     :param unique: whether the keys of the upstreams prove that the model's key is unique.
-    :param moved: the refresh that follows if a guard differs, and only some rows depend on its value;
-        ``None`` for a full refresh.
+    :param with_changed_scalars: the refresh that follows if a guard differs, and only some rows depend on its
+        value; ``None`` for a full refresh.
 
     ``affected`` and ``rows`` are ``None`` if no key can have changed, unless a guard differs.
     """
@@ -97,10 +97,10 @@ class Incremental:
     guards: tuple[Guard, ...]
     logged: Origin | None = None
     unique: bool = False
-    moved: Incremental | None = None
+    with_changed_scalars: Incremental | None = None
 
 
-def understand(
+def analyse_query(
     tree: exp.Query | str,
     schemas: Schemas,
     names: Sequence[str] | None = None,
@@ -108,7 +108,7 @@ def understand(
     now: Time | None = None,
     last: Time | None = None,
     *,
-    wraps: bool = False,
+    wrap_on_overflow: bool = False,
 ) -> Query:
     """Turn a parsed query into operators, and check that its result is deterministic.
 
@@ -118,7 +118,7 @@ def understand(
     :param views: the queries of views.
     :param now: the time of the run. Without it, functions of time stay calls.
     :param last: the time of the last run.
-    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
+    :param wrap_on_overflow: whether integers wrap around on overflow, as without ANSI mode.
 
     :raises CannotPlan: with the reason.
     """
@@ -157,14 +157,14 @@ def understand(
     timed_node = node = with_time_columns(built.node, builder.identifier)
     try:
         node = with_typed_nulls(node, builder.types)
-        refuse_mixed(node, builder.types, wraps=wraps)
+        refuse_mixed(node, builder.types, wrap_on_overflow=wrap_on_overflow)
     except CannotPlan:
         # Casts are only written if the untyped tree was refused: a lookup needs columns without a cast.
         node = with_typed_nulls(
             with_common_types(timed_node, builder.types, builder.identifier), builder.types
         )
-        refuse_mixed(node, builder.types, wraps=wraps)
-    node = with_exact_equalities(node, builder.types, wraps=wraps)
+        refuse_mixed(node, builder.types, wrap_on_overflow=wrap_on_overflow)
+    node = with_exact_equalities(node, builder.types, wrap_on_overflow=wrap_on_overflow)
     require_same_types(built.node, node)
     node = pushed_down(with_conditional_values(node))
     node = without_excluded_parts(node, builder.types)
@@ -181,13 +181,13 @@ def plan_incremental(
     :raises CannotPlan: with the reason of a full refresh.
     """
     made = _plan_incremental(query, key, facts, accept)
-    if not made.guards or not moves_few_rows(query.node):
+    if not made.guards or not changes_few_rows(query.node):
         return made
     try:
-        moved = _plan_incremental(query, key, replace(facts, values_moved=True), accept)
+        changed = _plan_incremental(query, key, replace(facts, scalars_changed=True), accept)
     except CannotPlan:
         return made
-    return replace(made, moved=moved) if len(moved.guards) < len(made.guards) else made
+    return replace(made, with_changed_scalars=changed) if len(changed.guards) < len(made.guards) else made
 
 
 def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str]) -> Incremental:
@@ -219,10 +219,10 @@ def _plan_incremental(query: Query, key: Sequence[str], facts: Facts, accept: fr
         )
     keys = Scan(_KEYS, AFFECTED, own_names(names))
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
-    rows = trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts))
+    rows = prune_columns(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts))
     return Incremental(
         key=tuple(key),
-        affected=with_lookup_keys(trimmed(affected), facts),
+        affected=with_lookup_keys(prune_columns(affected), facts),
         rows=with_lookup_keys(rows, facts, {_KEYS: affected}),
         columns=query.columns,
         guards=guards,
@@ -241,11 +241,13 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
     """Subqueries that are compared as a whole, because nothing correlates them with an outer row."""
     found = []
     for part in walk(node):
-        moved = (
-            changed_scalars(part, facts) if facts.values_moved and isinstance(part, Filter | Project) else ()
+        changed = (
+            changed_scalars(part, facts)
+            if facts.scalars_changed and isinstance(part, Filter | Project)
+            else ()
         )
         for number, subquery in enumerate(getattr(part, "subqueries", ())):
-            if number in moved or not facts.changed(subquery.plan):
+            if number in changed or not facts.changed(subquery.plan):
                 continue
             if subquery.nulls_count:
                 found.append(_guard("NULLs and rows of an IN subquery", _negated_flags(subquery), facts))
@@ -255,7 +257,7 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
 
 
 def _guard(what: str, node: Node, facts: Facts) -> Guard:
-    return Guard(what, trimmed(facts.before(node)), trimmed(node))
+    return Guard(what, prune_columns(facts.before(node)), prune_columns(node))
 
 
 def _value(subquery: Subquery) -> Node:
@@ -350,6 +352,7 @@ __all__ = [
     "Mapping",
     "Reason",
     "affected_sql",
+    "analyse_query",
     "full_sql",
     "guard_sql",
     "guards_of",
@@ -357,5 +360,4 @@ __all__ = [
     "plan_incremental",
     "rows_sql",
     "rules",
-    "understand",
 ]

@@ -18,10 +18,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -62,7 +62,7 @@ def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
             place = node.columns.index(name)
             found = {range_of(child, child.output[place], facts) for child in node.children}
             return found.pop() if len(found) == 1 else None
-        case Restrict() | Aggregate() | Limit():
+        case KeySemiJoin() | Aggregate() | Limit():
             return conservative(None, "ranges could pass through them, but no changed rows do so far")
         case Values() | Window() | SetOperation() | Generate():
             return conservative(None, "a column may be computed, or belong to another side")

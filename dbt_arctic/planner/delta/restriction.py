@@ -7,7 +7,7 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Restrict
+from dbt_arctic.planner.algebra.operators import Aggregate, KeySemiJoin, Node
 from dbt_arctic.planner.algebra.scalars import column
 
 Pairs = tuple[tuple[exp.Expression, str], ...]
@@ -27,7 +27,7 @@ def restricted_rule(node: Node, pairs: Pairs, keys: Node) -> Node:
 
 def joined_with_keys(node: Node, pairs: Pairs, keys: Node) -> Node:
     """The operator joined with the keys, which is right for any operator."""
-    return Restrict(node, some_of(keys, pairs), pairs)
+    return KeySemiJoin(node, some_of(keys, pairs), pairs)
 
 
 def some_of(keys: Node, pairs: Iterable[tuple[exp.Expression, str]]) -> Node:

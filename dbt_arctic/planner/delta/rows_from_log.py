@@ -20,10 +20,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -58,7 +58,7 @@ def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Nod
         return rows
 
     def change(node: Node) -> Node:
-        if isinstance(node, Restrict) and isinstance(node.child, Scan) and node.child.source == source:
+        if isinstance(node, KeySemiJoin) and isinstance(node.child, Scan) and node.child.source == source:
             by_key = [scan.source for scan in scans(node.keys)] == [keys]
             if (
                 by_key
@@ -86,7 +86,7 @@ def whole_log(affected: Node) -> Origin | None:
     return next(iter(found)) if found and isinstance(node, Scan) and node.state == "keys" else None
 
 
-def _matched_columns(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
+def _matched_columns(node: KeySemiJoin, scan: Scan, stored: Mapping[str, str]) -> set[str]:
     """The stored columns of a scan that must equal the key's value of the same column."""
     names = scan.stored
     return {
@@ -110,7 +110,7 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
                 if of_changes
                 else None
             )
-        case Filter() | Restrict():
+        case Filter() | KeySemiJoin():
             return origins(node.child, names)
         case Project():
             return _below(node.child, names, dict(node.items))

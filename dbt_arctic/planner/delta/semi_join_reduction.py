@@ -26,7 +26,7 @@ def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
 
     :param values: columns of ``whole``, by the same names.
     """
-    if facts.time_moved:
+    if facts.time_changed:
         return values  # A condition on the time may have been different at the last refresh.
     conditions, relations = _parts(whole)
     looked_up = max((facts.of(scan).rows or 0 for scan in scans(whole) if facts.changed(scan)), default=0)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.columns import trimmed, used_columns
+from dbt_arctic.planner.algebra.columns import prune_columns, used_columns
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
     Join,
+    KeySemiJoin,
     Node,
     Project,
-    Restrict,
     Scan,
     ScannedColumn,
     State,
@@ -107,7 +107,9 @@ def share_lookups(
                 return _of_state(replace(scan, source=_name(place), columns=columns), scan.state)
         return map_children(node, lambda child: swapped(child, used))
 
-    made = tuple(SharedLookup(_name(place), trimmed(_rows(one, facts))) for place, one in enumerate(several))
+    made = tuple(
+        SharedLookup(_name(place), prune_columns(_rows(one, facts))) for place, one in enumerate(several)
+    )
     return tuple(swapped(part, used_columns([part])) for part in parts), made
 
 
@@ -121,7 +123,7 @@ def _same(one: _Lookup, other: _Lookup) -> bool:
 
 def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
     """A read of an upstream for some values, if one read returns the rows of both states."""
-    if not isinstance(node, Restrict) or not isinstance(node.child, Scan):
+    if not isinstance(node, KeySemiJoin) or not isinstance(node.child, Scan):
         return None
     scan = node.child
     if scan.state not in _SIDES or scan.source not in facts.upstreams:
@@ -174,7 +176,7 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
 
 def _restricted(scan: Scan, lookup: _Lookup) -> Node:
     """The rows of the values. Lost rows are looked up by columns that the scan may not have."""
-    return Restrict(scan, lookup.keys, tuple((column(one.name), one.key) for one in lookup.by))
+    return KeySemiJoin(scan, lookup.keys, tuple((column(one.name), one.key) for one in lookup.by))
 
 
 def _sided(node: Node, columns: Iterable[str], side: exp.Expression) -> Node:

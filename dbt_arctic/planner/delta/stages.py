@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.value_range import Ranges
-from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.columns import prune_columns
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Scan, State, own_names
 from dbt_arctic.planner.algebra.render import Renderer, Sources
 from dbt_arctic.planner.algebra.scalars import column
@@ -38,7 +38,7 @@ class Collected(Inline):
         number = len(self.found)
         named = tuple(f"key_{number}_{place}" for place in range(len(names)))
         groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
-        made = AffectedValues(f"\0affected_values_{number}", trimmed(Aggregate(rows, groups)))
+        made = AffectedValues(f"\0affected_values_{number}", prune_columns(Aggregate(rows, groups)))
         self.found.append(made)
         return Scan(made.name, "affected_values", own_names(named))
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Filter, Node, Subquery, SubqueryRef, scans
 from dbt_arctic.planner.algebra.scalars import columns_of
-from dbt_arctic.planner.frontend.point_in_time import moves
+from dbt_arctic.planner.frontend.point_in_time import time_has_changed
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -31,7 +31,11 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
     largest = max(rows, default=0)
     for part in node.conditions:
         used = {ref.number: node.subqueries[ref.number] for ref in part.find_all(SubqueryRef)}
-        if not used or moves(part) or not all(_is_static(one, largest, facts) for one in used.values()):
+        if (
+            not used
+            or time_has_changed(part)
+            or not all(_is_static(one, largest, facts) for one in used.values())
+        ):
             continue
         places = {number: len(subqueries) + place for place, number in enumerate(used)}
         conditions.append(renumbered(part, places))

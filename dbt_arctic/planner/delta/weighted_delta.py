@@ -24,10 +24,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     ScannedColumn,
     SetOperation,
@@ -50,7 +50,7 @@ from dbt_arctic.planner.delta.join_order import (
     matches_few_rows,
 )
 from dbt_arctic.planner.delta.restriction import restricted
-from dbt_arctic.planner.delta.rules.condition import moved
+from dbt_arctic.planner.delta.rules.condition import rows_changed_by_time
 from dbt_arctic.planner.delta.semi_join_reduction import semi_join_reduced
 from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, differs
 from dbt_arctic.planner.properties.facts import Facts
@@ -99,7 +99,7 @@ def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Weig
 @delta_rule.register(Window)
 @delta_rule.register(SetOperation)
 @delta_rule.register(Limit)
-@delta_rule.register(Restrict)
+@delta_rule.register(KeySemiJoin)
 @delta_rule.register(Values)
 def _by_comparison(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> WeightedRows:
     rows = _compared(node, wanted, facts, values)
@@ -150,7 +150,7 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Weigh
         _only(Filter(rows, earlier, node.subqueries), wanted)
         for rows in weighted_rows(node.child, used, facts, values)
     )
-    moved_rows = moved(node)
+    moved_rows = rows_changed_by_time(node)
     if moved_rows is not None:
         found += tuple(_with_sign(rows, wanted, sign) for rows, sign in zip(moved_rows, (-1, 1), strict=True))
     return found
@@ -282,7 +282,7 @@ def _limiting(node: Node, facts: Facts) -> Wanted:
             return tuple(dict.fromkeys(a for a, b in equalities(links) if a in mine and b not in mine))
         case Limit():
             return conservative((), "any row can move another one out of the first rows")
-        case Scan() | UnionAll() | Generate() | Values() | Restrict():
+        case Scan() | UnionAll() | Generate() | Values() | KeySemiJoin():
             return ()  # They propagate deltas, or never change, so they are not compared.
 
 

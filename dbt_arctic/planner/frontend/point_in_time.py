@@ -250,7 +250,7 @@ def _may_contain_timestamp(value: exp.Expr, types: Types) -> bool:
     return any(_may_contain_timestamp(one, types) for one in value.iter_expressions())
 
 
-def moves(*parts: exp.Expression | None) -> bool:
+def time_has_changed(*parts: exp.Expression | None) -> bool:
     """Whether an expression contains a function of time whose value has changed."""
     return any(
         call.args["before"] != call.this
@@ -260,13 +260,13 @@ def moves(*parts: exp.Expression | None) -> bool:
     )
 
 
-def has_moved(node: Node) -> bool:
+def reads_changed_time(node: Node) -> bool:
     """Whether the result of a query over unchanged rows may differ only because time passed."""
     for part in walk(node):
         subqueries = [
             one for subquery in getattr(part, "subqueries", ()) for one in (*subquery.links, subquery.value)
         ]
-        if moves(*expressions(part), *subqueries):
+        if time_has_changed(*expressions(part), *subqueries):
             return True
     return False
 
@@ -279,13 +279,13 @@ def at_last_refresh(part: exp.Expression) -> exp.Expression:
             return TimeFunction(this=node.args["before"], before=node.args["before"], call=node.args["call"])
         return node
 
-    return part.copy().transform(earlier, copy=False) if moves(part) else part
+    return part.copy().transform(earlier, copy=False) if time_has_changed(part) else part
 
 
 def differs(values: Iterable[exp.Expression]) -> exp.Expression | None:
     """The condition that one of these values has changed since the last refresh; ``None`` if none can."""
     made: exp.Expression | None = None
-    for value in dict.fromkeys(value for value in values if moves(value)):
+    for value in dict.fromkeys(value for value in values if time_has_changed(value)):
         sides = [exp.Paren(this=one) for one in (value.copy(), at_last_refresh(value))]
         other = exp.Not(this=exp.Paren(this=exp.NullSafeEQ(this=sides[0], expression=sides[1])))
         made = other if made is None else exp.Or(this=made, expression=other)

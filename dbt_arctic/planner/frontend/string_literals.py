@@ -17,10 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -58,7 +58,7 @@ def labels(node: Node) -> set[int]:
                         used.update(one.output[place] for one in part.parts)
             case Window() | Generate():
                 pass  # The operands of their expressions are in ``used`` already.
-            case Scan() | Values() | Filter() | Join() | Restrict() | Limit():
+            case Scan() | Values() | Filter() | Join() | KeySemiJoin() | Limit():
                 pass  # They do not rename columns.
     return found
 

@@ -129,7 +129,7 @@ def _joined(node: Join) -> Node:
     return replace(node, left=filtered, conditions=rest)
 
 
-def moves_some(value: exp.Expression) -> bool:
+def time_changes_some_rows(value: exp.Expression) -> bool:
     """Whether time changes the value of some rows only, because a condition or a value of the row decides.
 
     A subquery does not count.
@@ -148,4 +148,4 @@ def _is_chosen(called: TimeFunction) -> bool:
     return False
 
 
-__all__ = ["moves_some", "with_time_columns"]
+__all__ = ["time_changes_some_rows", "with_time_columns"]

@@ -19,10 +19,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
@@ -90,11 +90,11 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
     return change(node)
 
 
-def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> None:
+def refuse_mixed(node: Node, types: Mapping[str, str], *, wrap_on_overflow: bool = False) -> None:
     """Refuse a UNION whose branches have types that Spark would cast.
 
     :param types: the types of the columns of scans.
-    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
+    :param wrap_on_overflow: whether integers wrap around on overflow, as without ANSI mode.
 
     :raises CannotPlan: a cast could change values that the query depends on.
     """
@@ -104,7 +104,7 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
     families = inferred.families()
-    by_type = wraps or depends_on_types(node)
+    by_type = wrap_on_overflow or depends_on_types(node)
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
             made = _mixed(part.columns, part.parts, shapes)
@@ -261,7 +261,7 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
                 made = _same_shape(part.columns, part.parts, shapes)
             case Values() | Generate():
                 made = conservative({}, "a column of unknown shape may have another type")
-            case Filter() | Join() | Restrict() | Limit():
+            case Filter() | Join() | KeySemiJoin() | Limit():
                 made = {}  # They have only the columns of their inputs.
         shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})
     return shapes

@@ -16,10 +16,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -49,7 +49,7 @@ def equal_columns(node: Node) -> Classes:
             # An unmatched row has NULLs on the other side, which equal nothing.
             kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
             return tuple(one for side in kept for one in equal_columns(side))
-        case Window() | Limit() | Generate() | Restrict():
+        case Window() | Limit() | Generate() | KeySemiJoin():
             return equal_columns(node.child)
         case UnionAll() | SetOperation():
             return conservative((), "each part has its own values")

@@ -10,10 +10,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -63,7 +63,7 @@ def fixed_columns(node: Node) -> frozenset[str]:
             if node.grouping_sets is not None:
                 return conservative(frozenset(), "a group of one set has the NULLs of another one")
             return _shown(node.groups, fixed_columns(node.child))
-        case Window() | Limit() | Generate() | Restrict():
+        case Window() | Limit() | Generate() | KeySemiJoin():
             return fixed_columns(node.child)
         case Join():
             if node.kind == "inner":

@@ -14,9 +14,9 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
 from dbt_arctic.planner.algebra.scalars import plain
-from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, moves
+from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, time_has_changed
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
-from dbt_arctic.planner.frontend.time_columns import moves_some
+from dbt_arctic.planner.frontend.time_columns import time_changes_some_rows
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
@@ -188,7 +188,7 @@ def _causes(
             what = "a LIMIT whose ORDER BY leaves rows equal"
             yield CannotPlan("ties", what, _UNIQUE, line)
         for one in all_expressions(part):
-            if moves(one) and not any(one is other for other in _moving_some_rows(part)):
+            if time_has_changed(one) and not any(one is other for other in _changing_some_rows(part)):
                 call = next(called for called in one.find_all(TimeFunction))
                 what = f"{call.args['call']} has another value than at the last refresh, and so has each row"
                 yield CannotPlan("time", what, "pass a date as a variable", first_line(call, one))
@@ -199,12 +199,12 @@ def _causes(
             yield from causes_in(expression, independent, types, items, known)
 
 
-def _moving_some_rows(node: Node) -> Iterator[exp.Expression]:
+def _changing_some_rows(node: Node) -> Iterator[exp.Expression]:
     """The expressions with a function of time for which the rows that time changes are found."""
     if isinstance(node, Filter):
         yield from node.conditions
     elif isinstance(node, Project):
-        yield from (value for _, value in node.items if moves_some(value))
+        yield from (value for _, value in node.items if time_changes_some_rows(value))
 
 
 def identical(node: Node, types: Mapping[str, str]) -> Identical:

@@ -19,10 +19,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -144,7 +144,7 @@ def _origins(
             for side in sides.get(node.kind, (node.left,)):
                 outputs = side.output
                 yield from _origins(side, _of(columns, outputs), _about((*conditions, *own), outputs))
-        case Aggregate() | Generate() | Restrict() | SetOperation() | UnionAll() | Values():
+        case Aggregate() | Generate() | KeySemiJoin() | SetOperation() | UnionAll() | Values():
             conservative(None, "a row may be of several rows, or of none")
 
 

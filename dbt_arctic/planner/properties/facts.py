@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Scan, map_children, scans
-from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, has_moved
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, reads_changed_time
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class UpstreamFacts:
 class Facts:
     """The facts of each upstream, by the name that scans give it.
 
-    :param time_moved: whether the query depends on the time, which differs from that of the last refresh.
+    :param time_changed: whether the query depends on the time, which differs from that of the last refresh.
     :param result_rows: the number of rows of the result at the last refresh; ``None`` if unknown.
-    :param values_moved: whether values of uncorrelated subqueries that conditions compare may differ from
+    :param scalars_changed: whether values of uncorrelated subqueries that conditions compare may differ from
         those of the last refresh. Otherwise guards prove that they are equal.
     """
 
     upstreams: Mapping[str, UpstreamFacts]
-    time_moved: bool = False
+    time_changed: bool = False
     result_rows: int | None = None
-    values_moved: bool = False
+    scalars_changed: bool = False
 
     def __post_init__(self) -> None:
         counts = (self.result_rows, *(one.changed_rows for one in self.upstreams.values()))
@@ -60,7 +60,9 @@ class Facts:
 
     def changed(self, node: Node) -> bool:
         """Whether a relation that a query reads has changed, or the time that it depends on."""
-        return any(self.of(scan).changed for scan in scans(node)) or (self.time_moved and has_moved(node))
+        return any(self.of(scan).changed for scan in scans(node)) or (
+            self.time_changed and reads_changed_time(node)
+        )
 
     def before(self, node: Node) -> Node:
         """The same query over the old state.
@@ -71,8 +73,8 @@ class Facts:
         if isinstance(node, Scan):
             return replace(node, state="old") if self.of(node).changed else node
         made = map_children(node, self.before)
-        if self.time_moved and isinstance(made, Filter):
+        if self.time_changed and isinstance(made, Filter):
             return replace(made, conditions=tuple(at_last_refresh(part) for part in made.conditions))
-        if self.time_moved and isinstance(made, Project):
+        if self.time_changed and isinstance(made, Project):
             return replace(made, items=tuple((name, at_last_refresh(value)) for name, value in made.items))
         return made

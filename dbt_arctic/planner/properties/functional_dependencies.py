@@ -16,10 +16,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
@@ -72,7 +72,7 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
             return [one for side in sides for one in dependencies(side, facts)]
         case Generate():
             return conservative([], "the child's keys would hold, which no rule has needed so far")
-        case Restrict():
+        case KeySemiJoin():
             return conservative([], "only rules create it, after this analysis")
         case Values() | UnionAll() | SetOperation():
             return conservative([], "nothing is known about constants, or about rows of several parts")
@@ -123,7 +123,7 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
             if None in by or function_name(item.this) != "row_number":
                 return None
             return frozenset(one for one in by if one is not None)
-        case Join() | Generate() | Restrict():
+        case Join() | Generate() | KeySemiJoin():
             return conservative(
                 None, "they may repeat or remove rows; the operator above needs the exact number"
             )

@@ -16,10 +16,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -96,7 +96,7 @@ def _follow(node: Node, wanted: frozenset[str], found: dict[int, frozenset[str]]
             below = wanted | columns_of(node.function)
         case Limit():
             below = wanted | columns_of(*node.order)
-        case Restrict():
+        case KeySemiJoin():
             for child in (node.child, node.keys):
                 _follow(child, frozenset(child.output), found)
             return

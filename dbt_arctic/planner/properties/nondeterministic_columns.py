@@ -19,10 +19,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     Subquery,
@@ -146,7 +146,7 @@ class _Following:
                 return self._of_join(node)
             case SetOperation():
                 return _of_sides(node, (node.left, node.right), [self.of(node.left), self.of(node.right)])
-            case Restrict():
+            case KeySemiJoin():
                 sides = [self.of(node.child), self.of(node.keys)]
                 reason = _worst(why for side in sides for why in (side.rows, *side.why.values()))
                 return conservative(_others(node, reason), "only rules create it; no query contains it")

@@ -12,10 +12,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -56,7 +56,7 @@ def not_null_columns(node: Node, facts: Facts) -> frozenset[str]:
                 for place, name in enumerate(node.columns)
                 if all(part.output[place] in present for part, present in parts)
             )
-        case Limit() | Generate() | Restrict():
+        case Limit() | Generate() | KeySemiJoin():
             return not_null_columns(node.child, facts)
         case Values() | SetOperation():
             return conservative(frozenset(), "no analysis has needed it for these operators so far")

@@ -17,10 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -84,7 +84,7 @@ class _Excluding:
                 return replace(node, left=self.within(node.left, known), right=self.within(node.right, known))
             case UnionAll():
                 return self._union(node, allowed)
-            case SetOperation() | Generate() | Limit() | Restrict():
+            case SetOperation() | Generate() | Limit() | KeySemiJoin():
                 made = map_children(node, self.within)
                 return conservative(made, "conditions above them refer to computed rows")
             case Scan() | Values():

@@ -14,10 +14,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -98,7 +98,7 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             return _of_join(node, facts)
         case Generate():
             return conservative(_NONE, "one row of the child becomes several")
-        case Restrict():
+        case KeySemiJoin():
             return conservative(_NONE, "only rules create it, after this analysis")
         case UnionAll():
             return _of_union(node, facts)
@@ -166,7 +166,9 @@ def has_one_row(node: Node) -> bool:
                 and not node.conditions
                 and all(map(has_one_row, (node.left, node.right)))
             )
-        case Scan() | Values() | Filter() | UnionAll() | SetOperation() | Generate() | Limit() | Restrict():
+        case (
+            Scan() | Values() | Filter() | UnionAll() | SetOperation() | Generate() | Limit() | KeySemiJoin()
+        ):
             return conservative(False, "there may be no row, or several")
 
 

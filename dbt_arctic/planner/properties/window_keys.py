@@ -14,10 +14,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -52,7 +52,7 @@ def windows_of_written_rows(node: Node, key: frozenset[str]) -> Iterator[tuple[W
             kept = {"left": node.left, "right": node.right}.get(node.kind)
             if kept is not None and key <= set(kept.output):
                 yield from windows_of_written_rows(kept, key)
-        case Filter() | Limit() | Aggregate() | Generate() | Restrict() | SetOperation():
+        case Filter() | Limit() | Aggregate() | Generate() | KeySemiJoin() | SetOperation():
             conservative(None, "a row of a window below need not be in the result")
         case Scan() | Values():
             return

@@ -48,14 +48,14 @@ from dbt_arctic.planner.typing.inferred_type import (
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
-def with_exact_equalities(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> Node:
+def with_exact_equalities(node: Node, types: Mapping[str, str], *, wrap_on_overflow: bool = False) -> Node:
     """Mark the equalities that compare columns of the same type, and protect those with a cast.
 
     :param types: the types of the columns of scans.
-    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
+    :param wrap_on_overflow: whether integers wrap around on overflow, as without ANSI mode.
     """
     known = Types(node, types).exact()
-    if not wraps and is_independent_of_widths(node, types):
+    if not wrap_on_overflow and is_independent_of_widths(node, types):
         known = {name: BIGINT if type_ in INTEGERS else type_ for name, type_ in known.items()}
 
     def of_condition(condition: exp.Expression) -> exp.Expression:

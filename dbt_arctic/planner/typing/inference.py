@@ -18,10 +18,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
@@ -151,7 +151,7 @@ class Types:
                     yield name, of_parts(name, [self.column(one.output[place]) for one in part.parts])
             case Values():
                 yield from conservative((), "the type of a column of constants follows from all its values")
-            case Filter() | Join() | Restrict() | Limit():
+            case Filter() | Join() | KeySemiJoin() | Limit():
                 pass  # They have only the columns of their inputs.
 
 

@@ -17,10 +17,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -91,7 +91,7 @@ def _short_of(node: Node, types: Types, short: frozenset[str]) -> frozenset[str]
         case Project() | Aggregate() | Window():
             made = {name: _is_tiny(value, types, short) for name, value in computed(node)}
             return None if None in made.values() else frozenset(name for name, tiny in made.items() if tiny)
-        case Scan() | Filter() | Join() | Restrict() | Limit():
+        case Scan() | Filter() | Join() | KeySemiJoin() | Limit():
             return frozenset()  # They have only the columns of their inputs, and a table has no short ones.
 
 

@@ -16,10 +16,10 @@ from dbt_arctic.planner.algebra.operators import (
     Filter,
     Generate,
     Join,
+    KeySemiJoin,
     Limit,
     Node,
     Project,
-    Restrict,
     Scan,
     SetOperation,
     UnionAll,
@@ -154,7 +154,7 @@ class _InParts:
                     or self.may(part, part.output[place], type_, compared=by_row)
                     for part in node.parts
                 )
-            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+            case Scan() | Values() | Filter() | Join() | KeySemiJoin() | Window() | Generate() | Limit():
                 return conservative(False, "only casts that give all parts one type are moved into the parts")
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
@@ -177,7 +177,7 @@ class _InParts:
                 if node.aggregates or node.grouping_sets is not None:
                     return conservative(None, "an aggregate has its own type")
                 items = node.groups
-            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+            case Scan() | Values() | Filter() | Join() | KeySemiJoin() | Window() | Generate() | Limit():
                 return conservative(None, "only casts that give all parts one type are moved into the parts")
         wanted: dict[str, set[str]] = {}
         for name, value in items:

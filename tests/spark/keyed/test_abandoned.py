@@ -257,7 +257,7 @@ def test_a_write_of_two_statements_to_a_plain_table(
     shop.main.query(f"CREATE TABLE {target.sql} (id BIGINT, amount INT) USING iceberg")
 
     def write(session: Any, key: int, amount: int) -> None:
-        plan = begin_plain_write(session.context, target, statements=2, expected={}, consumed={})
+        plan = begin_plain_write(session.context, target, statements=2, last_consumed={}, consumed={})
         at = target.branch(plan.branch)
         statements = [f"DELETE FROM {at} WHERE id = {key}", f"INSERT INTO {at} VALUES ({key}, {amount})"]
         execute_plain_write(session.context, plan, statements)

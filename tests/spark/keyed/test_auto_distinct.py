@@ -12,7 +12,7 @@ import pytest
 
 from dbt_arctic.auto import execute_table
 from dbt_arctic.auto.auxiliary_tables import find_state
-from dbt_arctic.auto.plan import BySums, RefreshPlan
+from dbt_arctic.auto.plan import BySummaryDelta, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import Stage
@@ -31,7 +31,7 @@ def tries_of_sums(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     right = execute_table.stages_of
 
     def stages_of(plan: RefreshPlan) -> list[Stage]:
-        tries.extend([None] * isinstance(plan, BySums))
+        tries.extend([None] * isinstance(plan, BySummaryDelta))
         return right(plan)
 
     monkeypatch.setattr(execute_table, "stages_of", stages_of)

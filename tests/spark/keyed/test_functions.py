@@ -17,7 +17,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -317,7 +317,7 @@ def other_than_written(connection: SessionConnection, sql: str) -> str:
 
     :raises CannotPlan: it would not be written.
     """
-    query = understand(sql, SCHEMA)
+    query = analyse_query(sql, SCHEMA)
     require_determinism(query.node, query.types, OF_TABLES, ACCEPTED)
     text = full_sql(query, InDuckDB())
     try:
@@ -481,7 +481,7 @@ def test_the_types_of_functions_are_those_of_spark(with_time_types: SessionConne
         over = " OVER (ORDER BY y)" if name in _NEEDS_A_WINDOW else ""
         for sql in (f"SELECT {name}({arguments}){over} AS v FROM given" for arguments in ARGUMENTS):
             try:
-                query = understand(sql, SCHEMA)
+                query = analyse_query(sql, SCHEMA)
                 type_ = type_of_column(with_time_types, sql)
             except (PySparkException, CannotPlan):
                 continue

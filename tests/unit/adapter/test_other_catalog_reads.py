@@ -22,7 +22,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.other_catalogs import reading_others, require_same_name
+from dbt_arctic.store.other_catalogs import require_same_name, with_relation_texts
 from dbt_arctic.store.view_support import require_views
 
 COLUMNS = (CatalogColumn("id", "bigint"),)
@@ -241,12 +241,12 @@ def test_a_text_becomes_the_name_again_and_the_name_the_text(reads: OtherReads, 
             lambda sql: ran.append(sql) or [],  # type: ignore[func-returns-value]
             lambda sql: ran.append(sql) or [],  # type: ignore[func-returns-value]
         )
-        there_again = reading_others(context, pins.texts_of(sql))
+        there_again = with_relation_texts(context, pins.texts_of(sql))
         there_again.run("step", pins.unpinned(sql))
         there_again.query_schema(pins.unpinned(sql))
         there_again.query(pins.unpinned(sql))
         assert ran == [sql] * 3
-        assert reading_others(context, {}) is context
+        assert with_relation_texts(context, {}) is context
     finally:
         pins.begin_others(None)
     assert pins.unpinned(sql) == sql
@@ -256,27 +256,27 @@ def test_an_automatic_model_pins_each_catalog_by_its_own_name(
     catalog: CatalogReader, archive: Catalog
 ) -> None:
     sql = "SELECT a.id FROM archive.shop.plain AS a JOIN lake.shop.plain AS b ON a.id = b.id"
-    reading = inputs.read(catalog, here("m"), sql, {})
-    assert reading.reason is None
-    consumed = {one.name.dotted: one.consumed.table_id for one in reading.upstreams.values()}
+    model_inputs = inputs.find_inputs(catalog, here("m"), sql, {})
+    assert model_inputs.reason is None
+    consumed = {one.name.dotted: one.consumed.table_id for one in model_inputs.upstreams.values()}
     assert len(set(consumed.values())) == 2
     assert sorted(consumed) == ["archive.shop.plain", "lake.shop.plain"]
 
     archive.view("shown", "SELECT id FROM lake.shop.plain")
     with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
-        inputs.read(catalog, here("m"), "SELECT id FROM archive.shop.shown", {})
+        inputs.find_inputs(catalog, here("m"), "SELECT id FROM archive.shop.shown", {})
     # Even if the query reads that relation itself.
     with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
-        inputs.read(
+        inputs.find_inputs(
             catalog, here("m"), "SELECT id FROM lake.shop.plain JOIN archive.shop.shown USING (id)", {}
         )
-    unknown = inputs.read(catalog, here("m"), "SELECT id FROM cold.shop.plain", {}).reason
+    unknown = inputs.find_inputs(catalog, here("m"), "SELECT id FROM cold.shop.plain", {}).reason
     assert unknown is not None
     assert unknown.code == "unknown-relation"
 
 
 def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> None:
-    unknown = inputs.read(lake, here("m"), "SELECT id FROM archive.shop.plain", {}).reason  # type: ignore[arg-type]
+    unknown = inputs.find_inputs(lake, here("m"), "SELECT id FROM archive.shop.plain", {}).reason  # type: ignore[arg-type]
     assert unknown is not None
     assert unknown.code == "unknown-relation"
 
@@ -284,11 +284,11 @@ def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> Non
 def test_a_name_without_a_catalog_is_spark_s_to_complete(catalog: CatalogReader) -> None:
     """Spark completes it by the profile's own catalog, also for a model that is in another one."""
     for sql in ("SELECT id FROM plain", "SELECT id FROM shop.plain"):
-        assert inputs.read(catalog, here("m"), sql, {}).reason is None
-        unknown = inputs.read(catalog, there("m"), sql, {}).reason
+        assert inputs.find_inputs(catalog, here("m"), sql, {}).reason is None
+        unknown = inputs.find_inputs(catalog, there("m"), sql, {}).reason
         assert unknown is not None
         assert unknown.code == "unknown-relation"
-    named = inputs.read(catalog, there("m"), "SELECT id FROM lake.shop.plain", {})
+    named = inputs.find_inputs(catalog, there("m"), "SELECT id FROM lake.shop.plain", {})
     assert [one.name for one in named.upstreams.values()] == [here("plain")]
 
 

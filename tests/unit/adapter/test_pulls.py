@@ -41,8 +41,8 @@ def test_a_commit_consumes_every_upstream_of_its_model_and_of_no_other() -> None
         "lake.shop.orders": Consumed("id", "1.1.1"),
         "lake.shop.returns": Consumed("id", "1.7.7"),
     }
-    assert pulls.expected("m") == expected
-    assert pulls.expected("unknown") == {}
+    assert pulls.last_consumed("m") == expected
+    assert pulls.last_consumed("unknown") == {}
 
 
 def test_all_pulls_of_a_model_begin_where_the_first_did() -> None:
@@ -52,7 +52,7 @@ def test_all_pulls_of_a_model_begin_where_the_first_did() -> None:
     pulls.add("m", expected, pull(ORDERS, "1.1.1"))
     assert pulls.begun_from("m") == expected
     pulls.add("m", {ORDERS.dotted: Consumed("id", "1.2.2")}, pull(RETURNS, "1.7.7"))
-    assert pulls.begun_from("m") == pulls.expected("m") == expected
+    assert pulls.begun_from("m") == pulls.last_consumed("m") == expected
 
 
 def test_no_table_is_built_of_what_changed() -> None:

@@ -18,8 +18,17 @@ HANDLING = sorted([*(PACKAGE / "auto").glob("*.py"), *(PACKAGE / "refresh").glob
 
 PLANS = frozenset(
     (
-        *("RefreshPlan", "IncrementalPlan", "Build", "Full", "ByKeys", "BySums", "OverState", "Nothing"),
-        *("StatePlan", "PlanT", "Incremental", "Sums", "AuxiliaryView"),
+        *(
+            "RefreshPlan",
+            "IncrementalPlan",
+            "Build",
+            "Full",
+            "ByKeys",
+            "BySummaryDelta",
+            "OverState",
+            "Nothing",
+        ),
+        *("StatePlan", "PlanT", "Incremental", "SummaryDelta", "AuxiliaryView"),
     )
 )
 """The types of plans: of a refresh, and what the planner makes out of a query."""
@@ -132,7 +141,7 @@ def test_the_makers_of_plans_are_found() -> None:
         "auto.plan.Full",
         ".full",
         "planner.delta.plan.plan_incremental",
-        "planner.auxiliary.aggregate_maintenance.plan_sums",
+        "planner.auxiliary.aggregate_maintenance.plan_summary_delta",
         "planner.auxiliary.view_selection.find_shared_view",
     }
     assert wanted - all_makers() == set()

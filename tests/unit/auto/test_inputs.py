@@ -11,7 +11,7 @@ from sqlglot import exp
 from dbt_arctic.adapter.view_columns import stored_query
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.advice import advise
-from dbt_arctic.auto.inputs import Reading, fingerprint_of, full_name, read, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs, fingerprint_of, full_name, unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.names import Name
@@ -27,19 +27,19 @@ V = Name("lake", "shop", "v")
 COLUMNS = (("id", "int"), ("x", "int"), ("other", "string"))
 
 
-def reading(sql: str) -> Reading:
+def model_inputs(sql: str) -> ModelInputs:
     upstream = Upstream(
         T, COLUMNS, ("id",), Consumed("id", "1"), {}, True, field_ids={"id": "1", "x": "2", "other": "3"}
     )
     view = View(V, (("a", "int"), ("b", "int")), "SELECT id, x FROM t", T)
-    return Reading({T.dotted: upstream}, {V.dotted: view}, {}, parse(sql))
+    return ModelInputs({T.dotted: upstream}, {V.dotted: view}, {}, parse(sql))
 
 
-def fingerprint(sql: str, made: Reading, settings: str = "") -> str:
+def fingerprint(sql: str, made: ModelInputs, settings: str = "") -> str:
     return fingerprint_of(sql, made, ("id",), settings)
 
 
-def with_upstream(made: Reading, **changed: Any) -> Reading:
+def with_upstream(made: ModelInputs, **changed: Any) -> ModelInputs:
     return replace(made, upstreams={T.dotted: replace(made.upstreams[T.dotted], **changed)})
 
 
@@ -60,7 +60,7 @@ SQL = "SELECT id, sum(x) AS s FROM t GROUP BY id"
 def test_columns_that_are_read_are_a_part_of_what_a_model_means(
     changed: dict[str, object], matters: bool
 ) -> None:
-    made = reading(SQL)
+    made = model_inputs(SQL)
     assert (fingerprint(SQL, made) != fingerprint(SQL, with_upstream(made, **changed))) is matters
     more = "columns" in changed or matters
     for all_of_it in (
@@ -69,14 +69,14 @@ def test_columns_that_are_read_are_a_part_of_what_a_model_means(
         "SELECT k FROM t AS q(k, v, w)",
         NATURAL,
     ):
-        before, after = reading(all_of_it), with_upstream(reading(all_of_it), **changed)
+        before, after = model_inputs(all_of_it), with_upstream(model_inputs(all_of_it), **changed)
         assert (fingerprint(all_of_it, before) != fingerprint(all_of_it, after)) is more, all_of_it
     counted = SQL.replace("sum(x)", "sum(x), count(*)")
     assert (fingerprint(counted, made) != fingerprint(counted, with_upstream(made, **changed))) is matters
 
 
 def test_so_are_views_settings_and_words_but_no_space_and_no_comment() -> None:
-    made = reading(SQL)
+    made = model_inputs(SQL)
     (view,) = made.views.values()
     renamed = replace(made, views={V.dotted: replace(view, columns=(("b", "int"), ("a", "int")))})
     assert fingerprint(SQL, made) != fingerprint(SQL, renamed)
@@ -125,7 +125,7 @@ def test_what_may_read_anything(relation: str, unseen: bool) -> None:
     tree = parse(f"WITH c AS (SELECT 1) SELECT 1 FROM c, {relation}")
     assert any(map(is_unseen, tree.find_all(exp.Table))) is unseen
     if unseen:
-        found = read(cast(Any, OneCatalog()), T, f"SELECT 1 FROM {relation}", {})
+        found = find_inputs(cast(Any, OneCatalog()), T, f"SELECT 1 FROM {relation}", {})
         assert found.reason is not None
         assert found.reason.code == "unknown-relation"
 
@@ -139,16 +139,16 @@ def test_a_name_in_a_view_is_of_the_views_schema() -> None:
 
 def test_a_view_over_structs_is_analysed_by_its_values_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = (("id", "int"), ("s", "struct<x:int,y:int>"), ("m", "map<struct<k:int>,array<struct<v:int>>>"))
-    made = reading(SQL)
+    made = model_inputs(SQL)
     for text in ("SELECT * FROM t", "SELECT id, s, m FROM t"):
         there = {
             T: replace(made.upstreams[T.dotted], columns=columns),
             V: View(V, columns, stored_query(text, columns), T),
         }
         monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more, there=there: there[name])
-        found = read(cast(Any, OneCatalog()), T, "SELECT s.y, max(id) AS id FROM v GROUP BY s.y", {})
+        found = find_inputs(cast(Any, OneCatalog()), T, "SELECT s.y, max(id) AS id FROM v GROUP BY s.y", {})
         assert found.reason is None
-        assert [name for name, _ in inputs.understood(found, ["y", "id"]).columns] == ["y", "id"]
+        assert [name for name, _ in inputs.analysed_query(found, ["y", "id"]).columns] == ["y", "id"]
         assert "IDENTIFIER" not in found.trees[V.dotted].sql("spark")
 
 
@@ -191,16 +191,16 @@ def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
 def test_a_reason_in_a_view_names_the_view(
     monkeypatch: pytest.MonkeyPatch, text: str, code: str, line: int
 ) -> None:
-    made = reading(SQL)
+    made = model_inputs(SQL)
     there = {T: made.upstreams[T.dotted], V: replace(made.views[V.dotted], sql=text)}
     monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
-    found = read(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason
+    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == (code, line, V.dotted)
     assert found.fix
     there[V] = replace(made.views[V.dotted], sql="SELECT id FROM t")
-    assert read(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason is None
-    mine = read(cast(Any, OneCatalog()), T, text, {}).reason
+    assert find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason is None
+    mine = find_inputs(cast(Any, OneCatalog()), T, text, {}).reason
     assert mine is not None
     assert (mine.code, mine.line, mine.view) == (code, line, "")
 
@@ -213,7 +213,7 @@ def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is
     told = {
         text: [
             one.reason.line
-            for one in advise(read(cast(Any, OneCatalog()), T, text, {}), config)
+            for one in advise(find_inputs(cast(Any, OneCatalog()), T, text, {}), config)
             if one.always
         ]
         for text in ("SELECT id\nFROM yet", "SELECT id\nFROM other.shop.t", "SELECT id\nFROM t.files('x')")
@@ -224,10 +224,10 @@ def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is
 def test_a_reason_in_a_view_of_a_view_names_the_view_that_contains_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, w = reading(SQL), Name("lake", "shop", "w")
+    made, w = model_inputs(SQL), Name("lake", "shop", "w")
     inner = replace(made.views[V.dotted], sql="SELECT id\nFROM t WHERE WHERE")
     there = {V: inner, w: replace(inner, name=w, sql="SELECT *\n\n\nFROM v")}
     monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
-    found = read(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}).reason
+    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}).reason
     assert found is not None
     assert (found.code, found.line, found.view) == ("not-parsed", 2, V.dotted)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import expected_requests
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.requested_states import (
     PROPERTY_REQUESTED,
     RecordedRequests,
@@ -77,14 +77,14 @@ def test_what_a_model_will_ask_for_is_known_when_it_is_built() -> None:
         "FROM orders AS o JOIN lines AS l ON l.order_id = o.id GROUP BY o.customer"
     )
     upstreams = {"orders": ORDERS_NOW, "lines": LINES_NOW}
-    reading = Reading(upstreams, tree=named(parse(sql), lambda written: written))
+    inputs = ModelInputs(upstreams, tree=named(parse(sql), lambda written: written))
     config = parse_config("m", {"unique_key": "customer", "incremental_strategy": "auto"})
-    told = later_requests(reading, config)
+    told = later_requests(inputs, config)
     assert set(told) == {ORDERS, LINES}
     assert told[LINES].lookup_keys == ((ORDERS, "id"),)
     assert {"order_id", "amount"} <= set(told[LINES].columns)
     assert "kind" not in told[LINES].columns
-    unread = Reading(upstreams, reason=Reason("not-parsed", "a construct that is not known"))
+    unread = ModelInputs(upstreams, reason=Reason("not-parsed", "a construct that is not known"))
     assert later_requests(unread, config) == {}, "it is built all the same"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt_arctic.adapter.planning import ModelPlan
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.plan import Build, Header
 from dbt_arctic.auto.state_tree import ShownState
 from dbt_arctic.cli.plan import _as_json, reasons
@@ -14,7 +14,7 @@ DAYS, WEEKS = (MODEL.sibling(f"top__state{number}") for number in ("", "_2"))
 
 
 def of(*states: ShownState) -> ModelPlan:
-    plan = Build(Header("top", None, "SELECT 1", Reading(), {}, {}))
+    plan = Build(Header("top", None, "SELECT 1", ModelInputs(), {}, {}))
     return ModelPlan("top", MODEL, plan, False, (), "top.sql", (), states)
 
 

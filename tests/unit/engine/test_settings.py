@@ -51,7 +51,7 @@ def test_a_named_catalog_gets_its_properties_as_they_are_and_no_sqlite() -> None
 
 
 def test_an_address_without_a_kind_is_not_taken_for_the_embedded_catalog() -> None:
-    with pytest.raises(ProfileError, match="Add type: rest, hive, glue or jdbc"):
+    with pytest.raises(ProfileError, match="add type: rest, hive, glue or jdbc"):
         SparkSettings("lake", "/w", {"uri": "jdbc:postgresql://host/db"})
     assert SparkSettings("lake", "/w", {"uri": "jdbc:sqlite:/elsewhere.db"})
 

@@ -15,7 +15,7 @@ from dbt_arctic.planner.algebra.operators import Join, walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import equalities
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
-from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.delta.plan import analyse_query
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -43,7 +43,7 @@ PLANNER = Path(__file__).parents[3] / "dbt_arctic" / "planner"
 
 
 def inferred(sql: str) -> Inferred | None:
-    query = understand(f"SELECT {sql} AS v FROM typed", SCHEMAS)
+    query = analyse_query(f"SELECT {sql} AS v FROM typed", SCHEMAS)
     return Types(query.node, query.types).column(query.columns[0][1])
 
 
@@ -102,15 +102,15 @@ def test_a_column_of_a_union(
     assert exact(of_parts("x", types)) == (INT if types == [INT, INT] else None)
 
 
-def understood(sql: str) -> Query:
-    return understand(sql, SCHEMAS)
+def query_of(sql: str) -> Query:
+    return analyse_query(sql, SCHEMAS)
 
 
 def test_a_string_with_a_sign_is_a_number() -> None:
     """Spark compares it with a string as a DOUBLE, in which two strings may be equal."""
     sql = "SELECT u.i FROM (SELECT i, {} AS x FROM typed) AS u JOIN typed AS v ON u.x = v.s"
     for value, is_plain in (("upper(s)", True), ("-s", False)):
-        (join,) = (one for one in walk(understood(sql.format(value)).node) if isinstance(one, Join))
+        (join,) = (one for one in walk(query_of(sql.format(value)).node) if isinstance(one, Join))
         assert bool(list(equalities(join.conditions))) == is_plain
 
 
@@ -119,13 +119,13 @@ def test_a_string_with_a_sign_is_a_number() -> None:
     [("l", True), ("ceil(r)", True), ("ceil(p.net)", False), ("ceil(gone(s))", False)],
 )
 def test_only_the_average_of_a_bigint_is_computed_as_a_double(value: str, is_rewritten: bool) -> None:
-    query = understood(f"SELECT s, avg({value}) AS v FROM typed GROUP BY s")
+    query = query_of(f"SELECT s, avg({value}) AS v FROM typed GROUP BY s")
     assert (with_exact_averages(query) != query) == is_rewritten
 
 
 def test_the_average_of_a_bigint_in_one_part_of_a_union_is_one_of_bigints() -> None:
     parts = "SELECT s, i AS x FROM typed UNION ALL SELECT s, l FROM typed"
-    query = understood(f"SELECT s, avg(x) AS v FROM ({parts}) AS u GROUP BY s")
+    query = query_of(f"SELECT s, avg(x) AS v FROM ({parts}) AS u GROUP BY s")
     assert with_exact_averages(query) != query
 
 
@@ -134,7 +134,7 @@ def test_the_average_of_a_bigint_in_one_part_of_a_union_is_one_of_bigints() -> N
     [("p.net", True), ("a[0]", True), ("m['x']", True), ("r", False), ("array_max(a)", False)],
 )
 def test_a_sum_is_exact_where_the_type_of_what_it_adds_is(value: str, is_exact: bool) -> None:
-    query = understood(f"SELECT s, sum({value}) AS v FROM typed GROUP BY s")
+    query = query_of(f"SELECT s, sum({value}) AS v FROM typed GROUP BY s")
     facts = Facts({"typed": UpstreamFacts(changed=True)})
     if is_exact:
         require_determinism(query.node, query.types, facts)

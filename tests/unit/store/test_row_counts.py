@@ -38,7 +38,7 @@ def test_a_reported_number_counts_and_the_commit_is_read_otherwise(reported: int
 
 
 def test_an_unknown_number_of_one_statement_makes_the_total_unknown() -> None:
-    write = begin_plain_write(context_of(Catalog()), ORDERS, statements=1, expected={}, consumed={})
+    write = begin_plain_write(context_of(Catalog()), ORDERS, statements=1, last_consumed={}, consumed={})
     statements = ["DELETE", "INSERT"]
     assert execute_plain_write(context_of(Catalog(), 2, 0), write, statements).rows == 2
     assert execute_plain_write(context_of(Catalog(), 2, None), write, statements).rows is None

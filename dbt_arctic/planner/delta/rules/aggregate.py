@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Restrict
+from dbt_arctic.planner.algebra.operators import Aggregate, KeySemiJoin, Node, Project
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
@@ -99,4 +99,4 @@ def _restricted(node: Aggregate, pairs: Pairs, keys: Node) -> Node:
     down = tuple((groups[str(plain(value))], name) for value, name in pairs if plain(value) in always)
     below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = Aggregate(below, node.groups, node.aggregates, node.grouping_sets)
-    return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
+    return made if len(down) == len(pairs) else KeySemiJoin(made, some_of(keys, pairs), pairs)

@@ -15,12 +15,12 @@ from dbt_arctic.planner.delta.affected_keys import (
     affected_rows,
     only,
 )
-from dbt_arctic.planner.delta.changed_scalars import moved_rows
+from dbt_arctic.planner.delta.changed_scalars import leaving_and_entering_rows
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule
 from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
-from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, moves, not_true
+from dbt_arctic.planner.frontend.point_in_time import at_last_refresh, not_true, time_has_changed
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -31,7 +31,9 @@ def _affected(node: Filter, wanted: Wanted, facts: Facts) -> AffectedRows:
     simple = tuple(
         part
         for part in node.conditions
-        if part.find(SubqueryRef) is None and not moves(part) and _is_cheap(part, node.child, facts)
+        if part.find(SubqueryRef) is None
+        and not time_has_changed(part)
+        and _is_cheap(part, node.child, facts)
     )
     same = static_filters(node, facts)
     if same is not None and not _is_available(node.child, referenced_columns(same), facts):
@@ -45,25 +47,27 @@ def _affected(node: Filter, wanted: Wanted, facts: Facts) -> AffectedRows:
 
     found = affected_rows(node.child, below, facts).map(filtered)
     found += linked_rows(filtered(node.child), node.subqueries, wanted, facts)
-    timed = tuple(part for part in node.conditions if part.find(SubqueryRef) is None or moves(part))
-    of_values = moved_rows(node, facts) if facts.values_moved else None
-    for rows in (moved(replace(node, conditions=timed)), of_values):
+    timed = tuple(
+        part for part in node.conditions if part.find(SubqueryRef) is None or time_has_changed(part)
+    )
+    of_values = leaving_and_entering_rows(node, facts) if facts.scalars_changed else None
+    for rows in (rows_changed_by_time(replace(node, conditions=timed)), of_values):
         if rows is not None:
             leaving, entering = rows
             found += AffectedRows((only(leaving, wanted),), (only(entering, wanted),))
     return found
 
 
-def moved(node: Filter) -> tuple[Filter, Filter] | None:
+def rows_changed_by_time(node: Filter) -> tuple[Filter, Filter] | None:
     """The unchanged rows that leave the filter only because time passes, and those that enter it.
 
     Changed rows are found by the rule itself.
     """
-    timed = tuple(part for part in node.conditions if moves(part))
+    timed = tuple(part for part in node.conditions if time_has_changed(part))
     if not timed:
         return None
     earlier = tuple(at_last_refresh(part) for part in timed)
-    others = tuple(part for part in node.conditions if not moves(part))
+    others = tuple(part for part in node.conditions if not time_has_changed(part))
     return (
         replace(node, conditions=(*others, *earlier, not_true(timed))),
         replace(node, conditions=(*others, *timed, not_true(earlier))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_arctic.planner.algebra.operators import Generate, Node, Restrict
+from dbt_arctic.planner.algebra.operators import Generate, KeySemiJoin, Node
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, restricted_rule, some_of
@@ -27,4 +27,4 @@ def _restricted(node: Generate, pairs: Pairs, keys: Node) -> Node:
     down = tuple((value, name) for value, name in pairs if columns_of(value) and columns_of(value) <= own)
     below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = replace(node, child=below)
-    return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
+    return made if len(down) == len(pairs) else KeySemiJoin(made, some_of(keys, pairs), pairs)

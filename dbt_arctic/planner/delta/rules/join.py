@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Join, Node, Project, Restrict, scans
+from dbt_arctic.planner.algebra.operators import Join, KeySemiJoin, Node, Project, scans
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
@@ -215,7 +215,7 @@ def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
     pushed = (to_left and not keeps_right) or (to_right and not keeps_left)
     if exact and pushed:
         return made
-    return Restrict(made, some_of(keys, pairs), pairs)
+    return KeySemiJoin(made, some_of(keys, pairs), pairs)
 
 
 def _carried(pairs: list[tuple[exp.Expression, str]], node: Join, other: frozenset[str]) -> Pairs:

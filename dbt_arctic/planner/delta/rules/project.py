@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Filter, Node, Project, Restrict, SubqueryRef
+from dbt_arctic.planner.algebra.operators import Filter, KeySemiJoin, Node, Project, SubqueryRef
 from dbt_arctic.planner.algebra.scalars import columns_of, substitute
 from dbt_arctic.planner.delta.affected_keys import AffectedRows, Wanted, affected_keys_rule, affected_rows
 from dbt_arctic.planner.delta.changed_scalars import rows_with_changed_values
@@ -24,9 +24,9 @@ def _affected(node: Project, wanted: Wanted, facts: Facts) -> AffectedRows:
     used = _used(node, items)
     found = affected_rows(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
     # A row is affected by each of its values, not only by the wanted ones.
-    moved = rows_with_changed_values(node, facts) if facts.values_moved else None
-    if moved is not None:
-        found += AffectedRows((moved,), (moved,))
+    changed = rows_with_changed_values(node, facts) if facts.scalars_changed else None
+    if changed is not None:
+        found += AffectedRows((changed,), (changed,))
     other = differs([value for _, value in node.items])
     if other is not None:
         found += AffectedRows((Filter(node.child, (other,)),), (Filter(node.child, (other,)),))
@@ -57,6 +57,6 @@ def _restricted(node: Project, pairs: Pairs, keys: Node) -> Node:
     items = dict(node.items)
     below = tuple((substitute(value, items), name) for value, name in pairs)
     if node.subqueries and any(_refers((("", value),)) for value, _ in below):
-        return Restrict(node, some_of(keys, pairs), pairs)
+        return KeySemiJoin(node, some_of(keys, pairs), pairs)
     subqueries = restricted_subqueries(node.subqueries, below, keys)
     return Project(restricted(node.child, below, keys), node.items, subqueries)

@@ -23,7 +23,7 @@ from dbt_arctic.planner.delta.affected_keys import (
 from dbt_arctic.planner.delta.old_or_new import old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted, some_of
 from dbt_arctic.planner.delta.static_filters import referenced_columns, static_filters
-from dbt_arctic.planner.frontend.point_in_time import moves
+from dbt_arctic.planner.frontend.point_in_time import time_has_changed
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -92,7 +92,9 @@ def _filtered_by_available(rows: Node, outer: Node, facts: Facts) -> Node:
         conditions = tuple(
             part
             for part in outer.conditions
-            if part.find(SubqueryRef) is None and not moves(part) and columns_of(part) <= set(rows.output)
+            if part.find(SubqueryRef) is None
+            and not time_has_changed(part)
+            and columns_of(part) <= set(rows.output)
         )
         if conditions:
             rows = Filter(rows, conditions)

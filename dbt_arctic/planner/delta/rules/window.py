@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Restrict, Window
+from dbt_arctic.planner.algebra.operators import Aggregate, KeySemiJoin, Node, Project, Window
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain
 from dbt_arctic.planner.delta.affected_keys import (
     NOTHING,
@@ -79,7 +79,7 @@ def _restricted(node: Window, pairs: Pairs, keys: Node) -> Node:
     down = tuple((value, name) for value, name in pairs if _is_of_partition(value, node))
     below = restricted(node.child, down, some_of(keys, down)) if down else node.child
     made = replace(node, child=below)
-    return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
+    return made if len(down) == len(pairs) else KeySemiJoin(made, some_of(keys, pairs), pairs)
 
 
 def _is_of_partition(value: exp.Expression, node: Window) -> bool:

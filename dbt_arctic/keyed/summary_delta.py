@@ -16,8 +16,8 @@ from dbt_arctic.keyed.group_totals import (
     MOVED,
     Total,
     grouped,
+    has_new_carried_values,
     kept_rows,
-    moved,
     shared,
     staying,
     totals_of,
@@ -155,7 +155,7 @@ def groups_with_changes(
     of_values = grouped(rows, [*table.key, *sums.carried], [*totals, kept_rows(sums.rows)])
     again = [Total(one.function, quote(one.name), one.name) for one in totals]
     values = [shared(name, table.types[name], sums.rows) for name in sums.carried]
-    return grouped(of_values, table.key, again, [*values, moved(sums.rows)])
+    return grouped(of_values, table.key, again, [*values, has_new_carried_values(sums.rows)])
 
 
 def changed_groups(
