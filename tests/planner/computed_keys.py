@@ -157,7 +157,8 @@ def _of_one_row(seed: int, dice: random.Random) -> Case:
 
 def _aggregates(dice: random.Random, v: str, group: str) -> tuple[list[str], set[str]]:
     condition = f"{dice.choice([v, group])} {dice.choice(['> 1', '<= 1', 'IS NULL'])}"
-    plain = ["count(*)", f"sum({v})", f"count({v})", f"avg({v})", f"min({v})", f"max({v})"]
+    plain = ["count(*)", f"sum({v})", f"count({v})", f"avg({v})", f"avg(CAST({v} AS BIGINT))"]
+    plain += [f"min({v})", f"max({v})"]
     conditional = [
         f"sum({v}) FILTER (WHERE {condition})",
         f"count(*) FILTER (WHERE {condition})",

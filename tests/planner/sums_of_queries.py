@@ -129,6 +129,8 @@ def _added(database: Database, ready: Prepared, sums: SummaryDelta) -> tuple[dic
             raise SeveralGroupsError
         group.update(zip(sums.carried, values[0] if sums.carried else (), strict=True))
         group.update({name: None for name, counter in sums.counted.items() if not group[counter]})
+        # Of these queries, a column that is derived is another one by a second name.
+        group.update({name: group[text.strip("`")] for name, text in sums.derived.items()})
         for name, which in sums.extremes.items():
             is_known, group[name] = _extreme(which, group[name], net[key, name])
             lost |= set() if is_known else {key}

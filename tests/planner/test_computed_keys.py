@@ -17,10 +17,12 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     with_state_sql,
 )
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
+from dbt_arctic.planner.delta import exact_averages
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import analyse_query, full_sql
 from dbt_arctic.planner.frontend import conditional_aggregates
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.spark.dialect import expression
 from tests.extent import extent
 from tests.planner.computed_keys import OPERATORS
 from tests.planner.oracle import InDuckDB
@@ -51,6 +53,12 @@ def test_sums_by_computed_keys_are_those_of_the_full_query() -> None:
             "_where",
             lambda condition, value: exp.Case(ifs=[exp.If(this=exp.true(), true=value)]),
             5,
+        ),
+        (
+            exact_averages,
+            "_quotient",
+            lambda size, total, count: expression(f"try_divide(CAST({total} AS DOUBLE), {count} + 1)"),
+            236,
         ),
     ],
 )
