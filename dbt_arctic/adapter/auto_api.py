@@ -22,12 +22,13 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import ModelInputs, unsupported_setting
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.auto.refresh_request import Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
@@ -140,7 +141,7 @@ class AutoApi(ModelApi):
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),
                 )
-                terms = Terms(settings, self._pinned_version, now)
+                terms = RefreshParameters(settings, self._pinned_version, now)
                 outcome = verify_refresh(context, this.name_parts, config, sql, outcome, terms)
             if plan.action == "build":
                 self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.inputs)
@@ -196,7 +197,9 @@ def _is_compiled(node: Any) -> bool:
 def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
     choice = outcome.choice
     assert choice is not None
-    bytes_text = f", {_size(traffic.read)} read, {_size(traffic.written)} written" if traffic else ""
+    bytes_text = (
+        f", {shown_bytes(traffic.read)} read, {shown_bytes(traffic.written)} written" if traffic else ""
+    )
     return AutoResponse(
         _message=outcome.message + ("" if choice.strategy == "skip" else bytes_text),
         code=choice.strategy.upper(),
@@ -221,14 +224,3 @@ def _stage_entry(stage: StageRun) -> dict[str, Any]:
     time = "" if seconds is None else f", {seconds} s"
     _log.debug(f"{stage.relation}: {stage.stage}{rows}{time}")
     return {"relation": stage.relation, "stage": stage.stage, "seconds": seconds, "rows": stage.rows}
-
-
-def _size(count: int) -> str:
-    """A size with its unit.
-
-    >>> _size(0), _size(52_345), _size(1_234_567)
-    ('0 kB', '52 kB', '1.2 MB')
-    """
-    if count < 10**6:
-        return f"{round(count / 1000)} kB"
-    return f"{count / 10**6:.1f} MB" if count < 10**9 else f"{count / 10**9:.1f} GB"

@@ -8,11 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from dbt_arctic.adapter.declared_tests import Declared
-from dbt_arctic.adapter.target_session import TargetSession
-from dbt_arctic.catalog.api import CatalogColumn
-from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.random_changes import (
+from dbt_arctic.adapter.random_changes import (
     Column,
     aside,
     change_statement,
@@ -27,6 +23,10 @@ from dbt_arctic.keyed.random_changes import (
     leaving_statements,
     taken_of,
 )
+from dbt_arctic.adapter.target_session import TargetSession
+from dbt_arctic.catalog.api import CatalogColumn
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.store.state import find_keyed
 
 _MOST_COLUMNS = 8

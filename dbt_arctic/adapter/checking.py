@@ -22,10 +22,10 @@ from dbt_arctic.adapter.databases import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.random_changes import deleted_rows_table, held_rows_table
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.random_changes import deleted_rows_table, held_rows_table
 from dbt_arctic.refresh.materializations import is_automatic
 
 WRITTEN_KEYS = (

@@ -65,13 +65,13 @@ class CloneApi(KeyedApi):
             rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
             last_consumed = self._pulls().last_consumed(model["unique_id"])
             own = {rejected_name(this.name_parts)}  # the first rows that are rejected change nothing
-            strange = [
+            unsuitable = [
                 upstream
                 for upstream in self._pulls().read_first(model["unique_id"]) - own
                 if upstream.dotted not in last_consumed
                 and clone.cloned_from(self.catalog, upstream, last_consumed) is None
             ]
-            clone.reject_other_upstreams(rows, strange, model["name"])
+            clone.reject_other_upstreams(rows, unsuitable, model["name"])
             return rows
 
     @available.parse(lambda *a, **k: None)

@@ -14,11 +14,11 @@ from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.auxiliary_tables import find_states
-from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
+from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.run import FAILED, OperationResult, run_operations, trim_when_due
-from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
+from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.overview import overview_of_tables
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep

@@ -144,8 +144,8 @@ class ArcticCredentials(Credentials):
     def _check_settings_of_the_master(self) -> None:
         master = self._master
         is_local = local_cores(master) is not None
-        strange = OF_CLUSTERS if is_local else ("small_data",)
-        found = [name for name in strange if getattr(self, name)]
+        unsuitable = OF_CLUSTERS if is_local else ("small_data",)
+        found = [name for name in unsuitable if getattr(self, name)]
         if found:
             raise ProfileError(
                 f"{found[0]} has no effect with master: {master}",

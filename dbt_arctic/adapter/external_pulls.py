@@ -14,7 +14,7 @@ from dbt_arctic.adapter.external_sources import connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source, registry_of
 from dbt_arctic.adapter.keyed_api import KeyedApi
-from dbt_arctic.adapter.pulls import where_it_fails
+from dbt_arctic.adapter.pulls import cleanup_on_error
 from dbt_arctic.adapter.rejected_rows import RejectedRows
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -56,7 +56,7 @@ class ExternalPulls(KeyedApi):
         assert relation.external is not None
         unique_id, pulls, target = model["unique_id"], self._pulls(), this.name_parts
         is_consuming = purpose == "consume"
-        with as_dbt_errors(), where_it_fails(lambda: self.post_model_hook({}, None)):
+        with as_dbt_errors(), cleanup_on_error(lambda: self.post_model_hook({}, None)):
             refuse_pull(model)
             planner = self._planner(relation.external, target, model)
             earlier = pulls.find(unique_id, planner.upstream) if is_consuming else []

@@ -20,7 +20,7 @@ from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.pins import current
-from dbt_arctic.adapter.pulls import ModelPulls, require_selected, where_it_fails
+from dbt_arctic.adapter.pulls import ModelPulls, cleanup_on_error, require_selected
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.second_connection import open_second_connection
 from dbt_arctic.adapter.statement_macro import STATEMENT_MACRO, is_overridden
@@ -144,7 +144,7 @@ class KeyedApi(SQLAdapter):
         for known in earlier:
             if known.images == images:
                 return known.sql
-        with as_dbt_errors(), where_it_fails(lambda: self.post_model_hook({}, None)):
+        with as_dbt_errors(), cleanup_on_error(lambda: self.post_model_hook({}, None)):
             refuse_pull(model)
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
             last_consumed = begun if begun is not None else {} if first_run else self._consumed(target)
@@ -282,9 +282,9 @@ class KeyedApi(SQLAdapter):
 
     def _drop_state(self, context: Context, table: KeyedTable) -> None:
         # A swap may have renamed the table before the drop. A new table of that name keeps its own state.
-        shown = find_keyed(self.catalog, table.made_as)
+        shown = find_keyed(self.catalog, table.storage_name)
         if shown is None or shown.generation == table.generation:
-            drop_states(context, table.made_as)
+            drop_states(context, table.storage_name)
 
     @available.parse(lambda *a, **k: "append")
     def incremental_strategy(self, model: Mapping[str, Any]) -> str:

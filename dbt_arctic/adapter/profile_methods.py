@@ -52,8 +52,8 @@ def check_method(method: str, settings: Mapping[str, Any], defaults: Mapping[str
             if method in _OTHERS_OF_SPARK
             else f"write method: {METHODS[0]}",
         )
-    strange = [name for name, methods in _METHODS_OF.items() if method not in methods]
-    found = [name for name in strange if settings[name] != defaults[name]]
+    unsuitable = [name for name, methods in _METHODS_OF.items() if method not in methods]
+    found = [name for name in unsuitable if settings[name] != defaults[name]]
     if found:
         other = _METHODS_OF[found[0]][0]
         raise ProfileError(

@@ -15,7 +15,7 @@ from dbt_arctic.refresh.pull import Pull
 
 
 @contextmanager
-def where_it_fails(forget: Callable[[], None]) -> Iterator[None]:
+def cleanup_on_error(forget: Callable[[], None]) -> Iterator[None]:
     """Discard what a model has staged if one of its pulls fails.
 
     dbt calls its hook only for models that compile.

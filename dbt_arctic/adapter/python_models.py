@@ -21,7 +21,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.engine.frames import functions_of, register_frame, take_up
+from dbt_arctic.engine.frames import activate_session, functions_of, register_frame
 from dbt_arctic.engine.thrift import SqlSession, refuse
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
 from dbt_arctic.keyed.names import Name, quote
@@ -45,7 +45,7 @@ class SharedExclusiveLock:
         self._count = 0
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def shared(self) -> Iterator[None]:
         """Hold the lock together with other threads."""
         with self._changed:
             self._count += 1
@@ -57,7 +57,7 @@ class SharedExclusiveLock:
                 self._changed.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Hold the lock alone."""
         with self._changed:
             self._changed.wait_for(lambda: self._count == 0)
@@ -91,9 +91,9 @@ class PythonModels(KeyedApi):
             last_line = len(code.splitlines()) - len(compiled_code.splitlines())
             last_line += len(parsed_model["raw_code"].splitlines())
             looks_up = bool(_LOOKS_UP_A_SESSION.search(compiled_code))
-            with _running.alone() if looks_up else _running.together(), functions_of(session):
+            with _running.exclusive() if looks_up else _running.shared(), functions_of(session):
                 if looks_up:
-                    take_up(session, path)
+                    activate_session(session, path)
                 frame = run_code(path, code, session, last_line)
                 self._thread_views.last = session, view_name(parsed_model)
                 handle.remember_state()

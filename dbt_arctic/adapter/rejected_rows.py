@@ -20,7 +20,7 @@ from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
-from dbt_arctic.sources.replay import take_again
+from dbt_arctic.sources.replay import retry_rejected_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import Version, last_rejected, rejected_name
 
@@ -62,7 +62,7 @@ class RejectedRows:
         if base is not None and planned.stage and isinstance(source, FileSource):
             base = self._without_reread(unique_id, target, source, planned.stage.view, base, last_consumed)
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
-        taken = take_again(context, source, base) if REPLAYING.is_on and base is not None else None
+        taken = retry_rejected_rows(context, source, base) if REPLAYING.is_on and base is not None else None
         if not view and taken is None and last_consumed:
             return planned
         rejection = reject(context, source, target, view, base, taken)

@@ -20,7 +20,7 @@ from dbt_common.clients.agate_helper import Number
 
 from dbt_arctic.data_type import written_kind
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import quote
 
 _PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -142,7 +142,7 @@ def seed_value(seed: str, column: str, type_: str) -> str:
     kind = written_kind(type_)
     if kind not in _PARSED:
         return f"cast({name} as {type_})"
-    error = raising(
+    error = raise_error_sql(
         "AR-311",
         f"the column {column.replace('|', '/')} of the seed is {type_.upper()}, and a row has the value ",
         f"replace(left({name}, 200), '|', '/')",

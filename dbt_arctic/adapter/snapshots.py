@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.null_safe_equality import comparable
 
@@ -51,7 +51,7 @@ def unique_rows(
     """
     parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
     shown = ", ".join(f"{literal(part)}, {column_or_sql(part, columns)}" for part in parts)
-    error = raising(
+    error = raise_error_sql(
         "AR-304",
         "several rows of the snapshot's query have the same key: ",
         "concat_ws(', ', collect_list(replace(left(shown, 200), '|', '/')))",

@@ -26,7 +26,7 @@ from dbt_arctic.keyed.summary_delta import (
     changed_groups,
     groups_to_recompute,
     groups_with_changes,
-    net,
+    net_changes,
 )
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta
@@ -89,7 +89,7 @@ def affected_groups(
         return
     # Looking up the stored rows of these groups costs less than joining all stored rows.
     ranged = [name for name in table.key if table.types[name] in RANGED]
-    with staged_values(context, table, net(changes, table, columns), ranged) as found:
+    with staged_values(context, table, net_changes(changes, table, columns), ranged) as found:
         hint = "/*+ BROADCAST */ " if found.known_count <= _MAX_BROADCAST_GROUPS else ""
         keys = f"SELECT {hint}{quote_all(table.key)} FROM {found.relation}"
         affected = AffectedGroups(keys, found.between(table.types))

@@ -27,12 +27,12 @@ from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
     OTHER_STATE,
     STATE_RELATION,
-    NotOver,
+    CannotUseView,
     OverState,
     RefreshPlan,
     StatePlan,
 )
-from dbt_arctic.auto.refresh_request import Request, Schema, Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters, Request, Schema
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
@@ -268,12 +268,12 @@ def _query_over(
         return None
 
 
-def _of_query_over(shown: OverState, outer: RefreshPlan | NotOver) -> OverState | None:
+def _of_query_over(shown: OverState, outer: RefreshPlan | CannotUseView) -> OverState | None:
     """The plan if the auxiliary view needs no refresh.
 
     The model may have a new query over the view, or an interrupted run may have refreshed only the view.
     """
-    if isinstance(outer, NotOver):
+    if isinstance(outer, CannotUseView):
         return None
     small = outer.reason is not None and outer.reason.code == "small"
     does, reason = ("incremental", None) if small else (outer.action, outer.reason)
@@ -285,7 +285,7 @@ def _of_query_over(shown: OverState, outer: RefreshPlan | NotOver) -> OverState 
 
 def plan_query_over(
     catalog: CatalogReader, state: StatePlan, schema: Schema | None, planners: Planners
-) -> RefreshPlan | NotOver:
+) -> RefreshPlan | CannotUseView:
     """The plan of the query over an auxiliary view, by the view's newest commit.
 
     A relation that both read is read at the same version.
@@ -295,19 +295,19 @@ def plan_query_over(
     try:
         sql = outer_sql(state.view, state.name.sql, table.types, state.names)
     except NoState as error:
-        return NotOver(str(error), drops=True)
+        return CannotUseView(str(error), drops=True)
     for _ in range(_LOOKS):
         versions = consumed_by(catalog, table) if state.is_inside else {}
         # One of the queries over it may be run long after this one, as another state.
         pinned = {**versions, **version_of(catalog, table)} if state.is_inside else {}
-        until = as_of(pinned, request.terms.until) if state.is_inside else Terms.until
+        until = as_of(pinned, request.terms.until) if state.is_inside else RefreshParameters.until
         over = replace(request, sql=sql, terms=replace(request.terms, until=until), states=state.place)
         found = plan(catalog, over, schema, rebuild=state.rebuild, of_state=True)
         if not state.is_inside:
             return found
         if consumed_by(catalog, table) == versions and are_together(found, pinned):
             return found
-    return NotOver()
+    return CannotUseView()
 
 
 def view_as_hidden_columns(

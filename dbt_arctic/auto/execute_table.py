@@ -119,12 +119,12 @@ def execute_stages(
         return Outcome(str(choice), 0, "", choice)
     target = _Target(context, name, table, config, context.now_ms(), trace, rows)
     if isinstance(plan, IncrementalPlan):
-        with fast_path.over(context, rows):
+        with fast_path.settings_for_rows(context, rows):
             ended = _incrementally(target, plan)
         return ended if isinstance(ended, Outcome) else _full(target, ended)
     assert isinstance(plan, Full)
     has_few_rows = plan.reason is not None and plan.reason.code == "small"
-    with fast_path.over(context, rows) if has_few_rows else nullcontext():
+    with fast_path.settings_for_rows(context, rows) if has_few_rows else nullcontext():
         return _full(target, plan)
 
 
@@ -164,7 +164,7 @@ def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[
     if not isinstance(plan, BySummaryDelta):
         return nullcontext()
     read = total([plan.whole_rows, target.stored()])
-    return fast_path.changes(target.context, plan.changed_rows, read)
+    return fast_path.settings_for_changes(target.context, plan.changed_rows, read)
 
 
 def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:

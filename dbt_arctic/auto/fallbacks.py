@@ -65,7 +65,7 @@ def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
 
 
 @dataclass(frozen=True)
-class GivesUp:
+class ReplanWithout:
     """The fallback that plans the model again, without its auxiliary view or without its hidden columns.
 
     :param when: the condition, for display.
@@ -82,20 +82,20 @@ class GivesUp:
         return isinstance(error, self.errors)
 
 
-def gives_up_state(state: StatePlan, *, is_refreshed: bool) -> GivesUp:
+def replan_without_state(state: StatePlan, *, is_refreshed: bool) -> ReplanWithout:
     """The fallback of a plan over an auxiliary view.
 
     :param is_refreshed: whether the view's own plan has been executed. Duplicate keys are then found in the
         model's own rows, which are the same without the view.
     """
-    return GivesUp(WITHOUT_STATE, state, _NOT_READ if is_refreshed else _NOT_KEPT)
+    return ReplanWithout(WITHOUT_STATE, state, _NOT_READ if is_refreshed else _NOT_KEPT)
 
 
-def gives_up_hidden(plan: RefreshPlan) -> GivesUp | None:
+def replan_without_hidden(plan: RefreshPlan) -> ReplanWithout | None:
     """The fallback of the plan of a table with hidden columns; ``None`` if it has none, or does nothing."""
     if plan.hidden is None or isinstance(plan, Nothing):
         return None
-    return GivesUp(WITHOUT_HIDDEN, plan.hidden, (StatementError,))
+    return ReplanWithout(WITHOUT_HIDDEN, plan.hidden, (StatementError,))
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ def plan_after(plan: IncrementalPlan, reason: Reason) -> RefreshPlan:
 def fallback_conditions(plan: RefreshPlan) -> list[str]:
     """The conditions under which another plan follows, for display, in their order."""
     if isinstance(plan, OverState):
-        own = gives_up_state(plan.state, is_refreshed=False).when
+        own = replan_without_state(plan.state, is_refreshed=False).when
         found = [one for one in fallback_conditions(plan.first) if one != own]
         return found if plan.action == "nothing" else [*found, own]
     found = [one.when for one in fallbacks_of(plan)]
-    hidden = gives_up_hidden(plan)
+    hidden = replan_without_hidden(plan)
     return found if hidden is None else [*found, hidden.when]
 
 
@@ -177,11 +177,11 @@ __all__ = [
     "WITHOUT_STATE",
     "Alternative",
     "Fallback",
-    "GivesUp",
+    "ReplanWithout",
     "alternatives_of",
     "fallback_conditions",
     "fallbacks_of",
-    "gives_up_hidden",
-    "gives_up_state",
     "plan_after",
+    "replan_without_hidden",
+    "replan_without_state",
 ]

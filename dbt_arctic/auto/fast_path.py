@@ -28,7 +28,7 @@ CHANGES = 1_000_000
 ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
 
 
-def over(context: Context, rows: int | None) -> AbstractContextManager[None]:
+def settings_for_rows(context: Context, rows: int | None) -> AbstractContextManager[None]:
     """The settings of statements that read up to ``rows`` rows; ``None`` if unknown."""
     return context.tuned(CONF) if rows is not None and rows <= ROWS else nullcontext()
 
@@ -49,7 +49,9 @@ def fits_one_task(rows: int | None) -> bool:
     return rows is not None and rows <= ROWS_OF_ONE_TASK
 
 
-def changes(context: Context, rows: int | None, read: int | None) -> AbstractContextManager[None]:
+def settings_for_changes(
+    context: Context, rows: int | None, read: int | None
+) -> AbstractContextManager[None]:
     """The settings of statements over ``rows`` changed rows; ``None`` if unknown.
 
     :param read: the number of other rows that they may shuffle; ``None`` if unknown.

@@ -315,7 +315,7 @@ class StatePlan:
 
 
 @dataclass(frozen=True)
-class NotOver:
+class CannotUseView:
     """A query over the auxiliary view cannot replace the model's query, or not at one version.
 
     :param drops: whether the auxiliary view is of no further use.
@@ -362,11 +362,11 @@ __all__ = [
     "Build",
     "ByKeys",
     "BySummaryDelta",
+    "CannotUseView",
     "Full",
     "Header",
     "HiddenColumns",
     "IncrementalPlan",
-    "NotOver",
     "Nothing",
     "OverState",
     "RefreshPlan",

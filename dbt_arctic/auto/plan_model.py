@@ -16,10 +16,10 @@ from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, 
 from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
 from dbt_arctic.auto.inputs import Until, find_inputs, unsupported_setting
-from dbt_arctic.auto.plan import OTHER_COLUMNS, HiddenColumns, NotOver, RefreshPlan, StatePlan
+from dbt_arctic.auto.plan import OTHER_COLUMNS, CannotUseView, HiddenColumns, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
-from dbt_arctic.auto.refresh_request import Request, Schema, Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters, Request, Schema
 from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.auto.verification_log import unrepaired
@@ -55,7 +55,7 @@ def plan_refresh(
     :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
     """
     sql = with_decided_order(catalog, name, config, sql, settings, until)
-    request = Request(name, config, sql, Terms(settings, until, now))
+    request = Request(name, config, sql, RefreshParameters(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
     # Several steps need the columns of the same query, and Spark takes long to analyse a large one.
     analysed = None if schema is None else cache(schema)
@@ -65,10 +65,10 @@ def plan_refresh(
     return found
 
 
-def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
+def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | CannotUseView:
     """Plan the query over an auxiliary view that has been refreshed, by the view's commit."""
     outer = plan_query_over(catalog, state, schema, _PLANNERS)
-    return outer if isinstance(outer, NotOver) else with_later_requests(outer, state.request.config)
+    return outer if isinstance(outer, CannotUseView) else with_later_requests(outer, state.request.config)
 
 
 def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:

@@ -23,7 +23,7 @@ from dbt_arctic.auto.inputs import (
     unsupported_setting,
 )
 from dbt_arctic.auto.nested_view import consumed_by
-from dbt_arctic.auto.refresh_request import Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
@@ -89,7 +89,12 @@ class Difference:
 
 
 def recompute(
-    context: Context, refresh: Committed, config: KeyedConfig, sampling: Sampling, sql: str, terms: Terms
+    context: Context,
+    refresh: Committed,
+    config: KeyedConfig,
+    sampling: Sampling,
+    sql: str,
+    terms: RefreshParameters,
 ) -> tuple[int, list[Difference]]:
     """The number of keys in the sample, and those that differ.
 
@@ -111,7 +116,12 @@ def recompute(
 
 
 def _recompute(
-    context: Context, refresh: Committed, config: KeyedConfig, sampling: Sampling, sql: str, terms: Terms
+    context: Context,
+    refresh: Committed,
+    config: KeyedConfig,
+    sampling: Sampling,
+    sql: str,
+    terms: RefreshParameters,
 ) -> tuple[int, list[Difference]]:
     table = refresh.table
     text, inputs = _at_its_versions(context.catalog, refresh, config, sql, terms)
@@ -136,7 +146,7 @@ def _recompute(
 
 
 def _at_its_versions(
-    catalog: CatalogReader, refresh: Committed, config: KeyedConfig, sql: str, terms: Terms
+    catalog: CatalogReader, refresh: Committed, config: KeyedConfig, sql: str, terms: RefreshParameters
 ) -> tuple[str, ModelInputs]:
     """The model's SQL over the versions and at the time that its commit records."""
     if unsupported_setting(terms.settings) is not None:

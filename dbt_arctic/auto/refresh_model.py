@@ -16,14 +16,14 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.auxiliary_tables import drop_states, owner_of_state
 from dbt_arctic.auto.execute import TableToRefresh, execute_plan
 from dbt_arctic.auto.execute_table import require_incremental
-from dbt_arctic.auto.fallbacks import GivesUp, gives_up_hidden, gives_up_state
+from dbt_arctic.auto.fallbacks import ReplanWithout, replan_without_hidden, replan_without_state
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
     OTHER_STATE,
     Build,
+    CannotUseView,
     HiddenColumns,
     Nothing,
-    NotOver,
     OverState,
     RefreshPlan,
     StatePlan,
@@ -164,10 +164,10 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome | _Failure:
         return _of_table(refresh, name, config, Nothing(plan.header))
     kept = _of_table(refresh, state.name, state.config, state.plan)
     if isinstance(kept, _Failure):
-        return _without_state(refresh, gives_up_state(state, is_refreshed=False), kept)
-    fallback = gives_up_state(state, is_refreshed=True)
+        return _without_state(refresh, replan_without_state(state, is_refreshed=False), kept)
+    fallback = replan_without_state(state, is_refreshed=True)
     outer = _attempt(lambda: plan_over_state(context.catalog, state, context.query_schema))
-    if isinstance(outer, NotOver | _Failure):
+    if isinstance(outer, CannotUseView | _Failure):
         return _without_state(refresh, fallback, outer)
     reads_all = state.is_inside and not _reads_little(outer, state.plan)
     # ``auto: strict`` applies to the auxiliary view, not to the query over it.
@@ -194,7 +194,9 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome | _Failure:
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 
-def _without_state(refresh: _Refresh, fallback: GivesUp, cause: _Failure | NotOver) -> Outcome | _Failure:
+def _without_state(
+    refresh: _Refresh, fallback: ReplanWithout, cause: _Failure | CannotUseView
+) -> Outcome | _Failure:
     """Refresh the model as if it had no state. One that cannot be kept is not tried again.
 
     :param cause: why: a step has failed, or the model's query cannot read the state.
@@ -204,7 +206,7 @@ def _without_state(refresh: _Refresh, fallback: GivesUp, cause: _Failure | NotOv
     context, state = refresh.context, fallback.what
     assert isinstance(state, StatePlan)
     refresh.trace.falls_back(fallback.when)
-    is_lost = cause.drops if isinstance(cause, NotOver) else not isinstance(cause.error, StatementError)
+    is_lost = cause.drops if isinstance(cause, CannotUseView) else not isinstance(cause.error, StatementError)
     if is_lost:
         drop_states(context, refresh.name, state.place)
     alone = _attempt(lambda: plan_without_state(context.catalog, state, context.query_schema))
@@ -242,7 +244,7 @@ def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshP
     starts_small = _starts_small(context, target, plan)
     own = replace(target, config=replace(config, buckets=1)) if starts_small else target
     outcome = _execute(refresh, own, plan)
-    fallback = gives_up_hidden(plan)
+    fallback = replan_without_hidden(plan)
     if not isinstance(outcome, _Failure) or fallback is None or not fallback.holds(outcome.error):
         return outcome
     hidden = fallback.what

@@ -16,7 +16,7 @@ Schema = Callable[[str], list[ColumnInfo]]
 
 
 @dataclass(frozen=True)
-class Terms:
+class RefreshParameters:
     """The common parameters of all queries of a model's refresh: see ``plan_refresh``."""
 
     settings: str = ""
@@ -31,8 +31,8 @@ class Request:
     name: Name
     config: KeyedConfig
     sql: str
-    terms: Terms
+    terms: RefreshParameters
     states: int = 0
 
 
-__all__ = ["Request", "Schema", "Terms"]
+__all__ = ["RefreshParameters", "Request", "Schema"]

@@ -22,7 +22,7 @@ from dbt_arctic.keyed.read import key_equality
 from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.key_ranges import hull
+from dbt_arctic.store.key_ranges import enclosing_range
 from dbt_arctic.store.row_cache import ExpectedRows, SharedRows
 
 SIDE = quote("_arctic_side")
@@ -52,7 +52,7 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
     upstreams = dict(plan.inputs.upstreams)
     read = {source: one for source, one in upstreams.items() if _requires_old_state(one)}
     keys = {source: one.key if one.is_keyed else () for source, one in read.items()}
-    by_lookup = [source for source, one in read.items() if one.was is not None]
+    by_lookup = [source for source, one in read.items() if one.old_table is not None]
     for source, requested in sorted(requested_by(plan.nodes, keys, by_lookup).items()):
         if requested.reads:
             one = read[source]
@@ -84,7 +84,7 @@ def _expected_rows(
     if found is None:
         return None
     columns, keys = found
-    return ExpectedRows(columns, _queries(upstream, keys) if upstream.was is not None else {})
+    return ExpectedRows(columns, _queries(upstream, keys) if upstream.old_table is not None else {})
 
 
 def _requires_old_state(upstream: Upstream) -> bool:
@@ -150,13 +150,13 @@ def _keys(upstream: Upstream, column: str) -> str:
 
 def _old_rows(upstream: Upstream, lookup_keys: Mapping[str, ValueRange | None]) -> str:
     """The old rows of changed keys and of the keys that look up rows."""
-    assert upstream.was is not None
+    assert upstream.old_table is not None
     first, keys = upstream.key[0], upstream.states["keys"]
     lookups = "\nUNION ALL\n".join(lookup_keys)
-    old = upstream.was.rows(
+    old = upstream.old_table.rows(
         f"SELECT /*+ BROADCAST */ {_KEY} AS {quote(first)}\nFROM (\n{lookups}\n)", [first]
     )
-    range_ = hull(list(lookup_keys.values()))
+    range_ = enclosing_range(list(lookup_keys.values()))
     between = f"\nWHERE {range_.holds(f'm.{quote(first)}')}" if range_ else ""
     return f"""\
 SELECT m.*, CASE WHEN k.{quote(first)} IS NULL THEN 0 ELSE -1 END AS {SIDE}

@@ -281,10 +281,10 @@ def _by_summary_delta(plan: BySummaryDelta) -> list[Stage]:
 
 def key_checks(plan: RefreshPlan) -> Iterator[Stage]:
     """The checks of declared keys. Only an incremental refresh ends if one fails."""
-    goes_on = isinstance(plan, IncrementalPlan)
-    for number, (upstream, sql) in enumerate(checks_of(plan.inputs.upstreams, all_rows=not goes_on), 1):
+    can_continue = isinstance(plan, IncrementalPlan)
+    for number, (upstream, sql) in enumerate(checks_of(plan.inputs.upstreams, all_rows=not can_continue), 1):
         what = f"{upstream.name} has several rows of one key"
-        decision = Decision(what, _fails(not_unique(upstream))) if goes_on else None
+        decision = Decision(what, _fails(not_unique(upstream))) if can_continue else None
         yield Stage(f"declared_key_{number}", f"whether {what}", "decision", _text(sql), decision=decision)
 
 

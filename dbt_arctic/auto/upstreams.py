@@ -88,7 +88,7 @@ class Upstream:
     :param logged: whether a change log contains the changes. Otherwise two states are compared.
     :param counted: whether ``changed_rows`` is the exact number of changed keys.
     :param ranges: MIN and MAX of the key columns over the changes, as SQL literals.
-    :param was: the earlier version, if it must be read to find the old rows of changed keys.
+    :param old_table: the earlier version, if it must be read to find the old rows of changed keys.
     :param field_ids: Iceberg's ids of the columns and their nested fields, if the catalog supplies them.
     """
 
@@ -108,7 +108,7 @@ class Upstream:
     logged: bool = False
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
-    was: TableAtVersion | None = None
+    old_table: TableAtVersion | None = None
     field_ids: Mapping[str, str] = field(default_factory=dict)
     is_declared: bool = False
 
@@ -240,7 +240,7 @@ def _keyed(
         ranges=ranges,
         images=imaged,
         logged=True,
-        was=None if imaged else TableAtVersion(table, before, known, then),
+        old_table=None if imaged else TableAtVersion(table, before, known, then),
         counted=is_complete and single and of_images is not None,
     )
 

@@ -18,7 +18,7 @@ from dbt_arctic.auto.recomputed_keys import (
     shortened,
     states_read,
 )
-from dbt_arctic.auto.refresh_request import Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.timings import PROPERTY_REFRESH, RefreshTiming, timings
 from dbt_arctic.auto.verification_log import Result, Verified, record_sql, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
@@ -39,7 +39,7 @@ _SHOWN = 5
 
 
 def verify_refresh(
-    context: Context, name: Name, config: KeyedConfig, sql: str, outcome: Outcome, terms: Terms
+    context: Context, name: Name, config: KeyedConfig, sql: str, outcome: Outcome, terms: RefreshParameters
 ) -> Outcome:
     """Verify a refresh that has just committed, if the model asks for it and it is due.
 

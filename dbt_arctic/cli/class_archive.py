@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.engine import class_archive_build
 from dbt_arctic.engine.class_archive import existing
 
@@ -47,4 +48,4 @@ def remove() -> None:
 
 
 def _described(archive: Path) -> str:
-    return f"{archive} ({archive.stat().st_size / 1_000_000:.0f} MB)"
+    return f"{archive} ({shown_bytes(archive.stat().st_size)})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.cli.options import (
     catalog_options,
     duration_ms,
@@ -13,7 +14,7 @@ from dbt_arctic.cli.options import (
     optional_duration_ms,
     table_options,
 )
-from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
+from dbt_arctic.cli.output import operation_as_dict, print_json, print_table
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.cli.status import tables_to_show
 from dbt_arctic.compaction.plan import (
@@ -21,7 +22,6 @@ from dbt_arctic.compaction.plan import (
     Operation,
     most_valuable_first,
     requested_operation,
-    shown_seconds,
 )
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
@@ -70,11 +70,12 @@ def compact(
 
     if kind is not None and not tables:
         raise click.UsageError("--kind needs the names of the tables")
+    grace_s = trim_grace / 1000
     with target_session(target, "compact") as session:
-        found = tables_to_show(session, tables, schemas, everything)
+        found = tables_to_show(session, tables, schemas, everything, trim_grace_s=grace_s)
         if any(seen.status is None for seen in found):
             # A full refresh may have finished while the tables were read one after the other.
-            found = tables_to_show(session, tables, schemas, everything)
+            found = tables_to_show(session, tables, schemas, everything, trim_grace_s=grace_s)
         experience = durations_of(session.catalog, session.own_schema, _warn)
         operations = most_valuable_first(experience.applied(_planned(session, found, kind)))
         broken = [seen for seen in found if seen.status is None and (tables or seen.name in session.models)]
@@ -97,7 +98,7 @@ def compact(
                 session.context,
                 operations,
                 None if budget is None else budget / 1000,
-                trim_grace / 1000,
+                grace_s,
                 report,
             )
             bar.now("recording the operations")

@@ -81,23 +81,23 @@ def expire(
             for name in names
             if (plan := plan_expiry(session.context, name, claims, before_ms, released)) is not None
         ]
-        going = sum(plan.going for plan in plans)
+        expired = sum(plan.expired for plan in plans)
         if as_json:
             print_json([_as_dict(plan) for plan in plans])
         else:
             _show(plans, no_tables_text(session, schemas, everything))
-        if dry_run or not going:
+        if dry_run or not expired:
             return
-        require_confirmation(f"Expire {counted(going, 'snapshot')}?", yes, as_json)
+        require_confirmation(f"Expire {counted(expired, 'snapshot')}?", yes, as_json)
         gone = 0
-        with progress("expire", going, as_json) as bar:
+        with progress("expire", expired, as_json) as bar:
             for plan in plans:
-                if not plan.going:
+                if not plan.expired:
                     continue
-                bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.going, "snapshot"))
+                bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.expired, "snapshot"))
                 done = expire_versions(session.context, plan.name, claims, before_ms, released)
                 gone += 0 if done is None else done.snapshots
-                bar.advance(plan.going)
+                bar.advance(plan.expired)
     click.echo(f"{counted(gone, 'snapshot')} expired.", err=as_json)
 
 
@@ -160,8 +160,8 @@ def _row(plan: ExpirePlan, name: str) -> list[str]:
     left = sum(side.left for side in plan.sides)
     return [
         name,
-        str(left + plan.going),
-        str(plan.going),
+        str(left + plan.expired),
+        str(plan.expired),
         str(left),
         "; ".join(shown_hold(hold) for hold in plan.holds),
     ]
@@ -171,7 +171,7 @@ def _as_dict(plan: ExpirePlan) -> dict[str, Any]:
     return {
         "table": plan.name.dotted,
         "sides": [
-            {"table": side.name.dotted, "going": side.going, "staying": side.left} for side in plan.sides
+            {"table": side.name.dotted, "going": side.expired, "staying": side.left} for side in plan.sides
         ],
         "held_back_by": [
             {"who": hold.holder, "why": hold.why, "since_ms": hold.since_ms} for hold in plan.holds

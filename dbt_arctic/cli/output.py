@@ -101,19 +101,6 @@ def shown_time(time_ms: int) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03}"
 
 
-def shown_bytes(size: float) -> str:
-    """A size in bytes, for display.
-
-    >>> shown_bytes(900), shown_bytes(15_000_000)
-    ('900 B', '14.3 MB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TB"
-
-
 def shareable(text: str) -> str:
     """A text that can be shared: without secrets, and with only the last part of each path or address.
 

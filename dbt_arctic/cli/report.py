@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
     catalog_options,
@@ -82,7 +83,7 @@ def report(
     html = Page(found, results, f"{session.project} ({target.name})").html()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(html, encoding="utf-8")
-    click.echo(f"{file}: {len(found.tables)} tables, {len(html.encode()) / 1024:.0f} kB")
+    click.echo(f"{file}: {len(found.tables)} tables, {shown_bytes(len(html.encode()))}")
 
 
 def _is_selected(name: Name, select: tuple[str, ...]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
     catalog_options,
@@ -19,12 +20,13 @@ from dbt_arctic.cli.output import (
     operation_as_dict,
     print_json,
     print_table,
-    shown_bytes,
     shown_names,
     shown_time,
 )
-from dbt_arctic.compaction.plan import Operation, shown_seconds
+from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
 from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.overview import TableOverview, overview_of, overview_of_tables
 
 if TYPE_CHECKING:
@@ -78,13 +80,20 @@ def tables_to_show(
     schemas: tuple[str, ...],
     everything: bool,
     by_bucket: bool = False,
+    trim_grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
 ) -> list[TableOverview]:
     """The named tables, or all tables of the target's schemas.
+
+    :param trim_grace_s: the grace period, which decides what is due.
 
     :raises UnknownRelation: a named table does not exist.
     """
     names = [session.name(text) for text in tables]
-    catalog, now_ms, settings_of = Once(session.catalog), session.context.now_ms(), session.compaction_of
+    catalog, now_ms = Once(session.catalog), session.context.now_ms()
+
+    def settings_of(name: Name, is_keyed: bool) -> CompactionSettings:
+        return replace(session.compaction_of(name, is_keyed), trim_grace_s=trim_grace_s)
+
     if names:
         found = overview_of_tables(catalog, frozenset(names), now_ms, settings_of, by_bucket=by_bucket)
     else:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS
 from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, merged_transactions, newest_merge_ms
@@ -23,9 +24,6 @@ from dbt_arctic.store.leftovers import txn_age_ms
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.side_columns import changing_columns, takes_rows
 from dbt_arctic.store.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
-
-DEFAULT_TRIM_GRACE_SECONDS = 600
-"""Longer than the analysis of any statement and the catalog cache of any other reader."""
 
 LISTED_AT_MOST = 200
 """For a longer list of values Iceberg does not use the statistics of files, so it would not drop whole

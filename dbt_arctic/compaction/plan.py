@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.compaction.bucketing import wanted_buckets
 from dbt_arctic.compaction.metrics import (
     OPEN_COST_BYTES,
@@ -309,11 +310,11 @@ def _plan_rebucket(
         why = f"{verb} from {now} to {wanted} buckets: {reason}; joins shuffle while changes are moved"
     elif status.change_buckets:
         why = f"its changes have {status.change_buckets} buckets, its base {now}, and joins shuffle"
-    elif status.cut_off:
+    elif status.rebucketing_interrupted:
         why = f"the change of its number of buckets to {now} was interrupted, and joins shuffle"
     elif any(bucket.is_old and bucket.base.files for bucket in buckets or ()):
         why = f"some files are not in {now} buckets yet, and reads and joins shuffle"
-    elif status.unmarked:
+    elif status.markers_lost:
         why, seconds = (
             "its bucket markers are missing, and joins shuffle until they are restored",
             STATEMENT_S,
@@ -371,28 +372,3 @@ def _made(
         gain_s=max(0.0, gain_bytes) / READ_BYTES_PER_S,
         target_file_bytes=settings.target_file_bytes,
     )
-
-
-def shown_bytes(size: float) -> str:
-    """A size with its unit.
-
-    >>> shown_bytes(900), shown_bytes(512 * 1024 * 1024), shown_bytes(12.2 * 1024**3)
-    ('900 B', '512 MB', '12 GB')
-    """
-    for unit in ("B", "kB", "MB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.0f} GB"
-
-
-def shown_seconds(seconds: float) -> str:
-    """A duration with one unit.
-
-    >>> shown_seconds(7), shown_seconds(125), shown_seconds(7200), shown_seconds(200000)
-    ('7 s', '2 min', '2 h', '2 d')
-    """
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

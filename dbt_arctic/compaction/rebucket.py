@@ -31,7 +31,7 @@ from dbt_arctic.keyed.log import PROPERTY_MARKERS
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.state import laid_out, load_base, load_change, load_keyed
+from dbt_arctic.store.state import load_base, load_change, load_keyed, with_current_buckets
 
 _Load = Callable[[CatalogReader, KeyedTable], TableState]
 
@@ -51,13 +51,13 @@ def rebucket(
     Commits: one that replaces the files of the base; two that drop the bucket markers and create new ones;
     one that replaces the files of the changes.
     """
-    made_as = load_keyed(context.catalog, name)
-    before = laid_out(made_as, load_base(context.catalog, made_as)).layout.buckets
-    of_base = _base(context, made_as, buckets, target_bytes)
+    as_created = load_keyed(context.catalog, name)
+    before = with_current_buckets(as_created, load_base(context.catalog, as_created)).layout.buckets
+    of_base = _base(context, as_created, buckets, target_bytes)
     if of_base.outcome == OVERTAKEN:
         return of_base
     began = clock()
-    of_changes = _changes(context, made_as, buckets, target_bytes)
+    of_changes = _changes(context, as_created, buckets, target_bytes)
     if of_changes.outcome == OVERTAKEN:
         return replace(of_base, outcome=OVERTAKEN)
     what = f"{before} buckets into {buckets}" if before != buckets else f"all in {buckets} buckets"
@@ -72,22 +72,24 @@ def rebucket(
     )
 
 
-def _base(context: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
-    _partition(context, made_as, made_as.base, load_base, buckets)
+def _base(context: Context, as_created: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+    _partition(context, as_created, as_created.base, load_base, buckets)
 
     def attempt(state: TableState) -> RewriteResult:
-        statement = compact.rewrite_base(laid_out(made_as, state), (), target_bytes)
-        return rewrite_files(context, "rewrite_base", made_as.name, made_as.base, state, statement, made_as)
+        statement = compact.rewrite_base(with_current_buckets(as_created, state), (), target_bytes)
+        return rewrite_files(
+            context, "rewrite_base", as_created.name, as_created.base, state, statement, as_created
+        )
 
-    return _move_files(context, made_as, made_as.base, load_base, attempt)
+    return _move_files(context, as_created, as_created.base, load_base, attempt)
 
 
-def _changes(context: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
-    _partition(context, made_as, made_as.change, load_change, buckets)
-    state = load_change(context.catalog, made_as)
+def _changes(context: Context, as_created: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+    _partition(context, as_created, as_created.change, load_change, buckets)
+    state = load_change(context.catalog, as_created)
     marked = next((one for one in state.history() if PROPERTY_MARKERS in one.summary), None)
     is_marked = marked is not None and marked.summary[PROPERTY_MARKERS] == str(buckets)
-    table = laid_out(made_as, state)
+    table = with_current_buckets(as_created, state)
     if (
         not is_marked
         or not create.keeps_statistics(state.properties)
@@ -96,24 +98,24 @@ def _changes(context: Context, made_as: KeyedTable, buckets: int, target_bytes: 
         _mark(context, table)
 
     def attempt(state: TableState) -> RewriteResult:
-        statement = compact.rewrite_changes(made_as, target_bytes, every_file=True)
+        statement = compact.rewrite_changes(as_created, target_bytes, every_file=True)
         return rewrite_files(
-            context, "rewrite_changes", made_as.name, made_as.change, state, statement, made_as
+            context, "rewrite_changes", as_created.name, as_created.change, state, statement, as_created
         )
 
-    return _move_files(context, made_as, made_as.change, load_change, attempt)
+    return _move_files(context, as_created, as_created.change, load_change, attempt)
 
 
-def _partition(context: Context, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
+def _partition(context: Context, as_created: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
     """Set the number of buckets for new files of a side table."""
-    table = laid_out(made_as, load(context.catalog, made_as))
+    table = with_current_buckets(as_created, load(context.catalog, as_created))
     if table.layout.buckets == buckets:
         return
     try:
         context.run("change_bucket_count", compact.change_bucket_count(side, table.layout, buckets), table)
     except (StatementError, CommitStateUnknown):
         # Another process has done this, or the commit succeeded without a response.
-        if laid_out(made_as, load(context.catalog, made_as)).layout.buckets != buckets:
+        if with_current_buckets(as_created, load(context.catalog, as_created)).layout.buckets != buckets:
             raise
 
 

@@ -17,7 +17,7 @@ from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.state import head, laid_out, load_base, load_change, load_keyed
+from dbt_arctic.store.state import head, load_base, load_change, load_keyed, with_current_buckets
 
 _FILES_ARE_GONE = "Missing required files to delete"
 """Iceberg's message if a file that was rewritten no longer exists, because it was trimmed or rewritten."""
@@ -72,9 +72,9 @@ def compact_full(
     Only those of the given buckets, if any are given. With user partitions, only those that need it, in as
     many commits as their number requires.
     """
-    made_as = load_keyed(context.catalog, name)
-    before = load_base(context.catalog, made_as)
-    table = laid_out(made_as, before)
+    as_created = load_keyed(context.catalog, name)
+    before = load_base(context.catalog, as_created)
+    table = with_current_buckets(as_created, before)
     places = _places_to_rewrite(context, table, before, buckets, target_bytes)
     if places == []:
         return RewriteResult(name.dotted, NOTHING)
@@ -83,7 +83,7 @@ def compact_full(
         statement = compact.rewrite_base(
             table, buckets, target_bytes, (places or [])[start : start + PLACES_AT_ONCE]
         )
-        before = load_base(context.catalog, made_as)
+        before = load_base(context.catalog, as_created)
         found.append(rewrite_files(context, "rewrite_base", name, table.base, before, statement, table))
         if found[-1].outcome == OVERTAKEN:
             break

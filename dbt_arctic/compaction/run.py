@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_merged
+from dbt_arctic.compaction.major import compact_major, trim_merged
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_minor, merge_small_files
-from dbt_arctic.compaction.settings import CompactionSettings
+from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import operations
@@ -91,9 +91,9 @@ def run_operation(
     began, began_ms = clock(), context.now_ms()
     before: TableStatus | None = None
     try:
-        before = _measure(context, operation.name)
+        before = _measure(context, operation.name, grace_s)
         outcome, detail = _execute(context, operation, grace_s)
-        after = _measure(context, operation.name)
+        after = _measure(context, operation.name, grace_s)
     except ArcticError as error:
         return OperationResult(operation, FAILED, str(error), began_ms, clock() - began, before)
     return OperationResult(operation, outcome, detail, began_ms, clock() - began, before, after)
@@ -109,16 +109,16 @@ def trim_when_due(context: Context, name: Name, settings: CompactionSettings) ->
         return None
     operation = Operation("trim", name, "with a write", 0.5, 0.0)
     try:
-        status = _measure(context, name)
+        status = _measure(context, name, settings.trim_grace_s)
     except ArcticError as error:
         return OperationResult(operation, FAILED, str(error), context.now_ms())
     if status is None or not status.pending.trim_due:
         return None
-    return run_operation(context, operation)
+    return run_operation(context, operation, settings.trim_grace_s)
 
 
 class _Executed(NamedTuple):
-    """See ``Done``."""
+    """The outcome of an operation, and a description of what it did."""
 
     outcome: str
     detail: str
@@ -151,11 +151,11 @@ def _files(result: RewriteResult) -> str:
     return f"{report}; {result.note}" if result.note else report
 
 
-def _measure(context: Context, name: Name) -> TableStatus | None:
+def _measure(context: Context, name: Name, grace_s: float) -> TableStatus | None:
     table = find_keyed(context.catalog, name)
     if table is not None:
         base, change = load_base(context.catalog, table), load_change(context.catalog, table)
-        return measure_keyed(context.catalog, table, base, change, context.now_ms())
+        return measure_keyed(context.catalog, table, base, change, context.now_ms(), grace_s)
     state = context.catalog.of(name).load_table(name.schema, name.identifier)
     return None if state is None else measure_plain(context.catalog, name, state, context.now_ms())
 

@@ -139,7 +139,7 @@ def _point(
         status = measure_plain(catalog, name, sides[0], at_ms, target_bytes)
     else:
         status = measure_keyed(
-            catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes, unmarked=False
+            catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes, markers_lost=False
         )
     if "" in logs.requested:
         return None  # the summary lacks the totals, so the measures are unknown

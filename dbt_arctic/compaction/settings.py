@@ -12,6 +12,9 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, check_bucket_count
 from dbt_arctic.store.duration import parse_duration
 
+DEFAULT_TRIM_GRACE_SECONDS = 600
+"""The grace period. Longer than the analysis of any statement and the catalog cache of any other reader."""
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kb|mb|gb)", re.IGNORECASE)
 _UNITS = {"kb": 1024, "mb": MIB, "gb": 1024 * MIB}
 
@@ -43,6 +46,7 @@ class CompactionSettings:
     :param shed: do nothing for now because the load is high. The operations remain due.
     :param buckets: the configured number of buckets; ``None`` to choose it automatically.
     :param target_bucket_bytes: the target size of a bucket of a table without user partitions.
+    :param trim_grace_s: the grace period: how long merged changes stay in the change table.
     :param parallelism: the number of tasks that should read a sufficiently large table.
     """
 
@@ -53,6 +57,7 @@ class CompactionSettings:
     buckets: int | None = None
     target_bucket_bytes: int = TARGET_FILE_BYTES
     parallelism: int = DEFAULT_BUCKETS
+    trim_grace_s: float = DEFAULT_TRIM_GRACE_SECONDS
 
 
 _SETTINGS = ("trigger", "budget", "target_file_size", "target_bucket_size", "parallelism", "shed", "history")

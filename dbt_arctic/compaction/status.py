@@ -25,6 +25,7 @@ from dbt_arctic.compaction.metrics import (
     side_metrics,
     sum_files,
 )
+from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS
 from dbt_arctic.keyed import compact, create
 from dbt_arctic.keyed.log import (
     PROPERTY_MARKERS,
@@ -36,7 +37,7 @@ from dbt_arctic.keyed.log import (
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.store.leftovers import txn_age_ms
-from dbt_arctic.store.state import laid_out
+from dbt_arctic.store.state import with_current_buckets
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ class TableStatus:
     :param measured_ms: the time of the measurement.
     :param change_buckets: the number of buckets of the change table if it differs, because a change is in
         progress.
-    :param cut_off: whether that change was interrupted, and markers or statistics of new files are missing.
-    :param unmarked: whether the change table has lost its bucket markers.
+    :param rebucketing_interrupted: whether that change was interrupted, and markers or statistics of new
+        files are missing.
+    :param markers_lost: whether the change table has lost its bucket markers.
     :param has_old_specs: whether there may be files with an older partitioning.
     """
 
@@ -82,8 +84,8 @@ class TableStatus:
     written_ms: int | None
     measured_ms: int = 0
     change_buckets: int | None = None
-    cut_off: bool = False
-    unmarked: bool = False
+    rebucketing_interrupted: bool = False
+    markers_lost: bool = False
     has_old_specs: bool = False
 
     @property
@@ -131,21 +133,22 @@ def measure_keyed(
     base: TableState,
     change: TableState,
     now_ms: int,
-    grace_ms: int = 600_000,
+    grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
     target_bytes: int = TARGET_FILE_BYTES,
-    unmarked: bool | None = None,
+    markers_lost: bool | None = None,
 ) -> TableStatus:
     """Measure the files, rows and pending changes of a keyed table from metadata.
 
     :param base: the state of the base table in the catalog.
     :param change: the state of the change table. If a compaction commits between the two reads, the figures
         are slightly inconsistent, which has no other effect.
-    :param unmarked: whether the bucket markers are assumed to be lost; ``None`` to check.
+    :param grace_s: the grace period, after which merged changes are due to be trimmed.
+    :param markers_lost: whether the bucket markers are assumed to be lost; ``None`` to check.
     """
-    table, of_changes = laid_out(table, base), laid_out(table, change)
+    table, of_changes = with_current_buckets(table, base), with_current_buckets(table, change)
     of_base = side_metrics(base) or sum_files(_placed(catalog, table.name, base))
-    unmarked = are_lost(catalog, of_changes, change) if unmarked is None else unmarked
-    markers, marker_bytes = (0, 0) if unmarked else count_markers(of_changes, change)
+    markers_lost = are_lost(catalog, of_changes, change) if markers_lost is None else markers_lost
+    markers, marker_bytes = (0, 0) if markers_lost else count_markers(of_changes, change)
     whole = side_metrics(change) or sum_files(_placed(catalog, table.name, change))
     of_change = SideMetrics(
         files=max(0, whole.files - markers),
@@ -154,7 +157,7 @@ def measure_keyed(
         deleted=whole.deleted,
         delete_files=whole.delete_files,
     )
-    pending = _pending(catalog, of_changes, base, change, of_change, now_ms, grace_ms)
+    pending = _pending(catalog, of_changes, base, change, of_change, now_ms, int(grace_s * 1000))
     return TableStatus(
         name=table.name,
         table=table,
@@ -165,8 +168,8 @@ def measure_keyed(
         written_ms=max((at for at in (_written_ms(base), _written_ms(change)) if at), default=None),
         measured_ms=now_ms,
         change_buckets=of_changes.layout.buckets if of_changes != table else None,
-        cut_off=not create.keeps_statistics(change.properties),
-        unmarked=unmarked,
+        rebucketing_interrupted=not create.keeps_statistics(change.properties),
+        markers_lost=markers_lost,
         has_old_specs=base.has_old_specs or change.has_old_specs,
     )
 

@@ -115,7 +115,7 @@ def _csv(path: str, rows: int) -> FileSample:
 
 
 def _is_header(first: list[str]) -> bool:
-    """Whether a line has names: each is there, differs from the others and is no number."""
+    """Whether a line has names: each is there, differs from the others and is not a number."""
     names = [name.strip().lower() for name in first]
     return all(names) and len(set(names)) == len(names) and not any(map(_is_number, names))
 

@@ -22,7 +22,8 @@ _EXACTLY = {
 def create_file_view(session: Any, name: str, files: FileRead) -> None:
     """A temporary view over exactly these files, with their paths and times as additional columns."""
     frame = _reader(session, files).load(list(files.paths))
-    # The path in _metadata is a URL, in which a plus sign is no space. Local paths are listed without scheme.
+    # The path in _metadata is a URL, in which a plus sign is not a space. Local paths are listed without a
+    # scheme.
     decoded = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
     path = f"regexp_replace({decoded}, '^file:/+', '/') AS `_source_file`"
     modified = "_metadata.file_modification_time AS `_source_modified`"

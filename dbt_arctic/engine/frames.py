@@ -97,7 +97,7 @@ def is_remote_session(session: Any) -> bool:
     return ".connect." in type(session).__module__
 
 
-def take_up(session: Any, model: str) -> None:
+def activate_session(session: Any, model: str) -> None:
     """Make the session the active one, because pandas-on-Spark takes that one.
 
     :raises PythonModelFailed: it would use a different session.

@@ -1,7 +1,7 @@
 """The cursor of a session on a Spark Thrift server.
 
-The protocol does not say what is inside of a
-nested type, so the columns of a query are requested first.
+The protocol does not report the element types of nested types, so the columns of a query are requested
+first.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Check:
     broken: str
 
 
-def raising(code: str, what: str, value: str, where: str, why: str, fix: str) -> str:
+def raise_error_sql(code: str, what: str, value: str, where: str, why: str, fix: str) -> str:
     """SQL for ``raise_error`` with the parts of an ``ArcticError``, from which the cursor rebuilds the error.
 
     :param value: SQL for the text that follows ``what``.
@@ -51,7 +51,7 @@ def when_broken(checks: Sequence[Check], shown: Sequence[str], where: str, only_
     row = shown_row(shown)
     branches = []
     for check in checks:
-        error = raising(
+        error = raise_error_sql(
             "AR-307",
             f"a row violates the constraint {check.title.replace('|', '/')}: ",
             row,

@@ -241,7 +241,7 @@ def withdraw_drop(table: Name) -> str:
 
 def name_after_sides(table: KeyedTable) -> str:
     """The statement that gives a renamed table the name from which those of its side tables are derived."""
-    back = replace(table, name=table.made_as).described_by
+    back = replace(table, name=table.storage_name).described_by
     return f"{alter_description(table)} RENAME TO {back.schema}.{back.identifier}"
 
 
@@ -274,7 +274,7 @@ def _create_table(
 
 def identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:
     """The properties of a side table that identify it and its keyed table."""
-    return {PROPERTY_OF: table.made_as.dotted, PROPERTY_ID: table_id, PROPERTY_CREATED: str(created_ms)}
+    return {PROPERTY_OF: table.storage_name.dotted, PROPERTY_ID: table_id, PROPERTY_CREATED: str(created_ms)}
 
 
 def _property_list(properties: Mapping[str, str]) -> str:

@@ -169,7 +169,7 @@ def join_manifests(side: Name, before: str) -> tuple[str, ...]:
     return (f"ALTER TABLE {side.sql} UNSET TBLPROPERTIES ({size}, {split})",)
 
 
-def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
+def empty_commit_sql(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
     """The statement for an empty commit with the properties of earlier commits."""
     summary = ", ".join(
         f"{quote('snapshot-property.' + name)}={literal(value)}"

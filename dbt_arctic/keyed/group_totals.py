@@ -92,12 +92,12 @@ def has_new_carried_values(rows: str) -> str:
     return f"bool_or({quote(rows)} > 0 AND {quote(KEPT)} = 0) AS {quote(MOVED)}"
 
 
-def staying(counter: str) -> list[Total]:
+def remaining_value_counts(counter: str) -> list[Total]:
     """The number of stored values, and a lower bound of those that remain."""
     count = quote(counter)
     were = f"CASE WHEN NOT {IS_CHANGE} THEN {count} END"
-    staying = f"CASE WHEN NOT {IS_CHANGE} OR {count} < 0 THEN {count} END"
+    remaining_value_counts = f"CASE WHEN NOT {IS_CHANGE} OR {count} < 0 THEN {count} END"
     return [
         Total("sum", were, "_arctic_were_" + counter, is_zero=True),
-        Total("sum", staying, "_arctic_staying_" + counter, is_zero=True),
+        Total("sum", remaining_value_counts, "_arctic_staying_" + counter, is_zero=True),
     ]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raising, shown_row
+from dbt_arctic.keyed.checks import raise_error_sql, shown_row
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.write import Batch
@@ -114,7 +114,7 @@ def is_history(table: KeyedTable) -> bool:
 
 
 def refuse_history(table: KeyedTable, where: str, what: str) -> None:
-    """Refuse to write rows to a history that are not events.
+    """Refuse to write rows that are not events to a history.
 
     :raises ConfigError: the table is a history.
     """
@@ -128,7 +128,7 @@ def refuse_history(table: KeyedTable, where: str, what: str) -> None:
         )
 
 
-def events(history: History, batch: Batch) -> str:
+def events_sql(history: History, batch: Batch) -> str:
     """SQL of the events in a batch: the columns of the model and ``DELETED``.
 
     The statement fails if a sequence or a time is NULL.
@@ -145,7 +145,7 @@ def events(history: History, batch: Batch) -> str:
 
 def _required(history: History, name: str) -> str:
     setting = "sequence_by" if name == history.sequence else "updated_at"
-    error = raising(
+    error = raise_error_sql(
         "AR-309",
         f"an event has NULL in {name}: ",
         shown_row(history.key),
@@ -156,7 +156,7 @@ def _required(history: History, name: str) -> str:
     return f"CASE WHEN {quote(name)} IS NULL THEN {error} ELSE {quote(name)} END"
 
 
-def affected(history: History, new: str, ranges: Sequence[str] = ()) -> str:
+def affected_keys_sql(history: History, new: str, ranges: Sequence[str] = ()) -> str:
     """SQL of the keys of new events, which may be repeated: it is the right side of a semi-join.
 
     :param ranges: conditions that all of these keys meet, with which scans of the table skip files.

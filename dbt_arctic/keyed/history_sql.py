@@ -7,7 +7,7 @@ nothing about where events come from.
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.checks import raising, shown_row
+from dbt_arctic.keyed.checks import raise_error_sql, shown_row
 from dbt_arctic.keyed.history import ADDED_BY_SOURCES, CLOSED, DELETED, LAST, VERSION, History, first_of
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.null_safe_equality import same_value
@@ -32,7 +32,7 @@ def intervals(history: History, new: str, stored: str | None = None) -> str:
     A row is written if it differs from the stored one. ``D`` hides a row: a key had no interval that began
     there, but the event is remembered.
 
-    :param new: SQL of the new events, as ``events`` returns.
+    :param new: SQL of the new events, as ``events_sql`` returns.
     :param stored: SQL of the stored rows of the same keys with ``_action``, those that are hidden included;
         ``None`` for a table that is built.
     """
@@ -134,7 +134,7 @@ def _distinct(history: History) -> str:
     if compared:
         row = f"to_json(struct({quote_all(compared)}), map('ignoreNullFields', 'false'))"
         text = f"CASE WHEN `_arctic_copies` > 1 AND `_arctic_rank` = 1 AND NOT {deleted} THEN {row} END"
-        error = raising(
+        error = raise_error_sql(
             "AR-304",
             "several events of a key have the same sequence and different values: ",
             shown_row(history.row_key),

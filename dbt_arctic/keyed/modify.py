@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
+from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import key_equality, merge_on_read
@@ -299,7 +299,7 @@ FROM {modification.source}
 def _key_checks(table: KeyedTable, where: str) -> list[str]:
     any_null = " OR ".join(f"{quote(column)} IS NULL" for column in table.key)
     row = shown_row(table.key)
-    no_key = raising(
+    no_key = raise_error_sql(
         "AR-303",
         "the statement would set a key column to NULL: ",
         row,
@@ -307,7 +307,7 @@ def _key_checks(table: KeyedTable, where: str) -> list[str]:
         "a key must identify the row that an update or delete is meant for",
         "leave these rows out, or give them a key",
     )
-    twice = raising(
+    twice = raise_error_sql(
         "AR-304",
         "several rows would get the key ",
         row,
@@ -315,7 +315,7 @@ def _key_checks(table: KeyedTable, where: str) -> list[str]:
         "a key must be unique; nothing was changed",
         "leave one of them out, or update the existing row",
     )
-    matched_twice = raising(
+    matched_twice = raise_error_sql(
         "AR-304",
         "several rows of the source match the row with the key ",
         row,
@@ -338,7 +338,7 @@ def _row_checks(table: KeyedTable, where: str) -> list[str]:
 def _sequence_checks(table: KeyedTable, where: str, old: str) -> list[str]:
     assert table.sequence_by is not None
     sequence = quote(table.sequence_by)
-    wrong = raising(
+    wrong = raise_error_sql(
         "AR-309",
         f"a row would get a value in {table.sequence_by} that is smaller than that of the existing row: ",
         shown_row([*table.key, table.sequence_by]),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
+from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -184,7 +184,7 @@ def _checked_offset(table: KeyedTable) -> str:
     checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
     branches = when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'")
     if table.sequence_by:
-        no_place = raising(
+        no_place = raise_error_sql(
             "AR-309",
             f"a row committed during a full refresh has NULL in {table.sequence_by}: ",
             shown_row(table.key),

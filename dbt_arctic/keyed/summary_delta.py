@@ -18,8 +18,8 @@ from dbt_arctic.keyed.group_totals import (
     grouped,
     has_new_carried_values,
     kept_rows,
+    remaining_value_counts,
     shared,
-    staying,
     totals_of,
 )
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -118,12 +118,12 @@ def groups_with_changes(
     :param images: whether ``changed_groups`` returns the stored rows, too.
     :param logged: the contents of the change table at the version.
     :param affected: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must
-        then be a result of ``net``.
+        then be a result of ``net_changes``.
     :param one_task: whether one task adds the changes, because there are few rows in one bucket.
     """
     ends = sums._extremes()
     if ends and not affected:
-        changes = net(in_one_task(changes) if one_task else changes, table, sums)
+        changes = net_changes(in_one_task(changes) if one_task else changes, table, sums)
     kept = _Images(table) if images else None
     columns = quote_all([*table.key, *sums.numbers, *ends, *sums.carried])
     keys = affected.keys if affected else None
@@ -145,7 +145,7 @@ def groups_with_changes(
         *(
             total
             for counter in dict.fromkeys(end.counter for end in ends.values() if end.counter)
-            for total in staying(counter)
+            for total in remaining_value_counts(counter)
         ),
         *(kept.of_group if kept else ()),
     ]
@@ -296,7 +296,7 @@ FROM (
 LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
-def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
+def net_changes(changes: str, table: KeyedTable, sums: SumColumns) -> str:
     """The net change for each group and each value of its extremes.
 
     A value that was added and removed again is excluded.

@@ -136,19 +136,19 @@ class KeyedTable:
         return replace(self, columns=shown, hidden=hidden)
 
     @property
-    def made_as(self) -> Name:
+    def storage_name(self) -> Name:
         """The name under which the side tables were created."""
         return self.name.sibling(self.root or self.name.identifier)
 
     @property
     def base(self) -> Name:
         """The name of the base table."""
-        return side_name(self.made_as, "base", self.generation.number)
+        return side_name(self.storage_name, "base", self.generation.number)
 
     @property
     def change(self) -> Name:
         """The name of the change table."""
-        return side_name(self.made_as, "change", self.generation.number)
+        return side_name(self.storage_name, "change", self.generation.number)
 
     @property
     def sequence_by(self) -> str | None:
@@ -179,7 +179,7 @@ class KeyedTable:
         """All tables that belong to this one, including those of the previous generation."""
         generations = [self.generation, *([self.previous] if self.previous else [])]
         return tuple(
-            side_name(self.made_as, role, generation.number)
+            side_name(self.storage_name, role, generation.number)
             for generation in generations
             for role in ("base", "change")
         )

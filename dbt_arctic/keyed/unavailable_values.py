@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbt_arctic.keyed.checks import raising, when_broken
+from dbt_arctic.keyed.checks import raise_error_sql, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.partial import without_losers
@@ -131,7 +131,7 @@ def _without_names(batch: Batch) -> tuple[str, ...]:
 
 def _unknown(batch: Batch, name: str, alias: str = "") -> str:
     key = ", ', ', ".join(f"coalesce(CAST({alias}{quote(column)} AS STRING), 'NULL')" for column in batch.key)
-    return raising(
+    return raise_error_sql(
         "AR-313",
         f"a row lacks the value of {name}, and no earlier row of its key has it: ",
         f"concat({key})",

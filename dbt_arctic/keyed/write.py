@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
-from dbt_arctic.keyed.checks import Check, raising, shown_row, when_broken
+from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, Column, KeyedTable
@@ -159,7 +159,7 @@ FROM (
         conditions = []
         known = "'U', 'D', '-U'" if self.images else "'U', 'D'"
         if self.has_action:
-            unknown = raising(
+            unknown = raise_error_sql(
                 "AR-301",
                 "_action has a value that is neither 'U' (upsert) nor 'D' (delete): ",
                 f"coalesce(CAST({quote(ACTION)} AS STRING), 'NULL')",
@@ -191,7 +191,7 @@ FROM (
         )
 
     def _duplicate(self) -> str:
-        error = raising(
+        error = raise_error_sql(
             "AR-304",
             "several rows of a batch have the same key: ",
             self._shown_key,
@@ -209,7 +209,7 @@ FROM (
     def _check(self, as_stored: bool) -> str:
         row = self._shown_key
         any_null = " OR ".join(f"{quote(column)} IS NULL" for column in self.key)
-        null_key = raising(
+        null_key = raise_error_sql(
             "AR-303",
             "a row has NULL in its key: ",
             row,
@@ -228,7 +228,7 @@ FROM (
         no_change = f"WHEN {quote(ACTION)} = '-U' THEN CAST(NULL AS BIGINT) " if self.images else ""
         no_place = ""
         if self.sequence_by:
-            null_sequence = raising(
+            null_sequence = raise_error_sql(
                 "AR-309",
                 f"a row has NULL in {self.sequence_by}: ",
                 row,
@@ -353,7 +353,7 @@ def _numbered(type_: str) -> str:
     return expressions.get(type_, f"try_cast(id AS {type_})")
 
 
-def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mapping[str, str]) -> str:
+def empty_commit_sql(table: Name, branch: str, columns: Sequence[str], properties: Mapping[str, str]) -> str:
     """The statement for an empty commit on a branch, whose properties repeat those of an expiring commit."""
     listed = quote_all(columns)
     return (

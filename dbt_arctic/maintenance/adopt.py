@@ -247,14 +247,14 @@ def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:
             where=name.dotted,
             fix=f"rename it: ALTER TABLE {name.sql} RENAME COLUMN {reserved[0]} TO ...",
         )
-    strange = [
+    unsuitable = [
         f"{column.name} {column.type}"
         for column in columns
         if any(one.kind in _SPARK_KNOWS_NOT for one in atoms(parse_type(column.type)))
     ]
-    if strange:
+    if unsuitable:
         raise ConfigError(
-            f"{name} has columns of a type that Spark cannot write: {', '.join(strange)}",
+            f"{name} has columns of a type that Spark cannot write: {', '.join(unsuitable)}",
             where=name.dotted,
             fix="cast them to another type in a new table, and adopt that",
         )
@@ -310,12 +310,18 @@ def _drop_unfinished(context: Context, name: Name) -> None:
             context.run("drop_side_table", create.drop_table(side), None)
 
 
-def side_tables_of(catalog: CatalogReader, made_as: Name) -> dict[Name, int]:
+def side_tables_of(catalog: CatalogReader, storage_name: Name) -> dict[Name, int]:
     """All side tables created for a name, with their generations."""
     found: dict[Name, int] = {}
-    for entry in catalog.of(made_as).list_names(made_as.schema):
-        number = side_generation(made_as, entry.name) if entry.kind == "table" else None
-        state = None if number is None else catalog.of(made_as).load_table(made_as.schema, entry.name)
-        if number is not None and state is not None and state.properties.get(PROPERTY_OF) == made_as.dotted:
-            found[made_as.sibling(entry.name)] = number
+    for entry in catalog.of(storage_name).list_names(storage_name.schema):
+        number = side_generation(storage_name, entry.name) if entry.kind == "table" else None
+        state = (
+            None if number is None else catalog.of(storage_name).load_table(storage_name.schema, entry.name)
+        )
+        if (
+            number is not None
+            and state is not None
+            and state.properties.get(PROPERTY_OF) == storage_name.dotted
+        ):
+            found[storage_name.sibling(entry.name)] = number
     return found

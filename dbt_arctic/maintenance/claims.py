@@ -70,8 +70,8 @@ def _add_claims(found: Claims, catalog: CatalogReader, catalog_name: str) -> Non
             found.by_id.setdefault(claim.consumed.table_id, []).append(claim)
         for name, error in {**inventory.damaged_tables, **inventory.damaged_views}.items():
             found.unknown[inventory.name(name).dotted] = error.why or error.what
-        for name, strange in inventory.strange.items():
-            found.unknown[inventory.name(name).dotted] = strange.what
+        for name, invalid in inventory.invalid_views.items():
+            found.unknown[inventory.name(name).dotted] = invalid.what
 
 
 def _in_schema(inventory: Inventory) -> Iterator[Claim]:

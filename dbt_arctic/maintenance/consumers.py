@@ -55,7 +55,7 @@ def _in_catalog(catalog: CatalogReader, of: KeyedTable, name: str) -> Iterator[C
         yield Consumer(f"the catalog {name}", why=f"it cannot be read: {error.why or error.what}")
 
 
-def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bool:
+def can_continue(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bool:
     """Whether the changes since a consumer's last read are still available for its next pull."""
     if consumer.consumed is None:
         return consumer.is_clone
@@ -86,8 +86,8 @@ def _in_schema(catalog: CatalogReader, of: KeyedTable, catalog_name: str, schema
     damaged: dict[str, CatalogUnavailable] = {**inventory.damaged_tables, **inventory.damaged_views}
     for name, error in damaged.items():
         yield Consumer(inventory.name(name).dotted, why=f"it cannot be read: {error.why}")
-    for name, strange in inventory.strange.items():
-        yield Consumer(inventory.name(name).dotted, why=f"its properties are invalid: {strange.what}")
+    for name, invalid in inventory.invalid_views.items():
+        yield Consumer(inventory.name(name).dotted, why=f"its properties are invalid: {invalid.what}")
 
 
 def _consumed(state: TableState, of: KeyedTable) -> Consumed | None:

@@ -37,7 +37,7 @@ from dbt_arctic.keyed.log import (
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
-from dbt_arctic.maintenance.consumers import Consumer, goes_on
+from dbt_arctic.maintenance.consumers import Consumer, can_continue
 from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, find_in_the_way, side_columns
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept
@@ -131,7 +131,7 @@ def erase_keys(
     sides = tuple(
         _expire(context, side, fences[side.name], hidden[side.name], before[side.name]) for side in plan.sides
     )
-    consumers = {consumer: goes_on(context.catalog, table, consumer) for consumer in plan.consumers}
+    consumers = {consumer: can_continue(context.catalog, table, consumer) for consumer in plan.consumers}
     return ErasureResult(
         plan=plan,
         sides=sides,
@@ -249,7 +249,7 @@ def _carry_on(context: Context, side: Side, start: _Start) -> int:
             context.run("drop_branch", drop_branch(side.name, erasure.BRANCH), side.generation)
         with staged(context, side.name, head(state), erasure.BRANCH, side.generation):
             properties = {PROPERTY_RUN: context.run_id, **carried}
-            statement = erasure.carry_on(side.name, side_columns(side), properties)
+            statement = erasure.empty_commit_sql(side.name, side_columns(side), properties)
             context.run("carry_on", statement, side.generation)
             made = _carried(_state(context, side))
             if made is not None and publish(context, side.name, erasure.BRANCH, side.generation, head(state)):

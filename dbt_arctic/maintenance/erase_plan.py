@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InTheWay:
+class RemainingCopy:
     """Something that keeps copies and is removed only on request.
 
     :param steps: the statements that remove it.
@@ -81,7 +81,7 @@ class ErasePlan:
     condition: str
     keys: int
     sides: tuple[Side, ...]
-    in_the_way: tuple[InTheWay, ...]
+    in_the_way: tuple[RemainingCopy, ...]
     consumers: tuple[Consumer, ...]
 
 
@@ -171,34 +171,34 @@ def _generations(context: Context, table: KeyedTable) -> list[KeyedTable]:
     """The current generation, and the previous one if it still exists."""
     found = [table]
     if table.previous is not None:
-        numbers = generation_numbers(context.catalog, table.made_as)
+        numbers = generation_numbers(context.catalog, table.storage_name)
         if table.previous.number in numbers:
             before = load_generation(
-                context.catalog, table.name, table.made_as.identifier, table.previous.number
+                context.catalog, table.name, table.storage_name.identifier, table.previous.number
             )
             if before.generation == table.previous and before.key == table.key:
                 found.append(before)
     return found
 
 
-def find_in_the_way(context: Context, table: KeyedTable) -> tuple[InTheWay, ...]:
+def find_in_the_way(context: Context, table: KeyedTable) -> tuple[RemainingCopy, ...]:
     """Everything that keeps copies of a table's rows."""
     return tuple(_in_the_way(context, table, _generations(context, table)))
 
 
-def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
+def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[RemainingCopy]:
     inventory = take_inventory(context.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
     for identifier, state in sorted(inventory.tables.items()):
         name = inventory.name(identifier)
         if identifier in sides:
             yield from _refs(name, state)
-        elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
+        elif state.properties.get(PROPERTY_OF) == table.storage_name.dotted:
             forget = name in table.side_tables
             why = "the previous generation has a different key" if forget else "no view uses it"
-            yield InTheWay("generation", identifier, why, sides=(name,), forget=forget)
+            yield RemainingCopy("generation", identifier, why, sides=(name,), forget=forget)
         elif staging_of(identifier) == table.name.identifier:
-            yield InTheWay(
+            yield RemainingCopy(
                 "staging",
                 identifier,
                 "it holds staged rows of a pull",
@@ -206,20 +206,22 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
             )
         elif name == rejected_name(table.name) and model_of(state) is not None:
             why = "it has the text of rows that did not fit, which may contain the key"
-            yield InTheWay("rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),))
+            yield RemainingCopy(
+                "rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),)
+            )
         elif (aside := aside_of(identifier)) is not None and aside.of == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
-            yield InTheWay("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))
+            yield RemainingCopy("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))
     # The last one first: what is left after an interruption is still found.
     for kept in reversed(find_states(context.catalog, table.name)):
         drops = [Step("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh creates it again"
-        yield InTheWay(
+        yield RemainingCopy(
             "state", kept.name.identifier, why, (*drops, Step("drop_view", create.drop_description(kept)))
         )
 
 
-def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
+def _refs(name: Name, state: TableState) -> Iterator[RemainingCopy]:
     kept = {f"savepoint_{savepoint}" for savepoint in savepoints(state.tags)}
     for tag in sorted(state.tags):
         kind = "savepoint" if tag in kept else "tag"
@@ -227,13 +229,13 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
         if consumed_at(state.properties, state.tags[tag]):
             steps.append(Step("forget_consumed", forget_consumed(name, state.tags[tag])))
         what = f"{tag.removeprefix('savepoint_')} of {name.identifier}"
-        yield InTheWay(kind, what, "it keeps a version", tuple(steps))
+        yield RemainingCopy(kind, what, "it keeps a version", tuple(steps))
     for branch in sorted(state.branches):
         if branch not in ("main", erasure.BRANCH):
             why = (
                 "a run is active or was interrupted" if branch.startswith("arctic_") else "it keeps a version"
             )
-            yield InTheWay(
+            yield RemainingCopy(
                 "branch",
                 f"{branch} of {name.identifier}",
                 why,

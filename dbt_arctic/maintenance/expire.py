@@ -16,7 +16,7 @@ from dbt_arctic.keyed.idempotency_keys import forget_keys, keys_to_note, note_ke
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
-from dbt_arctic.keyed.write import carry_on
+from dbt_arctic.keyed.write import empty_commit_sql
 from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.maintenance.expire_plan import (
     ExpirePlan,
@@ -87,9 +87,9 @@ def expire_versions(
 
 
 def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
-    if not side.going or side.keep_from is None:
+    if not side.expired or side.keep_from is None:
         return 0
-    there = side.going + side.left
+    there = side.expired + side.left
     if side.carry and table is not None:
         _carry_properties(context, table, side.carry)
         there += 1
@@ -129,7 +129,7 @@ def _carry_properties(context: Context, table: KeyedTable, carried: dict[str, st
         branch = branch_name(context.new_txn())
         with staged(context, table.change, head(state), branch, table):
             properties = {PROPERTY_RUN: context.run_id, **newest}
-            context.run("carry_on", carry_on(table.change, branch, columns, properties), table)
+            context.run("carry_on", empty_commit_sql(table.change, branch, columns, properties), table)
             if publish(context, table.change, branch, table, head(state)):
                 return
     raise ConcurrentRun(

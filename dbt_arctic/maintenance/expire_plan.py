@@ -47,14 +47,14 @@ class SidePlan:
 
     :param keep_from: the oldest snapshot to keep; ``None`` to keep all.
     :param older_than_ms: snapshots before this time expire (milliseconds since the epoch).
-    :param going: the number of snapshots that expire.
+    :param expired: the number of snapshots that expire.
     :param left: the number of snapshots that are kept.
     :param carry: properties of expiring commits that must be copied to a new commit.
     """
 
     name: Name
     keep_from: Snapshot | None
-    going: int
+    expired: int
     left: int
     carry: dict[str, str] = field(default_factory=dict)
     older_than_ms: int = 0
@@ -73,9 +73,9 @@ class ExpirePlan:
     holds: tuple[Hold, ...]
 
     @property
-    def going(self) -> int:
+    def expired(self) -> int:
         """The number of snapshots that expire."""
-        return sum(side.going for side in self.sides)
+        return sum(side.expired for side in self.sides)
 
 
 @dataclass(frozen=True)
@@ -274,9 +274,11 @@ def _side(
         return _everything(name, state)
     named = {*state.branches.values(), *state.tags.values()}
     before_ms = oldest_of_kept(state.history(), keep)
-    going = [one for one in state.snapshots if one.timestamp_ms < before_ms and one.snapshot_id not in named]
-    left = len(state.snapshots) - len(going)
-    return SidePlan(name, keep, len(going), left, carry or {} if going else {}, before_ms)
+    expired = [
+        one for one in state.snapshots if one.timestamp_ms < before_ms and one.snapshot_id not in named
+    ]
+    left = len(state.snapshots) - len(expired)
+    return SidePlan(name, keep, len(expired), left, carry or {} if expired else {}, before_ms)
 
 
 def oldest_of_kept(history: Sequence[Snapshot], keep: Snapshot) -> int:

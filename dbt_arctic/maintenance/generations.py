@@ -19,7 +19,7 @@ def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> Key
     """
     if number == table.generation.number:
         return table
-    found = load_generation(catalog, table.name, table.made_as.identifier, number)
+    found = load_generation(catalog, table.name, table.storage_name.identifier, number)
     if table.previous and table.previous.number == number and found.generation != table.previous:
         raise unreadable_generation(
             table.name, number, "other tables took the names of its base and change table"

@@ -18,7 +18,7 @@ class Inventory:
 
     :param damaged_tables: tables of the catalog whose metadata cannot be read, and why.
     :param keyed: the keyed tables.
-    :param strange: the keyed views with invalid properties.
+    :param invalid_views: the keyed views with invalid properties.
     """
 
     catalog: str
@@ -28,7 +28,7 @@ class Inventory:
     damaged_tables: Mapping[str, CatalogUnavailable]
     damaged_views: Mapping[str, CatalogUnavailable]
     keyed: Mapping[str, KeyedTable]
-    strange: Mapping[str, ArcticError]
+    invalid_views: Mapping[str, ArcticError]
 
     def name(self, identifier: str) -> Name:
         """The full name of an identifier in the schema."""
@@ -37,7 +37,7 @@ class Inventory:
     @property
     def has_unreadable_views(self) -> bool:
         """Whether a view cannot be read; it is then unknown which side tables the views refer to."""
-        return bool(self.damaged_views or self.strange)
+        return bool(self.damaged_views or self.invalid_views)
 
     def of(self, name: InCatalog) -> Inventory:
         """Itself. A name of another catalog is not in it."""
@@ -54,7 +54,7 @@ class Inventory:
 
     def shown_as(self, root: str) -> KeyedTable | None:
         """The keyed table whose side tables are named after ``root``."""
-        return next((table for table in self.keyed.values() if table.made_as.identifier == root), None)
+        return next((table for table in self.keyed.values() if table.storage_name.identifier == root), None)
 
 
 def take_inventory(
@@ -72,12 +72,12 @@ def take_inventory(
     loaded = _Loaded(reader, schema)
     loaded.load(entry for entry in entries if only is None or entry.name in only)
     keyed: dict[str, KeyedTable] = {}
-    strange: dict[str, ArcticError] = {}
+    invalid_views: dict[str, ArcticError] = {}
     for name, view in loaded.views.items():
         try:
             found = keyed_from_view(Name(catalog_name, schema, name), view)
         except ArcticError as error:
-            strange[name] = error
+            invalid_views[name] = error
             continue
         if found is not None:
             keyed[name] = found
@@ -92,7 +92,7 @@ def take_inventory(
         loaded.damaged_tables,
         loaded.damaged_views,
         keyed,
-        strange,
+        invalid_views,
     )
 
 

@@ -9,7 +9,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
-from dbt_arctic.store.state import laid_out
+from dbt_arctic.store.state import with_current_buckets
 
 _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
 """The properties with which a base describes its generation. Owner and retention may change separately."""
@@ -20,7 +20,7 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
 
     A full compaction may have changed the number of buckets since the view was written.
     """
-    buckets = [laid_out(table, side).layout.buckets for side in (base, change)]
+    buckets = [with_current_buckets(table, side).layout.buckets for side in (base, change)]
     if buckets[0] != buckets[1]:
         yield Finding(
             "layout",
@@ -32,7 +32,10 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
             compact_full(table),
         )
     for side, state in ((table.base, base), (table.change, change)):
-        if state.partitioning is not None and state.partitioning != laid_out(table, state).layout.fields:
+        if (
+            state.partitioning is not None
+            and state.partitioning != with_current_buckets(table, state).layout.fields
+        ):
             yield Finding(
                 "layout",
                 table.name.dotted,

@@ -52,11 +52,11 @@ def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
     for name, damage in sorted(inventory.damaged_tables.items()):
         if name not in known_sides:
             yield from_error("metadata", inventory.name(name), damage)
-    for name, strange in sorted(inventory.strange.items()):
+    for name, invalid in sorted(inventory.invalid_views.items()):
         view = inventory.name(name)
-        newer = strange.code == "AR-402"
+        newer = invalid.code == "AR-402"
         fix = restore_command(view) if name in there and not newer else ""
-        yield from_error("newer-protocol" if newer else "view-properties", view, strange, fix)
+        yield from_error("newer-protocol" if newer else "view-properties", view, invalid, fix)
 
 
 def _removable(removal: Removal) -> Finding:

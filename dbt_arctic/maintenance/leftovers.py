@@ -241,9 +241,9 @@ def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterat
 
 
 def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableState, int]]:
-    made_as = inventory.name(root)
+    storage_name = inventory.name(root)
     for name, state in inventory.tables.items():
-        number = side_generation(made_as, name) if side_root(name) == root else None
+        number = side_generation(storage_name, name) if side_root(name) == root else None
         # A table of another program may have a name of this form.
-        if number is not None and state.properties.get(PROPERTY_OF) == made_as.dotted:
+        if number is not None and state.properties.get(PROPERTY_OF) == storage_name.dotted:
             yield inventory.name(name), state, number

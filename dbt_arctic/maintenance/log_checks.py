@@ -15,7 +15,7 @@ from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transac
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
 from dbt_arctic.maintenance.layout_checks import compact_full
-from dbt_arctic.store.state import laid_out
+from dbt_arctic.store.state import with_current_buckets
 
 _SHOWN = 5
 _OURS = "arctic."
@@ -118,7 +118,7 @@ def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFil
             "reads are correct, but joins of merged rows shuffle both sides",
             # Compaction detects this from the log, unless the log's commits have expired.
             compact_full(table)
-            if may_be_lost(laid_out(table, change), change)
+            if may_be_lost(with_current_buckets(table, change), change)
             else rebuild_command(table.name),
         )
 

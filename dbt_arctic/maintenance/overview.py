@@ -129,7 +129,7 @@ def _look_at(
     if table is None or change is None:
         status = measure_plain(catalog, name, base, now_ms, target)
     else:
-        status = measure_keyed(catalog, table, base, change, now_ms, target_bytes=target)
+        status = measure_keyed(catalog, table, base, change, now_ms, settings.trim_grace_s, target)
     buckets = None
     if by_bucket or needs_buckets(status, settings.trigger):
         buckets = measure_buckets(catalog, status, base, change, target)
@@ -168,7 +168,7 @@ class _Broken(NamedTuple):
 
 def _broken(inventory: Inventory) -> Iterator[_Broken]:
     """The tables that cannot be read, and why; ``dbt-arctic verify`` shows how to repair them."""
-    damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.strange}
+    damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.invalid_views}
     for identifier, error in damaged.items():
         yield _Broken(identifier, error.what)
     sides = {side.identifier for table in inventory.keyed.values() for side in table.side_tables}

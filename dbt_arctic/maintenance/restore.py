@@ -77,7 +77,7 @@ def _restore(
         raise build_in_progress_error(
             f"{name} is being rebuilt and cannot be restored now", build, name.dotted
         )
-    root = name.identifier if shown is None else shown.made_as.identifier
+    root = name.identifier if shown is None else shown.storage_name.identifier
     table = _generation(context.catalog, name, root, shown, number)
     _require_staying(context.catalog, table)  # the view must never refer to unreadable tables
     previous = _previous(context.catalog, table, shown)
@@ -149,7 +149,7 @@ def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
     except CatalogUnavailable:
         return None, ""  # an unreadable view refers to nothing: see _make_way
     if view is not None and not is_keyed(view.properties):
-        in_the_way = "view that is no keyed table"
+        in_the_way = "view that is not a keyed table"
     if in_the_way:
         raise ConfigError(
             f"{name} is a {in_the_way}",
@@ -171,7 +171,7 @@ def _understood(catalog: CatalogReader, name: Name, view: ViewState) -> KeyedTab
         return None
     if table is None or not any(check_body(table, view)):
         return table
-    stored = load_generation(catalog, name, table.made_as.identifier, table.generation.number)
+    stored = load_generation(catalog, name, table.storage_name.identifier, table.generation.number)
     return replace(table, columns=stored.columns)
 
 
@@ -207,7 +207,7 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
     if wanted is None:
         return None
     for role, side_id in (("base", wanted.base_id), ("change", wanted.change_id)):
-        side = side_name(table.made_as, role, wanted.number)
+        side = side_name(table.storage_name, role, wanted.number)
         state = catalog.of(side).load_table(side.schema, side.identifier)
         if state is None or state.properties.get(PROPERTY_ID) != side_id:
             return None

@@ -75,10 +75,10 @@ def drop_savepoint(context: Context, name: Name, savepoint: str) -> None:
     """
     table = load_keyed(context.catalog, name)
     dropped = False
-    for number in generation_numbers(context.catalog, table.made_as):
+    for number in generation_numbers(context.catalog, table.storage_name):
         for role, tags in zip(("base", "change"), tags_of(context.catalog, table, number), strict=True):
             if savepoint in savepoints(tags):
-                side = side_name(table.made_as, role, number)
+                side = side_name(table.storage_name, role, number)
                 context.run("drop_tag", drop_tag(side, savepoint), table)
                 dropped = True
                 if role == "change":

@@ -26,17 +26,17 @@ def check_sides(
     :param catalog: the name that the client which created them has for the catalog; ``None`` for that of the
         table.
     """
-    made_as = table.made_as if catalog is None else replace(table.made_as, catalog=catalog)
+    storage_name = table.storage_name if catalog is None else replace(table.storage_name, catalog=catalog)
     expected = {table.base: table.generation.base_id, table.change: table.generation.change_id}
     for side, side_id in expected.items():
         if side.identifier in damaged:
             yield from_error("metadata", table.name, damaged[side.identifier])
         else:
-            yield from _check_side(table, side, side_id, tables.get(side.identifier), made_as)
+            yield from _check_side(table, side, side_id, tables.get(side.identifier), storage_name)
 
 
 def _check_side(
-    table: KeyedTable, side: Name, expected_id: str, state: TableState | None, made_as: Name
+    table: KeyedTable, side: Name, expected_id: str, state: TableState | None, storage_name: Name
 ) -> Iterator[Finding]:
     if state is None:
         yield Finding(
@@ -56,14 +56,15 @@ def _check_side(
             _TAKEN if PROPERTY_ID not in state.properties else "another table took its name",
             rebuild_command(table.name),
         )
-    elif state.properties.get(PROPERTY_OF) != made_as.dotted:
+    elif state.properties.get(PROPERTY_OF) != storage_name.dotted:
         yield Finding(
             "side-replaced",
             table.name.dotted,
             f"{side} belongs to {state.properties.get(PROPERTY_OF) or 'no table'} by its properties",
             side.dotted,
             "its properties were changed manually; maintenance would treat it as another table's",
-            f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({literal(PROPERTY_OF)} = {literal(made_as.dotted)})",
+            f"ALTER TABLE {side.sql} SET TBLPROPERTIES "
+            f"({literal(PROPERTY_OF)} = {literal(storage_name.dotted)})",
         )
     elif state.current_snapshot_id is None:
         yield Finding(
@@ -93,7 +94,7 @@ def check_previous(table: KeyedTable, tables: Mapping[str, TableState]) -> Itera
     if previous is None:
         return
     for role, side_id in (("base", previous.base_id), ("change", previous.change_id)):
-        side = side_name(table.made_as, role, previous.number)
+        side = side_name(table.storage_name, role, previous.number)
         state = tables.get(side.identifier)
         if state is None or state.properties.get(PROPERTY_ID) != side_id:
             yield Finding(

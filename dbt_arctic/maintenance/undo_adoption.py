@@ -59,9 +59,9 @@ def _unname(context: Context, table: KeyedTable) -> None:
             why="the base does not contain them",
             fix=f"merge them: dbt run-operation compact --args '{{table: {table.name.identifier}}}'",
         )
-    if table.made_as != table.name:
+    if table.storage_name != table.name:
         raise ConfigError(
-            f"{table.name} was renamed; its side tables are named after {table.made_as.identifier}",
+            f"{table.name} was renamed; its side tables are named after {table.storage_name.identifier}",
             where=table.name.dotted,
             fix=f"rename the {'view' if table.has_view else 'record'} back first: "
             f"{create.name_after_sides(table)}",
@@ -88,11 +88,11 @@ def _moved(context: Context, table: KeyedTable, base: TableState, change: TableS
 
 
 def _refuse_savepoints(context: Context, table: KeyedTable) -> None:
-    for number in generation_numbers(context.catalog, table.made_as):
+    for number in generation_numbers(context.catalog, table.storage_name):
         generation = (
             table
             if number == table.generation.number
-            else load_generation(context.catalog, table.name, table.made_as.identifier, number)
+            else load_generation(context.catalog, table.name, table.storage_name.identifier, number)
         )
         found = savepoints(load_change(context.catalog, generation).tags)
         if found:

@@ -54,7 +54,7 @@ def require_known(inventory: Inventory, identifier: str) -> None:
     """
     known = {
         *inventory.keyed,
-        *inventory.strange,
+        *inventory.invalid_views,
         *inventory.damaged_views,
         *roots(inventory),
     }

@@ -59,7 +59,7 @@ def as_time(text: str) -> int | None:
 def list_savepoints(catalog: CatalogReader, table: KeyedTable) -> dict[str, Version]:
     """All savepoints of a table by name, including those of earlier generations."""
     found: dict[str, Version] = {}
-    for number in generation_numbers(catalog, table.made_as):
+    for number in generation_numbers(catalog, table.storage_name):
         bases, changes = (savepoints(tags) for tags in tags_of(catalog, table, number))
         for name in sorted(bases.keys() & changes.keys()):
             found.setdefault(name, Version(number, changes[name], bases[name]))
@@ -73,9 +73,9 @@ def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapp
     """
     found: list[Mapping[str, int]] = []
     for role in ("base", "change"):
-        side = side_name(table.made_as, role, number)
+        side = side_name(table.storage_name, role, number)
         state = catalog.of(side).load_table(side.schema, side.identifier)
-        ours = state is not None and state.properties.get(PROPERTY_OF) == table.made_as.dotted
+        ours = state is not None and state.properties.get(PROPERTY_OF) == table.storage_name.dotted
         found.append(state.tags if state is not None and ours else {})
     return found
 

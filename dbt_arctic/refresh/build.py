@@ -49,7 +49,7 @@ from dbt_arctic.store.leftovers import is_abandoned_generation
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation, require_unmoved
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
-from dbt_arctic.store.state import find_keyed, laid_out, load_base
+from dbt_arctic.store.state import find_keyed, load_base, with_current_buckets
 from dbt_arctic.store.view_support import require_views
 
 _ROWS_OF_A_TASK = 4_000_000
@@ -173,7 +173,7 @@ def build_generation(
 
 
 def _layout_like(context: Context, table: KeyedTable) -> Layout:
-    return laid_out(table, load_base(context.catalog, table)).layout
+    return with_current_buckets(table, load_base(context.catalog, table)).layout
 
 
 def _plan_layout(
@@ -193,7 +193,7 @@ def _plan_layout(
     buckets = config.buckets
     if buckets is None and old is not None:
         base = context.catalog.of(old.base).load_table(old.base.schema, old.base.identifier)
-        buckets = None if base is None else laid_out(old, base).layout.buckets or None
+        buckets = None if base is None else with_current_buckets(old, base).layout.buckets or None
     if buckets is None and (config.small_data or _is_small(context, config, sql)):
         buckets = 1
     return plan_layout(
@@ -354,11 +354,13 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
         for side in found
         if side not in named
         and (state := context.catalog.of(side).load_table(side.schema, side.identifier)) is not None
-        and state.properties.get(PROPERTY_OF) == table.made_as.dotted
+        and state.properties.get(PROPERTY_OF) == table.storage_name.dotted
     }
     for side, state in states.items():
         number = found[side]
-        base, change = (states.get(side_name(table.made_as, role, number)) for role in ("base", "change"))
+        base, change = (
+            states.get(side_name(table.storage_name, role, number)) for role in ("base", "change")
+        )
         if number > superseded and build_in_progress(number, base, change, context.now_ms()) is not None:
             continue
         if was_interrupted(base, change) or is_abandoned_generation(

@@ -171,15 +171,15 @@ def refuse_history_clone(model: str, strategy: str) -> None:
         )
 
 
-def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str) -> None:
+def reject_other_upstreams(rows: ClonedRows, missing: Sequence[Name], model: str) -> None:
     """Refuse a clone whose model pulls other upstreams than the last commit of its source did.
 
-    :param strange: upstreams of the model that are missing in the last commit of the source.
+    :param missing: upstreams of the model that are missing in the last commit of the source.
     :raises ConfigError: asks for a full refresh, since changes of these upstreams are unknown.
     """
-    if strange:
+    if missing:
         raise ConfigError(
-            f"the changes in {', '.join(sorted(name.dotted for name in strange))} since {rows.source} was "
+            f"the changes in {', '.join(sorted(name.dotted for name in missing))} since {rows.source} was "
             "computed are unknown",
             where=model,
             why=f"the model is a clone of {rows.source}, which was not computed from there",

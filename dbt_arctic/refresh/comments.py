@@ -9,7 +9,7 @@ from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.publish_view import show_again
+from dbt_arctic.store.publish_view import replace_view
 from dbt_arctic.store.state import load_base, load_keyed
 
 
@@ -50,4 +50,4 @@ def _describe(context: Context, name: Name, comment: str | None, columns: Mappin
     if described != table or wanted != shown:
         # A replaced view keeps its old comment unless the new one has a different comment.
         cleared = {} if wanted else {"comment": ""}
-        show_again(context, described, before=table, where=name.dotted, comment=wanted, properties=cleared)
+        replace_view(context, described, before=table, where=name.dotted, comment=wanted, properties=cleared)

@@ -1,4 +1,4 @@
-"""What the table of a model has consumed, also if it is a clone or if an interrupted swap has renamed it."""
+"""What the table of a model has consumed, even if it is a clone or if an interrupted swap has renamed it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def consuming_state(catalog: CatalogReader, name: Name) -> TableState | None:
 def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     """The upstream versions from which the next run of a model continues, by dotted name.
 
-    :raises VersionUnavailable: as of ``last_consumed``.
+    :raises VersionUnavailable: see ``last_consumed``.
     """
     state = consuming_state(catalog, name)
     return {} if state is None else last_consumed(state.history(), name.identifier)

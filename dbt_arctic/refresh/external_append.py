@@ -29,7 +29,7 @@ from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_with_retries
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.row_counts import rows_written
-from dbt_arctic.store.state import find_keyed, laid_out, load_change, to_columns
+from dbt_arctic.store.state import find_keyed, load_change, to_columns, with_current_buckets
 
 AGAIN = "append the batch again with the same key"
 
@@ -132,7 +132,7 @@ def _append_keyed(
     if options.key is None:
         outcome = upsert(context, table.name, config, sql)
         return Appended(table.name.dotted, written=True, rows=outcome.rows)
-    table = laid_out(table, change)
+    table = with_current_buckets(table, change)
     batch = make_batch(config, sql, schema, existing=table)
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_KEY: options.key}
 

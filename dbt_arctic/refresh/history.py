@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.history import VERSION, History, affected, events, is_history
+from dbt_arctic.keyed.history import VERSION, History, affected_keys_sql, events_sql, is_history
 from dbt_arctic.keyed.history_sql import intervals
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, is_as_stored, literal, quote
@@ -36,7 +36,7 @@ from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.row_counts import with_rows
-from dbt_arctic.store.state import laid_out, load_base, load_change, load_keyed
+from dbt_arctic.store.state import load_base, load_change, load_keyed, with_current_buckets
 
 ScdId = Callable[[Sequence[str]], str]
 """Returns SQL of the id of an interval, from quoted columns."""
@@ -90,7 +90,7 @@ def build_history(
             deduplicate_by=(),
             tblproperties={**config.tblproperties, **settings_property(history)},
         ),
-        intervals(history, events(history, batch)),
+        intervals(history, events_sql(history, batch)),
         consumed,
         owner=owner,
         comment=comment,
@@ -118,7 +118,7 @@ def write_history(context: Context, name: Name, model: HistoryModel, consumption
             why="incremental_strategy was not 'history' when it was built",
             fix=f"build it from all events: dbt run --full-refresh --select {config.model}",
         )
-    table = laid_out(table, change)
+    table = with_current_buckets(table, change)
     schema = context.query_schema(model.sql)
     _require_key_columns(config, schema)
     history = _stored_history(context, model, table, schema)
@@ -179,7 +179,7 @@ def _staged(
     """Compute the events once, in the session, and find the ranges of their keys."""
     name = f"arctic_events_{secrets.token_hex(6)}"
     with context.tuned(_ANALYSED_ONCE):
-        context.run("stage_events", f"CACHE LAZY TABLE {quote(name)} AS\n{events(history, batch)}", table)
+        context.run("stage_events", f"CACHE LAZY TABLE {quote(name)} AS\n{events_sql(history, batch)}", table)
     try:
         yield quote(name), _ranges(context, history, quote(name))
     finally:
@@ -212,7 +212,7 @@ def _write(
     properties: Mapping[str, str],
 ) -> str:
     """SQL of one attempt: the rows of the affected keys, computed from stored rows and new events."""
-    keys = affected(history, staged, ranges)
+    keys = affected_keys_sql(history, staged, ranges)
     stored = rows_and_deletes(
         table,
         merge_on_read(table, attempt.pinned, attempt.known, keys=keys, by=history.key),

@@ -16,7 +16,7 @@ def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tup
 
     The column of ``sequence_by`` always changes, since it determines how recent a row is.
 
-    :raises ConfigError: a name is no column, or the model does not produce the column.
+    :raises ConfigError: a name is not a column, or the model does not produce the column.
     """
     setting = _setting(config)
     require_known_columns(config, table.column_names)
@@ -33,7 +33,7 @@ def require_known_columns(config: KeyedConfig, columns: Sequence[str]) -> None:
     """Check the names in ``merge_update_columns`` or ``merge_exclude_columns``.
 
     :param columns: the columns of the table, or of the model that creates it.
-    :raises ConfigError: a name is no column.
+    :raises ConfigError: a name is not a column.
     """
     setting = _setting(config)
     by_lower = {column.lower(): column for column in columns}

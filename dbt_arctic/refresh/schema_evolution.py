@@ -21,7 +21,7 @@ from dbt_arctic.refresh.schema_policy import (
     refuse_difference,
 )
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.publish_view import show_again
+from dbt_arctic.store.publish_view import replace_view
 from dbt_arctic.store.side_columns import Sides, changed_by_another
 from dbt_arctic.store.state import load_keyed
 
@@ -101,7 +101,7 @@ def _change(
     removed = _removed(changes)
     if any(len(path) > 1 for path in removed):
         target = replace(target, projected=table.projected)
-    show_again(context, target, before=table, where=config.model)
+    replace_view(context, target, before=table, where=config.model)
     sides = Sides(context, config.model, target)
     if removed:
         for side in (table.change, table.base):
@@ -109,7 +109,7 @@ def _change(
     if not target.projected:
         return target
     found = replace(target, projected="")
-    show_again(context, found, before=target, where=config.model)
+    replace_view(context, found, before=target, where=config.model)
     return found
 
 
@@ -137,7 +137,7 @@ def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> Keye
         if extra:
             sides.drop(side, extra)
     found = replace(table, columns=columns, projected="")
-    show_again(context, found, before=table, where=config.model)
+    replace_view(context, found, before=table, where=config.model)
     return found
 
 
@@ -178,7 +178,7 @@ def _mend(context: Context, config: KeyedConfig, table: KeyedTable) -> bool:
 def _project(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     """Let the view name the fields that it shows. A concurrent run that was changing them gives up."""
     found = replace(table, projected=str(context.new_txn()))
-    show_again(context, found, before=table, where=config.model)
+    replace_view(context, found, before=table, where=config.model)
     return found
 
 
@@ -194,7 +194,7 @@ def relax(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTabl
         return table
     context.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
     relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
-    show_again(context, relaxed, before=table, where=config.model)
+    replace_view(context, relaxed, before=table, where=config.model)
     return relaxed
 
 

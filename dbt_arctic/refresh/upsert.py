@@ -23,7 +23,7 @@ from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.replay import replay_after_switch, replay_into_current
 from dbt_arctic.store.row_counts import rows_written, with_rows
 from dbt_arctic.store.side_columns import changed_by_another, takes_rows
-from dbt_arctic.store.state import laid_out, load_change, load_keyed
+from dbt_arctic.store.state import load_change, load_keyed, with_current_buckets
 
 
 def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outcome:
@@ -184,7 +184,7 @@ def _prepare(
     has_new = evolved.columns != table.columns
     table = relax(context, config, evolved)
     table = with_retention(context, config, table)
-    return laid_out(table, change), make_batch(config, sql, schema, existing=table), has_new
+    return with_current_buckets(table, change), make_batch(config, sql, schema, existing=table), has_new
 
 
 def with_retention(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.data_type import has_kind, kind_of
-from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.change_messages import TEXT, computed, messages
 from dbt_arctic.sources.change_settings import SEQUENCE, UNAVAILABLE, ChangeEvents
@@ -167,7 +167,7 @@ def _sequence(events: ChangeEvents, delivery: Delivery) -> str:
         fix = "read PostgreSQL, MySQL or MariaDB"
     missing = _raising(
         delivery,
-        "an event says nothing about its order",
+        "an event has no position that orders it",
         f"left({quote(TEXT)}, {_SHOWN})",
         f"with order: {events.order}, a late event must lose against a newer one",
         f"{fix}; or, if the events of a key are in order in a Kafka topic, set order: delivery in the "
@@ -276,7 +276,7 @@ def _raising(delivery: Delivery, what: str, value: str, why: str, fix: str, at: 
     clean = [
         part.replace("|", "/") for part in (f"{what} of the source {delivery.name},", delivery.name, why)
     ]
-    return raising("AR-311", f"{clean[0]} ", shown, clean[1], clean[2], f"{fix}. Nothing was written")
+    return raise_error_sql("AR-311", f"{clean[0]} ", shown, clean[1], clean[2], f"{fix}. Nothing was written")
 
 
 __all__ = ["Delivery", "rows_of_events", "summary_of"]

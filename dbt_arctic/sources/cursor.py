@@ -167,7 +167,7 @@ def parse_value(cursor: Column, value: str) -> Decimal | date:
     raise MalformedFile(
         f"the largest value of the cursor {cursor.name} is {value}",
         where=cursor.name,
-        why="no later value could be larger, or it is no valid value of its type",
+        why="no later value could be larger, or it is not a valid value of its type",
         fix="correct this row in the database, or name another column in cursor of the source",
     )
 

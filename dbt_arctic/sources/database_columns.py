@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dbt_arctic.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.databases.api import Column, Family, SelectedColumn, Table
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
 
@@ -142,7 +142,7 @@ def _element_family(kind: str) -> Family:
 
 def _checked(source: DatabaseSource, column: ReadColumn, read: str, bad: str, value: str) -> str:
     name, table = column.column.name.replace("|", "/"), source.table.replace("|", "/")
-    error = raising(
+    error = raise_error_sql(
         "AR-311",
         f"a value of the column {name} of the table {table} cannot be read as {column.type}: ",
         # A vertical bar separates the parts of the error.

@@ -13,7 +13,7 @@ from dbt_arctic.sources.database_columns import ReadColumn, read_columns
 from dbt_arctic.sources.database_settings import DatabaseSource
 
 Fingerprint = Callable[[Sequence[Column], Window | None], str]
-"""``TableTransaction.fingerprint``, or what stands for it if nothing reads the result."""
+"""``TableTransaction.fingerprint``, or a stub if the result is not used."""
 
 _ROWS_OF_PARTITION = 500_000
 _MOST_PARTITIONS = 16
@@ -24,7 +24,7 @@ class Writes:
     """How a model writes the rows that it reads.
 
     :param key: the columns by which a row replaces an earlier one; empty for none.
-    :param appends: whether rows are added to those of earlier runs, also if they are the same.
+    :param appends: whether rows are added to those of earlier runs, even if they are identical.
     :param is_keyed: whether the model's table is a keyed one with one row per key.
     """
 
@@ -69,9 +69,9 @@ def plan_read(
 ) -> ReadPlan:
     """Plan what a model reads of a table.
 
-    :param transaction: a state of the table. All that is looked up is of this state.
+    :param transaction: a state of the table. All lookups read this state.
     :param last: what the model has consumed; ``None`` if it has consumed nothing.
-    :param run: of each run another text.
+    :param run: a text that differs in each run.
     :param commits: whether the progress is committed. The database computes its fingerprints from all rows,
         so without a commit they are only looked up to compare them with those that the model has consumed.
     :raises ConfigError: the settings do not fit the table or the model.
@@ -279,7 +279,7 @@ def _compared_key(
         return ()
     if not writes.is_keyed:
         raise ConfigError(
-            f"the source {source.name} has deletes: compare, and {model} is no keyed table",
+            f"the source {source.name} has deletes: compare, but {model} is not a keyed table",
             where=model,
             why="a key that is no longer in the database is deleted by its key",
             fix="set materialized='incremental' and unique_key in the model, or remove deletes from the "
@@ -289,7 +289,7 @@ def _compared_key(
     missing = [name for name in writes.key if name.lower() not in by_name]
     if missing:
         raise ConfigError(
-            f"{missing[0]} is in the unique_key of {model}, and no column of the source {source.name}",
+            f"{missing[0]} is in the unique_key of {model}, but is not a column of the source {source.name}",
             where=model,
             why="deletes: compare finds the keys of the model that the table no longer has, by columns of "
             "the same name",

@@ -59,8 +59,8 @@ class DatabasePlanner:
     def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
         """Plan a run. All is looked up once, and Spark starts only if there is something to read.
 
-        :raises ConfigError: the model has read the table as another source; or as of ``plan_read``.
-        :raises VersionUnavailable: as of ``plan_read``.
+        :raises ConfigError: the model has read the table as another source; or see ``plan_read``.
+        :raises VersionUnavailable: see ``plan_read``.
         """
         name, last = self.upstream, last_consumed.get(self.upstream.dotted)
         if purpose == "describe":

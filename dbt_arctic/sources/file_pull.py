@@ -96,7 +96,7 @@ def plan_file_pull(
     :param name: the model's file list of the source.
     :param last: what the model's last commit consumed, and of which file list; ``None`` for nothing.
     :raises ConfigError: the source declares no columns.
-    :raises SourceFileChanged: as of ``new_files``.
+    :raises SourceFileChanged: see ``new_files``.
     :raises VersionUnavailable: the file list has lost what the model has read.
     """
     present = {file for file in context.catalog.list_files(source.path) if source.accepts(file.path)}

@@ -48,7 +48,7 @@ class KafkaPlanner:
         The ends of all partitions are looked up once, and Spark starts only if there is something to read.
 
         :raises ConfigError: the model has read the topic as another source.
-        :raises VersionUnavailable: as of ``plan_offsets``.
+        :raises VersionUnavailable: see ``plan_offsets``.
         """
         source, name = self.source, self.upstream
         last = last_consumed.get(name.dotted)

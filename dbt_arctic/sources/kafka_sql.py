@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.engine.api import SourceRead
-from dbt_arctic.keyed.checks import raising
+from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.sources.change_messages import computed
 from dbt_arctic.sources.change_sql import Delivery
@@ -172,7 +172,7 @@ def _missing_error(source: KafkaSource, column: str) -> str:
 def _raised(source: KafkaSource, what: str, part: Part, why: str) -> str:
     # A vertical bar separates the parts of the error.
     shown = f"coalesce(replace(left({readable(part)}, {_SHOWN}), '|', '/'), 'NULL')"
-    return raising(
+    return raise_error_sql(
         "AR-311",
         what.replace("|", "/"),
         f"' partition ', `partition`, ', offset ', `offset`, ': ', {shown}",

@@ -1,7 +1,7 @@
 """Takes the rows that do not fit out of what a model pulls, and stores or counts them.
 
 The rejected rows are written first, as a new version of the model's rejected table. The model's commit then
-consumes that version together with the files or offsets. If it does not come to that, the version belongs to
+consumes that version together with the files or offsets. If the run does not commit, the version belongs to
 no commit, and the next run starts from the one before.
 """
 

@@ -31,7 +31,9 @@ class ReplayedRows:
     kept: str
 
 
-def take_again(context: Context, source: FileSource | KafkaSource, version: Version) -> ReplayedRows | None:
+def retry_rejected_rows(
+    context: Context, source: FileSource | KafkaSource, version: Version
+) -> ReplayedRows | None:
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
         str(path)
@@ -120,4 +122,4 @@ def _escaped(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign == "_" else f"\\{sign}" for sign in name)
 
 
-__all__ = ["ReplayedRows", "take_again"]
+__all__ = ["ReplayedRows", "retry_rejected_rows"]

@@ -20,12 +20,12 @@ from dbt_arctic.keyed.table import (
 from dbt_arctic.store.state import to_columns
 
 
-def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
+def generation_numbers(catalog: CatalogReader, storage_name: Name) -> list[int]:
     """The numbers of the generations that have a side table, newest first."""
     numbers = {
         number
-        for entry in catalog.of(made_as).list_names(made_as.schema)
-        if entry.kind == "table" and (number := side_generation(made_as, entry.name)) is not None
+        for entry in catalog.of(storage_name).list_names(storage_name.schema)
+        if entry.kind == "table" and (number := side_generation(storage_name, entry.name)) is not None
     }
     return sorted(numbers, reverse=True)
 
@@ -36,8 +36,8 @@ def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) 
     :param root: the name from which the names of the side tables are derived.
     :raises VersionUnavailable: the generation does not exist or is incomplete.
     """
-    made_as = name.sibling(root)
-    sides = [_side(catalog, made_as, role, number, name) for role in ("base", "change")]
+    storage_name = name.sibling(root)
+    sides = [_side(catalog, storage_name, role, number, name) for role in ("base", "change")]
     base, change = sides
     stored = {column.name for column in change.columns} - set(SYSTEM_COLUMNS)
     # An interrupted schema change may have reached only one of the two tables.
@@ -54,14 +54,14 @@ def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) 
     return table if catalog.of(name).has_views() else replace(table, has_view=False)
 
 
-def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: Name) -> TableState:
-    side = side_name(made_as, role, number)
+def _side(catalog: CatalogReader, storage_name: Name, role: str, number: int, name: Name) -> TableState:
+    side = side_name(storage_name, role, number)
     state = catalog.of(side).load_table(side.schema, side.identifier)
     if state is None:
         raise unreadable_generation(
             name, number, f"{side} does not exist; a full refresh keeps only the previous generation"
         )
-    if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:
+    if state.properties.get(PROPERTY_OF) != storage_name.dotted or PROPERTY_ID not in state.properties:
         raise unreadable_generation(name, number, f"{side} was not created by dbt-arctic")
     if state.current_snapshot_id is None:
         raise unreadable_generation(name, number, f"{side} has no commit, because the build was interrupted")

@@ -53,15 +53,15 @@ def between(ranges: Ranges, alias: str) -> str:
     return " AND ".join(parts)
 
 
-def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
+def enclosing_range(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
     """The smallest range that contains all the given ones; ``None`` if one of them is unknown.
 
-    >>> hull([ValueRange("5", "9"), ValueRange("10", "12")])
+    >>> enclosing_range([ValueRange("5", "9"), ValueRange("10", "12")])
     ValueRange(minimum='5', maximum='12')
     >>> days = ValueRange("DATE '2024-01-31'", "DATE '2024-02-01'")
-    >>> hull([days, ValueRange("DATE '2023-12-31'", "DATE '2024-01-02'")]).minimum
+    >>> enclosing_range([days, ValueRange("DATE '2023-12-31'", "DATE '2024-01-02'")]).minimum
     "DATE '2023-12-31'"
-    >>> hull([ValueRange("5", "9"), None]) is None
+    >>> enclosing_range([ValueRange("5", "9"), None]) is None
     True
     """
     known = [one for one in ranges if one is not None]

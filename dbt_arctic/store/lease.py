@@ -107,7 +107,7 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> BuildI
 
     :param shown: the generation that the view of the table shows.
     """
-    above = newest_named(shown) if shown is not None and shown.made_as == name else 0
+    above = newest_named(shown) if shown is not None and shown.storage_name == name else 0
     numbers = {
         number
         for entry in context.catalog.of(name).list_names(name.schema)

@@ -129,7 +129,7 @@ def publish_generation(
     return retired
 
 
-def show_again(
+def replace_view(
     context: Context,
     table: KeyedTable,
     *,
@@ -238,8 +238,8 @@ def _publish(
 
 def _folder(context: Context, table: KeyedTable) -> dict[str, str]:
     """The location of the view's metadata, if the files of an adopted table occupy its default location."""
-    for number in generation_numbers(context.catalog, table.made_as):
-        base = side_name(table.made_as, "base", number)
+    for number in generation_numbers(context.catalog, table.storage_name):
+        base = side_name(table.storage_name, "base", number)
         state = context.catalog.of(base).load_table(base.schema, base.identifier)
         if state is not None and is_adopted(state.properties):
             return view_properties(state.location)
@@ -256,7 +256,7 @@ def _give_way(
     where: str,
 ) -> NoReturn:
     """Restore the view that was published first, with the rows written to this generation in the meantime."""
-    theirs = load_generation(context.catalog, table.name, table.made_as.identifier, other.number)
+    theirs = load_generation(context.catalog, table.name, table.storage_name.identifier, other.number)
     if theirs.generation == other:
         theirs = replace(theirs, previous=last.generation)
         named = {PROPERTY_SWITCH: str(context.new_txn())}

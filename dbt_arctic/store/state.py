@@ -49,7 +49,7 @@ def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
 
 
 def _not_keyed(catalog: CatalogReader, name: Name) -> UnknownRelation:
-    """The error for a name that is no keyed table. It suggests one of another schema, or a similar name."""
+    """The error for a name that is not a keyed table. It suggests another schema or a similar name."""
     reader = catalog.of(name)
     at = name.schema, name.identifier
     build = f"build it as materialized='incremental' with a unique_key: dbt run --select {name.identifier}"
@@ -153,7 +153,7 @@ def reads_alike(one: KeyedTable, other: KeyedTable) -> bool:
     return (one.generation, one.types) == (other.generation, other.types)
 
 
-def laid_out(table: KeyedTable, side: TableState) -> KeyedTable:
+def with_current_buckets(table: KeyedTable, side: TableState) -> KeyedTable:
     """The table with the number of buckets for new files of a side table.
 
     The view records the number with which the table was created. A full compaction may have changed it since.

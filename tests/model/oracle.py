@@ -183,7 +183,7 @@ class TableLog:
         raise AssertionError(f"nobody has seen the version {token}")
 
     def _side(self, table: KeyedTable, role: str, generation: Generation) -> TableState | None:
-        side = side_name(table.made_as, role, generation.number)
+        side = side_name(table.storage_name, role, generation.number)
         state = self.catalog.load_table(side.schema, side.identifier)
         wanted = generation.change_id if role == "change" else generation.base_id
         return state if state is not None and state.properties.get("arctic.id") == wanted else None

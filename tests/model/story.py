@@ -29,7 +29,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version, decode_consumed
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.clean import remove_leftovers
-from dbt_arctic.maintenance.consumers import find_consumers, goes_on
+from dbt_arctic.maintenance.consumers import can_continue, find_consumers
 from dbt_arctic.maintenance.expire import expire_versions
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -348,13 +348,13 @@ class Story:
         catalog, before_ms = self.world.catalog, self.world.now_ms() - age_ms
         shown = find_keyed(catalog, table.name)
         consumers = [] if shown is None else find_consumers(catalog, shown)
-        going_on = [one for one in consumers if shown is not None and goes_on(catalog, shown, one)]
+        going_on = [one for one in consumers if shown is not None and can_continue(catalog, shown, one)]
         readable = [] if table is not self.orders else self._readable_since(before_ms)
         done = self._attempt(f"let versions of {table.name.identifier} go", run, disturbance)
         if shown is None or (disturbance is not None and disturbance.kind == "meet"):
             return done
         for one in going_on:
-            if not goes_on(catalog, shown, one):
+            if not can_continue(catalog, shown, one):
                 self._fail(f"{one.name} cannot go on: what it has to read has expired")
         for token in readable:
             if self._is_expired(token):
@@ -756,7 +756,7 @@ class Story:
             self._depth -= 1
             process.dead = True
         if error is not None:
-            process.cut_off = True
+            process.rebucketing_interrupted = True
             self._note(f"-> {error!r}".splitlines()[0][:200])
             self._judge(error, disturbed, may_end)
         self.check()

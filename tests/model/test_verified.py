@@ -11,7 +11,7 @@ import pytest
 from dbt_arctic.auto import recomputed_keys
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.auto.refresh_request import Terms
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.verification_log import recorded
 from dbt_arctic.auto.verified_sample import sample_sql
@@ -76,7 +76,7 @@ class Shop:
             context.catalog, self.model, config, self.sql, context.query_schema, rebuild=rebuild
         )
         outcome = run_refresh(context, self.model, config, plan, owner="o")
-        return verify_refresh(context, self.model, config, self.sql, outcome, Terms())
+        return verify_refresh(context, self.model, config, self.sql, outcome, RefreshParameters())
 
     @property
     def is_right(self) -> bool:

@@ -24,7 +24,7 @@ from dbt_arctic.keyed.summary_delta import (
     changed_groups,
     groups_to_recompute,
     groups_with_changes,
-    net,
+    net_changes,
 )
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import Version
@@ -292,7 +292,7 @@ def _refreshed(
     changes, named = changes_sql(sums, sources, inline(sums.staged, sources), {}), _columns(table, sums)
     affected = None
     if sums.new_extremes is not None or ready.case.seed % 2:
-        net_sql = to_duckdb(net(changes, table, named))
+        net_sql = to_duckdb(net_changes(changes, table, named))
         run(f'CREATE OR REPLACE TEMP TABLE "{_NET}" AS {net_sql}')
         affected, changes = AffectedGroups(f"SELECT k FROM {_NET}"), f"SELECT * FROM {_NET}"
 

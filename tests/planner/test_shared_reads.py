@@ -110,7 +110,7 @@ class World:
                 ranges={KEYS[table][0]: ValueRange(str(min(first)), str(max(first)))}
                 if ranged and first
                 else {},
-                was=OldTable(table) if logged else None,  # type: ignore[arg-type]
+                old_table=OldTable(table) if logged else None,  # type: ignore[arg-type]
             )
         self.shared = SharedRows()
 

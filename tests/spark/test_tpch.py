@@ -21,7 +21,7 @@ from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.report import last_line
 from dbt_arctic.auto import execute_table, few_rows, nested_view, refresh_model
-from dbt_arctic.auto.plan import Full, NotOver, OverState, RefreshPlan, StatePlan
+from dbt_arctic.auto.plan import CannotUseView, Full, OverState, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_model import plan_over_state
 from dbt_arctic.auto.refresh_request import Schema
 from dbt_arctic.auto.stages import Stage
@@ -77,7 +77,7 @@ class StatementCheck:
             self._compare(name.identifier, planned)
             return outcome
 
-        def over(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
+        def over(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | CannotUseView:
             found = plan_over_state(catalog, state, schema)
             self.planned += [found] if isinstance(found, RefreshPlan) else []
             return found

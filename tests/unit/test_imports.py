@@ -33,11 +33,12 @@ PLANNER = (
 
 _CORE = {"keyed", "data_type", "errors", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
-_ALL |= {"keyed", "data_type", "brokers", "databases", "engine", "catalog", "errors", "secret"}
+_ALL |= {"amounts", "keyed", "data_type", "brokers", "databases", "engine", "catalog", "errors", "secret"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
+    "amounts": set(),
     "data_type": set(),
     "brokers": {"errors"},
     "databases": {"errors", "secret"},
@@ -48,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": _CORE,
     "refresh": {"store", *_CORE},
     "sources": {"refresh", "store", *_CORE},
-    "compaction": {"store", *_CORE},
+    "compaction": {"amounts", "store", *_CORE},
     "scheduling": {"compaction", "sources", "refresh", "store", *_CORE},
     "auto": {"refresh", "store", *PLANNER, *_CORE},
     "maintenance": {"compaction", "auto", "refresh", "store", *_CORE},
@@ -80,6 +81,7 @@ OUTSIDE = {
 MAY_REACH: dict[str, set[str]] = {
     "secret": set(),
     "errors": set(),
+    "amounts": set(),
     "data_type": set(),
     "keyed": set(),
     **{part: set() for part in PLANNER},

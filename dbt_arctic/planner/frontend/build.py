@@ -38,7 +38,7 @@ from dbt_arctic.planner.frontend.lateral_subqueries import (
     with_values,
 )
 from dbt_arctic.planner.frontend.lateral_views import lateral_view
-from dbt_arctic.planner.frontend.scope import Cte, Scope, picked
+from dbt_arctic.planner.frontend.scope import Cte, Scope, projected
 from dbt_arctic.planner.frontend.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
 from dbt_arctic.planner.frontend.unsupported import (
     no_relation,
@@ -105,8 +105,8 @@ class Builder:
         if tree.args.get("by_name"):
             raise refused("UNION BY NAME", "list the columns in one order", tree)
         columns = tuple(self.identifier(one.name) for one in left.columns)
-        left_node = picked(left)
-        right_node = picked(right)
+        left_node = projected(left)
+        right_node = projected(right)
         distinct = bool(tree.args.get("distinct"))
         if isinstance(tree, exp.Union):
             node: Node = UnionAll((left_node, right_node), columns)

@@ -69,7 +69,7 @@ def lifted(name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(LIFTED, quoted=True))
 
 
-def picked(built: Built) -> Node:
+def projected(built: Built) -> Node:
     """The node with exactly the columns of the query, in order."""
     wanted = tuple(one.identifier for one in built.columns)
     if built.node.output == wanted:

@@ -1,8 +1,8 @@
 """String literals that stay strings: Spark reads `'today'` as a date only in a cast to a date or timestamp.
 
 Spark does so during analysis, for a literal that is cast directly, including implicit casts in a comparison
-or a CASE. A string that reaches a cast through a column is cast for each row, where it is no date. But rules
-may substitute the literal for the column, so that it does not count as a string either.
+or a CASE. A string that reaches a cast through a column is cast for each row, where it is not a date. But
+rules may substitute the literal for the column, so that it does not count as a string either.
 """
 
 from __future__ import annotations

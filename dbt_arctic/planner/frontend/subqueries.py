@@ -11,7 +11,7 @@ from dbt_arctic.planner.algebra.operators import Filter, Subquery, SubqueryRef
 from dbt_arctic.planner.algebra.rewrite import conjuncts
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.frontend.builder import QueryBuilder
-from dbt_arctic.planner.frontend.scope import Cte, Scope, is_linked, picked
+from dbt_arctic.planner.frontend.scope import Cte, Scope, is_linked, projected
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
 from dbt_arctic.planner.spark.functions import GENERATORS, function_name
@@ -53,7 +53,7 @@ def subquery(
         tree = tree.this
     if not is_linked(tree, scope):
         built = builder.query(tree, ctes, None)
-        node = picked(built)
+        node = projected(built)
         value = column(node.output[0]) if kind != "exists" else None
         return Subquery(kind, node, (), value)  # type: ignore[arg-type]
     return _linked(builder, kind, tree, scope, ctes)

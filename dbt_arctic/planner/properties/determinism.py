@@ -104,7 +104,7 @@ def tied_windows(
 ) -> Iterator[tuple[Window, exp.Window]]:
     """The window functions that distinguish rows with equal sort keys, so that their result is arbitrary.
 
-    :param key: as of ``require_determinism``.
+    :param key: see ``require_determinism``.
     """
     return ((window, item) for window, item, _ in _tied(node, types, facts, key) if is_any_choice(item))
 
@@ -240,7 +240,7 @@ def causes_in(
         kind = kind_of(name) if name is not None else "scalar"
         text = found.name.strip() if isinstance(found, exp.Literal) and found.is_string else ""
         if TIMES.fullmatch(text) and not stays_text(found, types, items()):
-            what = f"'{found.name}', where it is taken for a time,"
+            what = f"'{found.name}', which is interpreted as a time,"
             yield _of_time(what, found)
         if OF_TODAY.fullmatch(text) and is_of_today(found, known()):
             yield _of_time(f"'{found.name}', which is a time of today,", found)

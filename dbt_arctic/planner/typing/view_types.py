@@ -158,7 +158,7 @@ class _InParts:
                 return conservative(False, "only casts that give all parts one type are moved into the parts")
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
-        """A set operation whose parts return these types; ``None`` if ``node`` is no set operation.
+        """A set operation whose parts return these types; ``None`` if ``node`` is not a set operation.
 
         Properties of a column can then be derived for each part.
 

@@ -18,9 +18,9 @@ from dbt_arctic.adapter.changed_copies import (
 )
 from dbt_arctic.adapter.declared_tests import Declared
 from dbt_arctic.adapter.project import load_target
+from dbt_arctic.adapter.random_changes import held_of, taken_of
 from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.random_changes import held_of, taken_of
 from tests.dbt.keyed.conftest import Shop
 from tests.extent import extent
 

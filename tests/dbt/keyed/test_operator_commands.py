@@ -147,6 +147,8 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert "no time left" in type_in("compact", "--budget", "1s")
     assert "orders: compacted (1 commits merged, 2 rows; 0 trimmed)" in type_in("compact")
     assert type_in.json("compact") == []
+    (trim,) = type_in.json("compact", "--plan", "--trim-grace", "0s")
+    assert trim["kind"] == "trim", "what is due depends on the grace period"
     assert "1 trimmed" in type_in("compact", "orders", "--kind", "trim", "--trim-grace", "0s")
     assert "2 commits" not in type_in("compact", "calm", "orders", "--kind", "full")
     assert "key, so merge does not apply" in type_in("compact", "calm", "--kind", "merge", code=2)

@@ -117,7 +117,7 @@ def test_rows_that_do_not_fit_are_stored_counted_or_fail_the_run(shop: Shop) -> 
         key=repr,
     )
     assert rejected(shop, "table") == [
-        (table, 2, "the row is no valid line of 3 values", "2,Rome", 1),
+        (table, 2, "the row is not a valid line of 3 values", "2,Rome", 1),
         (table, 3, "the value of amount is not a decimal(10,2)", '3,"Bonn",much', 1),
         (table, 4, "the required column city is missing or NULL", "4,,4.00", 1),
     ]

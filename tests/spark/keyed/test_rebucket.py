@@ -198,13 +198,13 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
     for table, buckets in ((orders, 2), (payments, 4)):
         table.upsert([{"id": 1, "amount": 1}])
         rows, settings = table.rows(), CompactionSettings(buckets=buckets)
-        assert (len(findings(table)), measured(table).unmarked) == (1, True)
+        assert (len(findings(table)), measured(table).markers_lost) == (1, True)
         (due,) = plan_table(measured(table), None, settings)
         assert due == replace(requested_operation("full", measured(table), settings), why=due.why)
         assert due.why == "its bucket markers are missing, and joins shuffle until they are restored"
         base = table.commits()[1]
         assert run_operation(shop.main.context, due).outcome == REWRITTEN
-        assert (findings(table), measured(table).unmarked, table.commits()[1]) == ([], False, base)
+        assert (findings(table), measured(table).markers_lost, table.commits()[1]) == ([], False, base)
         assert plan_table(measured(table), None, settings) == []
         assert table.rows() == rows
     for table in (orders, payments):

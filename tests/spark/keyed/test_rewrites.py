@@ -151,6 +151,7 @@ def test_a_trim_that_is_due_rides_along_with_a_write(shop: Any) -> None:
     assert trim_when_due(shop.main.context, orders.name, settings) is None
     later = replace(shop.main.context, now_ms=lambda: now_ms() + 11 * 60_000)
     assert trim_when_due(later, orders.name, CompactionSettings(shed=True)) is None
+    assert trim_when_due(later, orders.name, CompactionSettings(trim_grace_s=3600)) is None
     done = trim_when_due(later, orders.name, settings)
     assert (done.outcome, done.detail) == ("trimmed", "0 commits merged; 1 trimmed")
     assert done.after.read_amplification < done.before.read_amplification

@@ -35,7 +35,7 @@ def test_the_number_of_tasks_of_a_stage_follows_its_rows(
     cores: int | None, changed: int, read: int | None, tasks: str | None
 ) -> None:
     context: Any = Context(cores)
-    fast_path.changes(context, changed, read)
+    fast_path.settings_for_changes(context, changed, read)
     assert context.conf.pop("spark.sql.adaptive.enabled") == "false"
     assert context.conf == ({} if tasks is None else {fast_path.PARTITIONS: tasks})
 
@@ -43,5 +43,5 @@ def test_the_number_of_tasks_of_a_stage_follows_its_rows(
 @pytest.mark.parametrize("changed", [None, fast_path.CHANGES + 1])
 def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int | None) -> None:
     context: Any = Context(2)
-    fast_path.changes(context, changed, 0)
+    fast_path.settings_for_changes(context, changed, 0)
     assert context.conf == {}

@@ -43,7 +43,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, sql: str, code: str) -> RefreshPlan
     )
     monkeypatch.setattr(plan_table, "stored_rows", lambda *given: 10)
     table = SimpleNamespace(column_names=["id", "x"], hidden=(), key=("id",), name=MODEL, columns=())
-    request = plan_table.Request(MODEL, CONFIG, sql, plan_model.Terms(now=NOW))
+    request = plan_table.Request(MODEL, CONFIG, sql, plan_model.RefreshParameters(now=NOW))
     header = plan_table._header(cast(Any, OneCatalog()), request, {}, "", is_build=False)
     last = header.consumed[FINGERPRINT]
     expected = (

@@ -29,4 +29,4 @@ def test_no_field_of_a_plan_is_a_function() -> None:
                 if dataclasses.is_dataclass(one) and one.__module__.startswith("dbt_arctic.auto"):
                     waiting.append(one)
     assert {"ByKeys", "OverState", "StatePlan", "Request", "HiddenColumns", "Upstream"} <= kinds.keys()
-    assert functions == ["Terms.until"]
+    assert functions == ["RefreshParameters.until"]

@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.auto import refresh_model
 from dbt_arctic.auto.fallbacks import WITHOUT_HIDDEN, WITHOUT_STATE
-from dbt_arctic.auto.plan import HiddenColumns, NotOver, StatePlan
+from dbt_arctic.auto.plan import CannotUseView, HiddenColumns, StatePlan
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name
@@ -108,8 +108,8 @@ def over(monkeypatch: pytest.MonkeyPatch, plan: Any) -> None:
         ("rows", planned("keys rows!"), ["m__state rows", "m keys", "m rows", "m query"], []),
         ("rows", planned("rows#"), ["m__state rows", "m rows", "m query"], [1]),
         ("rows", StatementError("Spark does not accept it"), ["m__state rows", "m query"], []),
-        ("rows", NotOver("other types", drops=True), ["m__state rows", "m query"], [1]),
-        ("rows", NotOver(), ["m__state rows", "m query"], []),
+        ("rows", CannotUseView("other types", drops=True), ["m__state rows", "m query"], [1]),
+        ("rows", CannotUseView(), ["m__state rows", "m query"], []),
     ],
     ids=[
         "the view fails",

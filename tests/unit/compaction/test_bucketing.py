@@ -75,13 +75,13 @@ def test_it_is_due_with_its_reason_and_goes_before_other_rewrites() -> None:
     assert due == requested_operation("full", outgrown, DEFAULT)
     assert (due.kind, due.to_buckets, due.scope) == ("full", 32, "all, into 32 buckets")
     assert due.why == (
-        "grow from 8 to 32 buckets: 2 GB per bucket, the target is 512 MB; "
+        "grow from 8 to 32 buckets: 1.5 GB per bucket, the target is 512.0 MB; "
         "joins shuffle while changes are moved"
     )
     assert plan_table(outgrown, None, CompactionSettings(trigger=None)) == []
     assert requested_operation("full", status(8, GB), DEFAULT).to_buckets is None
     (due,) = plan_table(status(512, 12 * GB), None, DEFAULT)
-    assert due.why.startswith("shrink from 512 to 32 buckets: 24 MB per bucket, ")
+    assert due.why.startswith("shrink from 512 to 32 buckets: 24.0 MB per bucket, ")
 
 
 def half_way(made: Orders, base: list[int], change: list[int], **state: object) -> list[Operation]:
@@ -102,7 +102,7 @@ def test_what_was_cut_off_goes_on(orders: Orders) -> None:
     assert (due.kind, due.to_buckets) == ("full", 2)
     (due,) = half_way(orders, [1], [1], change_buckets=8)
     assert (due.to_buckets, due.why) == (2, "its changes have 8 buckets, its base 2, and joins shuffle")
-    (due,) = half_way(orders, [1], [1], cut_off=True)
+    (due,) = half_way(orders, [1], [1], rebucketing_interrupted=True)
     assert (due.to_buckets, due.why) == (
         2,
         "the change of its number of buckets to 2 was interrupted, and joins shuffle",

@@ -25,11 +25,11 @@ def remove_rows(log: Log, rows: int, **summary: str) -> None:
 def test_no_manifest_is_read_where_nothing_may_have_taken_them(orders: Orders) -> None:
     orders.upsert(5)
     remove_rows(orders.change, 10)
-    assert not orders.status.unmarked  # whatever reads ``orders.files`` would fail
+    assert not orders.status.markers_lost  # whatever reads ``orders.files`` would fail
 
 
 @pytest.mark.parametrize(
-    ("files", "unmarked"),
+    ("files", "markers_lost"),
     [
         ([CHANGES, DELETES], True),
         ([], True),
@@ -39,19 +39,19 @@ def test_no_manifest_is_read_where_nothing_may_have_taken_them(orders: Orders) -
     ids=["taken", "all taken", "a trim of as many rows", "a trim, and markers by number"],
 )
 def test_the_files_show_which_runs_were_cancelled(
-    orders: Orders, files: list[PlacedFile], unmarked: bool
+    orders: Orders, files: list[PlacedFile], markers_lost: bool
 ) -> None:
     orders.upsert(5)
     remove_rows(orders.change, 2)
     orders.files["orders__change_1"] = files
     status = orders.status
-    assert status.unmarked == unmarked
-    assert status.change.rows == (10 if unmarked else 8), "of what is gone nothing is taken off"
+    assert status.markers_lost == markers_lost
+    assert status.change.rows == (10 if markers_lost else 8), "of what is gone nothing is taken off"
     due = [one for one in plan_table(status, None, CompactionSettings(buckets=2)) if one.kind == "full"]
-    assert [one.to_buckets for one in due] == [2] * unmarked
+    assert [one.to_buckets for one in due] == [2] * markers_lost
     asked = requested_operation("full", status, CompactionSettings(buckets=2))
-    assert asked.to_buckets == (2 if unmarked else None)
-    assert (asked.cost_s < 2) == unmarked, "the base stays as it is"
+    assert asked.to_buckets == (2 if markers_lost else None)
+    assert (asked.cost_s < 2) == markers_lost, "the base stays as it is"
 
 
 def test_what_was_taken_before_others_were_made_is_no_loss(orders: Orders) -> None:

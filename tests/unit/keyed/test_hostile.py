@@ -39,7 +39,7 @@ from dbt_arctic.keyed import (
 )
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
 from dbt_arctic.keyed.checks import Check, checked_select
-from dbt_arctic.keyed.history import History, MetaColumns, affected, events
+from dbt_arctic.keyed.history import History, MetaColumns, affected_keys_sql, events_sql
 from dbt_arctic.keyed.history_sql import intervals
 from dbt_arctic.keyed.layout import Layout, partition_expression, partition_field
 from dbt_arctic.keyed.log import LogRange
@@ -213,9 +213,9 @@ def statements(world: World) -> dict[str, str]:
     staged = overwrite.StagedBatch(5, 6)
     other = table.name.sibling(word[10])
     return {
-        "events": events(world.history, batch),
+        "events": events_sql(world.history, batch),
         "intervals": intervals(world.history, "SELECT 1", "SELECT 2"),
-        "affected": affected(world.history, "staged", ["a = b"]),
+        "affected": affected_keys_sql(world.history, "staged", ["a = b"]),
         "insert": write.insert_into_change(table, batch, 7, properties, word[10]),
         "fill_base": write.fill_base(table, batch, properties),
         "fill_tombstones": write.fill_tombstones(table, batch, 7, properties),
@@ -257,7 +257,7 @@ def statements(world: World) -> dict[str, str]:
         "rewrite_manifests": erasure.rewrite_manifests(other, 3),
         "split_manifests": erasure.split_manifests(other, 8, {word[10]: word[11]}),
         "join_manifests": "\n".join(erasure.join_manifests(other, word[11])),
-        "carry_on": erasure.carry_on(other, table.column_names, properties),
+        "carry_on": erasure.empty_commit_sql(other, table.column_names, properties),
         "expire_before": erasure.expire_before(other, 5),
         "note_consumed": savepoint.note_consumed(other, 5, {word[9]: Consumed(word[10], word[11])}),
         "forget_consumed": savepoint.forget_consumed(other, 5),

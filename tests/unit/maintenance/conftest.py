@@ -111,7 +111,7 @@ class Orders:
             damaged_tables={},
             damaged_views={},
             keyed={"orders": self.table} if shown else {},
-            strange={},
+            invalid_views={},
         )
         return replace(made, **changes)
 

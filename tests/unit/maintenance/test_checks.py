@@ -211,7 +211,7 @@ def test_what_cannot_be_read_names_the_command_that_shows_it_again(orders: Order
     ]
     assert not list(check_leftovers(inventory, 10**12)), "a view that cannot be read may name them"
     newer = orders.inventory(
-        *orders.sides(1), shown=False, strange={"orders": NewerProtocol("newer", fix="up")}
+        *orders.sides(1), shown=False, invalid_views={"orders": NewerProtocol("newer", fix="up")}
     )
     assert [(finding.kind, finding.fix) for finding in check_unreadable(newer)] == [("newer-protocol", "up")]
     damaged = orders.inventory(orders.side("change", 1), damaged_tables={"orders__base_1": error, "x": error})

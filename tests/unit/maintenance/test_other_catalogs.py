@@ -98,7 +98,7 @@ def test_a_catalog_that_cannot_be_read_holds_every_version(
     state = lake.load_table("shop", "near")
     assert state is not None
     plan = plan_plain(Name("lake", "shop", "near"), state, claims, before_ms=10)
-    assert plan.going == 0
+    assert plan.expired == 0
     assert plan.holds[0].holder == "the catalog Archive"
     with pytest.raises(CatalogUnavailable, match="the catalog is down"):
         find_claims(catalog, "Archive")

@@ -17,7 +17,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.quarantine import reject, without_reread
-from dbt_arctic.sources.replay import ReplayedRows, take_again
+from dbt_arctic.sources.replay import ReplayedRows, retry_rejected_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import PROPERTY_OF, Version, counts, last_rejected, rejected_name
 
@@ -117,7 +117,7 @@ class Model:
         expected = {} if full else self.consumed
         base = self.version(lake, expected)
         taken: ReplayedRows | None = (
-            take_again(context, SOURCE, base) if replays and base is not None else None
+            retry_rejected_rows(context, SOURCE, base) if replays and base is not None else None
         )
         replayed = sorted(self.rejected & lake.fits) if taken is not None else []
         assert taken is None or taken.fitting == len(replayed)

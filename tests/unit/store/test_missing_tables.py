@@ -1,4 +1,4 @@
-"""A name that is no keyed table is answered with the name that may be meant."""
+"""A name that is not a keyed table is answered with the name that may be meant."""
 
 from __future__ import annotations
 
