@@ -36,8 +36,9 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
-from dbt_arctic.store.context import ModelsOfRun, Outcome, StageRun
+from dbt_arctic.store.context import ModelsOfRun
 from dbt_arctic.store.other_catalogs import with_relation_texts
+from dbt_arctic.store.outcome import Outcome, StageRun
 from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")

@@ -18,7 +18,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name
 
 
-class ConsistentReads(KeyedApi):
+class ConsistentReadsApi(KeyedApi):
     """The methods of the adapter that dbt calls at these times."""
 
     def __init__(self, config: Any, mp_context: Any) -> None:

@@ -22,7 +22,7 @@ _THRESHOLD = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 
 
 @dataclass(frozen=True)
-class SchemaDifference:
+class ColumnDifference:
     """One difference between the columns of two relations.
 
     :param here: the type in the current target; empty if the column is missing there.
@@ -48,7 +48,7 @@ class Shared:
     :param not_compared: columns with types whose values cannot be compared exactly.
     """
 
-    differences: tuple[SchemaDifference, ...]
+    differences: tuple[ColumnDifference, ...]
     columns: tuple[ColumnPair, ...]
     not_compared: tuple[str, ...]
 
@@ -65,15 +65,15 @@ def match_columns(here: Columns, there: Columns) -> Shared:
     for name, type_ in here:
         other = others.pop(name.lower(), None)
         if other is None:
-            differences.append(SchemaDifference(name, type_, ""))
+            differences.append(ColumnDifference(name, type_, ""))
             continue
         if other[1] != type_:
-            differences.append(SchemaDifference(name, type_, other[1]))
+            differences.append(ColumnDifference(name, type_, other[1]))
         if compare_exactly(type_, other[1]):
             columns.append(ColumnPair(name, other[0], type_))
         else:
             not_compared.append(name)
-    differences += [SchemaDifference(name, "", type_) for name, type_ in others.values()]
+    differences += [ColumnDifference(name, "", type_) for name, type_ in others.values()]
     return Shared(tuple(differences), tuple(columns), tuple(not_compared))
 
 
@@ -106,7 +106,7 @@ class ModelDiff:
     here: str
     there: str
     state: State
-    schema: tuple[SchemaDifference, ...] = ()
+    schema: tuple[ColumnDifference, ...] = ()
     not_compared: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     rows: int = 0

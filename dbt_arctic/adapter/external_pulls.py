@@ -25,13 +25,13 @@ from dbt_arctic.refresh.event_time import refuse_pull
 from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
-from dbt_arctic.sources.source_planner import Purpose, SourcePlanner
+from dbt_arctic.sources.source_planner import PullPurpose, SourcePlanner
 from dbt_arctic.store.rejected_table import model_of, rejected_name
 
 logger = AdapterLogger("Arctic")
 
 
-class ExternalPulls(KeyedApi):
+class ExternalPullsApi(KeyedApi):
     """The methods of the adapter that pull from sources outside the catalog."""
 
     def set_macro_resolver(self, macro_resolver: Any) -> None:
@@ -47,7 +47,7 @@ class ExternalPulls(KeyedApi):
         this: ArcticRelation,
         model: Mapping[str, Any],
         first_run: bool,
-        purpose: Purpose,
+        purpose: PullPurpose,
     ) -> str:
         """SQL of the rows of a source that this model has not read; remembered for its commit.
 
@@ -110,4 +110,4 @@ class ExternalPulls(KeyedApi):
         return clone.origin(self.catalog, replacement.standing(self.catalog, target))
 
 
-__all__ = ["ExternalPulls"]
+__all__ = ["ExternalPullsApi"]

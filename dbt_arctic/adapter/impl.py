@@ -24,10 +24,10 @@ from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
-from dbt_arctic.adapter.consistent import ConsistentReads
+from dbt_arctic.adapter.consistent import ConsistentReadsApi
 from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
-from dbt_arctic.adapter.external_pulls import ExternalPulls
+from dbt_arctic.adapter.external_pulls import ExternalPullsApi
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.history_api import HistoryApi
 from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
@@ -37,7 +37,7 @@ from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.model_config import ArcticConfig
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.plain_api import PlainApi
-from dbt_arctic.adapter.python_models import PythonModels
+from dbt_arctic.adapter.python_models import PythonModelsApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 
 class ArcticAdapter(
-    PythonModels,
+    PythonModelsApi,
     PackagesApi,
     FreshnessApi,
-    ExternalPulls,
+    ExternalPullsApi,
     MicrobatchApi,
     HistoryApi,
     PlainApi,
@@ -69,7 +69,7 @@ class ArcticAdapter(
     MaterializedApi,
     ModelApi,
     CloneApi,
-    ConsistentReads,
+    ConsistentReadsApi,
     KeyedSqlApi,
     SQLAdapter,
 ):

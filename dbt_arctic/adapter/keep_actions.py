@@ -34,7 +34,7 @@ _NOT_RUN = "dbt did not run it; see its log"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ActionOutcome:
     """The result of one model in one refresh.
 
     :param rows: the rows written; ``None`` if unknown.
@@ -97,7 +97,7 @@ class Keeper:
         reads = {name: [one for one in ones if one not in scheduled] for name, ones in project.reads.items()}
         return Observation(seen, lags, late_models(list(lags.values()), reads))
 
-    def refresh(self, models: Sequence[str]) -> list[Outcome] | None:
+    def refresh(self, models: Sequence[str]) -> list[ActionOutcome] | None:
         """Run models with dbt; ``None`` if that was interrupted."""
         project = self._project
         # dbt stores compiled SQL in the manifest, so each invocation needs its own.
@@ -115,7 +115,7 @@ class Keeper:
         results = getattr(outcome.result, "results", None)
         if results is None:
             why = str(outcome.exception or "dbt has returned no results; see its log")
-            return [Outcome(model, "failed", message=why) for model in models]
+            return [ActionOutcome(model, "failed", message=why) for model in models]
         names = {node.unique_id: name for name, node in project.nodes.items()}
         outcomes = [_outcome(one, names.get(one.node.unique_id, one.node.name)) for one in results]
         return completed(models, outcomes)
@@ -156,7 +156,7 @@ class Keeper:
         record_and_keep(session.context, own, done, experience, kept_s, self._warn)
 
 
-def completed(models: Sequence[str], outcomes: Sequence[Outcome]) -> list[Outcome]:
+def completed(models: Sequence[str], outcomes: Sequence[ActionOutcome]) -> list[ActionOutcome]:
     """The outcomes of a run, with one for each of its models.
 
     A model that dbt skipped because a hook failed has failed. It would otherwise be due again at once.
@@ -165,7 +165,7 @@ def completed(models: Sequence[str], outcomes: Sequence[Outcome]) -> list[Outcom
     """
     found = [*outcomes]
     known = {one.model for one in outcomes}
-    found += [Outcome(one, "failed", message=_NOT_RUN) for one in models if one not in known]
+    found += [ActionOutcome(one, "failed", message=_NOT_RUN) for one in models if one not in known]
     if any(one.status == "failed" and one.model not in models for one in outcomes):
         found = [replace(one, status="failed") if one.status == "skipped" else one for one in found]
     return found
@@ -176,17 +176,17 @@ def _selector(node: Any) -> str:
     return f"fqn:{'.'.join(node.fqn)},file:{Path(node.original_file_path).name}"
 
 
-def _outcome(result: Any, name: str) -> Outcome:
+def _outcome(result: Any, name: str) -> ActionOutcome:
     status = str(result.status.value)
     message = str(result.message or "")
     if status in ("success", "no-op", "pass", "warn"):
         rows = (result.adapter_response or {}).get("rows_affected")
         known = rows if isinstance(rows, int) else None
-        return Outcome(name, "refreshed", result.execution_time, known)
+        return ActionOutcome(name, "refreshed", result.execution_time, known)
     if status == "skipped":
-        return Outcome(name, "skipped")
+        return ActionOutcome(name, "skipped")
     found: Status = "overtaken" if _OVERTAKEN in message else "failed"
-    return Outcome(name, found, result.execution_time, message=message)
+    return ActionOutcome(name, found, result.execution_time, message=message)
 
 
 def now_s() -> float:
@@ -194,4 +194,4 @@ def now_s() -> float:
     return time.time()
 
 
-__all__ = ["ArcticError", "Keeper", "Observation", "Outcome", "completed", "now_s"]
+__all__ = ["ActionOutcome", "ArcticError", "Keeper", "Observation", "completed", "now_s"]

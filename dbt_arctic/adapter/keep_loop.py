@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
 
-from dbt_arctic.adapter.keep_actions import Keeper, Observation, Outcome, now_s
+from dbt_arctic.adapter.keep_actions import ActionOutcome, Keeper, Observation, now_s
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.adapter.stop_signals import StopSignals
 from dbt_arctic.compaction.plan import Operation
@@ -32,7 +32,7 @@ SHED_REPORT_S = 60.0
 class Report(Protocol):
     """Shows what the loop does."""
 
-    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
+    def refreshed(self, outcome: ActionOutcome, observed: Observation, retry_s: float | None) -> None:
         """A model was refreshed, failed, was skipped or overtaken."""
 
     def compacted(self, done: OperationResult) -> None:
@@ -128,7 +128,7 @@ class KeepLoop:
         for outcome in outcomes:
             self._remember(outcome, observed, now)
 
-    def _remember(self, outcome: Outcome, observed: Observation, now: float) -> None:
+    def _remember(self, outcome: ActionOutcome, observed: Observation, now: float) -> None:
         name, memory = outcome.model, self._memories.get(outcome.model, RunHistory())
         if name not in observed.seen:
             self._remember_hook(outcome, observed, now)
@@ -148,7 +148,7 @@ class KeepLoop:
         retry_s = memory.retry_at - now if outcome.status in ("failed", "overtaken") else None
         self.report.refreshed(outcome, observed, retry_s)
 
-    def _remember_hook(self, outcome: Outcome, observed: Observation, now: float) -> None:
+    def _remember_hook(self, outcome: ActionOutcome, observed: Observation, now: float) -> None:
         """A hook of the project runs with each refresh. Only its failure is reported."""
         if outcome.status != "failed":
             self._memories.pop(outcome.model, None)

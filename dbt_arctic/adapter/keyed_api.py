@@ -38,14 +38,15 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
-from dbt_arctic.refresh import build, clone, plain, pull, replacement
+from dbt_arctic.refresh import build, clone, pull, replacement
 from dbt_arctic.refresh.config import KeyedConfig, choose_strategy, parse_config
 from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import check_skipped, write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import require_same_name
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 from dbt_arctic.store.without_views import reading_records
@@ -231,38 +232,6 @@ class KeyedApi(SQLAdapter):
     def response_of(outcome: Outcome) -> ArcticResponse:
         """What dbt's log shows of a refresh."""
         return _response(outcome)
-
-    @available.parse(lambda *a, **k: None)
-    def begin_plain_write(
-        self, this: ArcticRelation, model: Mapping[str, Any], statements: int
-    ) -> plain.PlainWrite:
-        """Prepare a write to a plain table."""
-        pulls = self._pulls()
-        return plain.begin_plain_write(
-            self.context(),
-            this.name_parts,
-            statements=statements,
-            last_consumed=pulls.last_consumed(model["unique_id"]),
-            consumed=pulls.consumed(model["unique_id"]),
-        )
-
-    @available.parse(lambda *a, **k: None)
-    def execute_plain_write(
-        self, write: plain.PlainWrite, model: Mapping[str, Any], statements: Sequence[str]
-    ) -> ArcticResponse:
-        """Execute a write to a plain table."""
-        with as_dbt_errors():
-            context = self.context(self._run_id(model["unique_id"]))
-            return _response(plain.execute_plain_write(context, write, statements))
-
-    @available.parse(lambda *a, **k: None)
-    def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
-        """Execute the first build of a plain table."""
-        with as_dbt_errors():
-            unique_id, pulls = model["unique_id"], self._pulls()
-            pulls.require_everything(unique_id, model["name"])
-            context = self.context(self._run_id(unique_id))
-            return _response(plain.execute_first_build(context, pulls.consumed(unique_id), statement))
 
     @available.parse(lambda *a, **k: None)
     def drop_keyed(self, relation: ArcticRelation) -> None:

@@ -13,6 +13,7 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values, values_of_stored_types
+from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
@@ -33,8 +34,8 @@ from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
+from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.plain import select_staged, stage
 from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -77,6 +78,38 @@ class PlainApi(KeyedApi):
             return check_partitions(config, None if state is None else state.partitioning)
 
     @available.parse(lambda *a, **k: None)
+    def begin_plain_write(
+        self, this: ArcticRelation, model: Mapping[str, Any], statements: int
+    ) -> plain.PlainWrite:
+        """Prepare a write to a plain table."""
+        pulls = self._pulls()
+        return plain.begin_plain_write(
+            self.context(),
+            this.name_parts,
+            statements=statements,
+            last_consumed=pulls.last_consumed(model["unique_id"]),
+            consumed=pulls.consumed(model["unique_id"]),
+        )
+
+    @available.parse(lambda *a, **k: None)
+    def execute_plain_write(
+        self, write: plain.PlainWrite, model: Mapping[str, Any], statements: Sequence[str]
+    ) -> ArcticResponse:
+        """Execute a write to a plain table."""
+        with as_dbt_errors():
+            context = self.context(self._run_id(model["unique_id"]))
+            return self.response_of(plain.execute_plain_write(context, write, statements))
+
+    @available.parse(lambda *a, **k: None)
+    def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
+        """Execute the first build of a plain table."""
+        with as_dbt_errors():
+            unique_id, pulls = model["unique_id"], self._pulls()
+            pulls.require_everything(unique_id, model["name"])
+            context = self.context(self._run_id(unique_id))
+            return self.response_of(plain.execute_first_build(context, pulls.consumed(unique_id), statement))
+
+    @available.parse(lambda *a, **k: None)
     def stage_batch(
         self, this: ArcticRelation, batch: str, columns: Sequence[ArcticColumn]
     ) -> ArcticRelation:
@@ -101,7 +134,7 @@ class PlainApi(KeyedApi):
         context = self.context()
         staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}")
         self._pulls().stage(staging)
-        context.run("stage", stage(staging, batch, schema, stored))
+        context.run("stage", plain.stage(staging, batch, schema, stored))
         return staging
 
     @available.parse(lambda *a, **k: {})
@@ -240,7 +273,7 @@ class PlainApi(KeyedApi):
         schema = [ColumnInfo(column.name, column.dtype) for column in queried]
         with as_dbt_errors():
             require_no_metadata_columns(model["name"], [column.name for column in queried])
-            return select_staged(self._stage(this.name_parts, f"(\n{sql}\n)", schema, {}), schema)
+            return plain.select_staged(self._stage(this.name_parts, f"(\n{sql}\n)", schema, {}), schema)
 
     @available.parse(lambda *a, **k: {})
     def snapshot_strategy(

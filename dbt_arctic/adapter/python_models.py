@@ -67,7 +67,7 @@ class SharedExclusiveLock:
 _running = SharedExclusiveLock()
 
 
-class PythonModels(KeyedApi):
+class PythonModelsApi(KeyedApi):
     """The methods of the adapter for Python models."""
 
     _thread_views = threading.local()

@@ -22,7 +22,7 @@ from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
 from dbt_arctic.sources.replay import retry_rejected_rows
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.rejected_table import Version, last_rejected, rejected_name
+from dbt_arctic.store.rejected_table import RejectedVersion, last_rejected, rejected_name
 
 logger = AdapterLogger("Arctic")
 
@@ -57,7 +57,7 @@ class RejectedRows:
             self._locate(source, planned)
         pulls, context, name = self.pulls, self.context, rejected_name(target)
         # Another source of the model may have rejected rows in the same run.
-        done = [Version(name, pull.consumed) for pull in pulls.find(unique_id, name)]
+        done = [RejectedVersion(name, pull.consumed) for pull in pulls.find(unique_id, name)]
         base = done[-1] if done else last_rejected(context.catalog, name, last_consumed)
         if base is not None and planned.stage and isinstance(source, FileSource):
             base = self._without_reread(unique_id, target, source, planned.stage.view, base, last_consumed)
@@ -82,9 +82,9 @@ class RejectedRows:
         target: Name,
         source: FileSource,
         view: str,
-        base: Version,
+        base: RejectedVersion,
         last_consumed: Mapping[str, Consumed],
-    ) -> Version:
+    ) -> RejectedVersion:
         """The rejected rows without those of files that the model reads again."""
         if source.changed_files != "reread":
             return base
@@ -92,7 +92,7 @@ class RejectedRows:
         if newer is None:
             return base
         self.pulls.add(unique_id, last_consumed, newer, base.consumed)
-        return Version(rejected_name(target), newer.consumed)
+        return RejectedVersion(rejected_name(target), newer.consumed)
 
     def _locate(self, source: FileSource, planned: Pull) -> None:
         if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dbt_arctic.adapter.keep_actions import Observation, Outcome
+from dbt_arctic.adapter.keep_actions import ActionOutcome, Observation
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.amounts import shown_seconds
 from dbt_arctic.cli.lag import shown_upstream
@@ -36,7 +36,7 @@ class KeepReport:
         self._wide = max(len(one.model) for one in project.models)
         self._day = ""
 
-    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
+    def refreshed(self, outcome: ActionOutcome, observed: Observation, retry_s: float | None) -> None:
         """Show the outcome of one model."""
         why = self._why(outcome.model, observed)
         if retry_s is not None:

@@ -34,7 +34,7 @@ from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.partial_upsert import require_known_columns
 from dbt_arctic.refresh.query_size import estimate_bytes
 from dbt_arctic.refresh.table_properties import declared_properties
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import (
     Lease,
     build_in_progress,
@@ -46,6 +46,7 @@ from dbt_arctic.store.lease import (
     was_interrupted,
 )
 from dbt_arctic.store.leftovers import is_abandoned_generation
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation, require_unmoved
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written

@@ -34,7 +34,8 @@ from dbt_arctic.refresh.schema_policy import refuse_difference
 from dbt_arctic.refresh.upsert import check_unchanged_config, with_retention
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import load_base, load_change, load_keyed, with_current_buckets
 

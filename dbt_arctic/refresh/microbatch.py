@@ -16,7 +16,8 @@ from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
 from dbt_arctic.refresh.upsert import prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.writer_lock import writer_lock
 

@@ -15,7 +15,8 @@ from dbt_arctic.refresh.upsert import prepare
 from dbt_arctic.store.branches import branch_name, staged
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.consumption import Consumption
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import head, load_change
 

@@ -28,7 +28,7 @@ from dbt_arctic.store.state import (
 
 
 @dataclass(frozen=True)
-class Stage:
+class StagedView:
     """A temporary view, and the statement that creates it with a fixed plan; empty if the view exists."""
 
     view: str
@@ -51,7 +51,7 @@ class Pull:
     consumed: Consumed
     changed: bool
     images: Images = "after"
-    stage: Stage | None = None
+    stage: StagedView | None = None
 
 
 def plan_pull(
@@ -305,7 +305,7 @@ def _pull_plain(
     if appended and staging is not None:
         stage = read.appended_rows(upstream, before, now, staging)
         sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {quote(staging)}", columns)
-        return Pull(upstream, sql, consumed, True, images, Stage(staging, stage))
+        return Pull(upstream, sql, consumed, True, images, StagedView(staging, stage))
     if before not in {snapshot.snapshot_id for snapshot in state.snapshots}:
         raise VersionUnavailable(
             f"the snapshot {before} of {upstream} no longer exists",

@@ -19,7 +19,8 @@ from dbt_arctic.refresh.partial_upsert import updated_columns, with_kept_columns
 from dbt_arctic.refresh.schema_evolution import evolve, relax, require_same_fields
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
-from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.replay import replay_after_switch, replay_into_current
 from dbt_arctic.store.row_counts import rows_written, with_rows
 from dbt_arctic.store.side_columns import changed_by_another, takes_rows

@@ -10,7 +10,7 @@ from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.avro_settings import AvroMessages
 from dbt_arctic.sources.avro_sql import AvroSchema, decode_statement, ids_statement, parse_schema
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.source_planner import Purpose, dropped_on_error
+from dbt_arctic.sources.source_planner import PullPurpose, dropped_on_error
 from dbt_arctic.store.context import Context
 
 
@@ -20,7 +20,7 @@ def decode_messages(
     registry: SchemaRegistry | None,
     view: str,
     where: str,
-    purpose: Purpose,
+    purpose: PullPurpose,
 ) -> str:
     """Make a view of messages whose Avro is JSON. A run that consumes messages reads them once.
 

@@ -23,7 +23,7 @@ from dbt_arctic.sources.key_and_value import (
     parts,
     readable,
 )
-from dbt_arctic.store.rejected_table import COLUMNS, Version
+from dbt_arctic.store.rejected_table import COLUMNS, RejectedVersion
 
 _MESSAGE = "CAST(struct(`key`, `value`, `headers`, `partition`) AS " + COLUMNS["message"] + ")"
 
@@ -64,7 +64,7 @@ def rejected_messages(source: KafkaSource, relation: str, at: str = "current_tim
     )
 
 
-def stored_messages(source: KafkaSource, version: Version) -> str:
+def stored_messages(source: KafkaSource, version: RejectedVersion) -> str:
     """SQL of a relation of the rejected messages of a source, with the columns of Spark's reader of Kafka."""
     return (
         "(\nSELECT `message`.`key`, `message`.`value`, `message`.`headers`, `message`.`partition`, "
@@ -73,7 +73,7 @@ def stored_messages(source: KafkaSource, version: Version) -> str:
     )
 
 
-def count_fitting(source: KafkaSource, version: Version) -> str:
+def count_fitting(source: KafkaSource, version: RejectedVersion) -> str:
     """SQL of the number of rejected messages that fit now."""
     return (
         f"SELECT count(*)\nFROM (\n{parsed(source, stored_messages(source, version))}\n)\n"
@@ -81,12 +81,12 @@ def count_fitting(source: KafkaSource, version: Version) -> str:
     )
 
 
-def fitting_rows(source: KafkaSource, version: Version) -> str:
+def fitting_rows(source: KafkaSource, version: RejectedVersion) -> str:
     """SQL of the rejected messages that fit now, with the columns of a pull."""
     return rows_of(source, stored_messages(source, version))
 
 
-def kept_rows(source: KafkaSource, version: Version) -> str:
+def kept_rows(source: KafkaSource, version: RejectedVersion) -> str:
     """SQL of the rejected rows that stay after a replay, those of other sources included."""
     others = quote_all(COLUMNS)
     again = rejected_messages(source, stored_messages(source, version), "`rejected_at`")

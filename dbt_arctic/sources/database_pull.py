@@ -11,11 +11,11 @@ from dbt_arctic.engine.api import Connection, SourceRead
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import DATABASE, Consumed
-from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.database_columns import read_columns, rows_and_deletes, rows_of, typed
 from dbt_arctic.sources.database_plan import ReadPlan, Writes, plan_read, ranges_of
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
-from dbt_arctic.sources.source_planner import DELETES, Planned, Purpose, no_rows, refuse_renamed
+from dbt_arctic.sources.source_planner import DELETES, Planned, PullPurpose, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_keyed
 
@@ -56,7 +56,7 @@ class DatabasePlanner:
         """The name of the source among what a model has consumed."""
         return upstream_of(self.source.name)
 
-    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run. All is looked up once, and Spark starts only if there is something to read.
 
         :raises ConfigError: the model has read the table as another source; or see ``plan_read``.
@@ -86,7 +86,7 @@ class DatabasePlanner:
         finally:
             if not is_open:
                 transaction.close()
-        pull = Pull(name, sql, consumed, True, stage=Stage(view))
+        pull = Pull(name, sql, consumed, True, stage=StagedView(view))
         return Planned(
             pull,
             last,
@@ -107,7 +107,7 @@ class DatabasePlanner:
             transaction.close()
 
     def _rows(
-        self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: Purpose
+        self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: PullPurpose
     ) -> _RowsOfView:
         """SQL of the rows, and the view that it reads."""
         ranges = ranges_of(self.source, transaction, plan, bool(snapshot)) if purpose == "consume" else None

@@ -10,7 +10,7 @@ from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.change_pull import take_changes
 from dbt_arctic.sources.change_settings import must_select
 from dbt_arctic.sources.change_sql import rows_of_events
@@ -26,9 +26,10 @@ from dbt_arctic.sources.file_list import (
     replace_statement,
 )
 from dbt_arctic.sources.file_settings import FileSource
-from dbt_arctic.sources.new_files import delivery_of, new_files, read_request, rows_of
+from dbt_arctic.sources.file_sql import delivery_of, read_request, rows_of
+from dbt_arctic.sources.new_files import new_files
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows
+from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import plain_id
 
@@ -56,7 +57,7 @@ class FilePlanner:
         """The model's file list of the source."""
         return file_list_name(self.target, self.source.name)
 
-    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run, with the errors of ``plan_file_pull``."""
         last = last_list(self.context.catalog, self.upstream, self.source.name, last_consumed)
         pull = plan_file_pull(
@@ -85,7 +86,7 @@ def plan_file_pull(
     last: tuple[Name, Consumed] | None,
     *,
     model: str,
-    purpose: Purpose,
+    purpose: PullPurpose,
 ) -> Pull:
     """Plan what a model reads of a source of files.
 
@@ -135,7 +136,7 @@ def plan_file_pull(
     connection().create_file_view(view, read_request(source, files))
     if purpose == "consume" and source.on_bad_row != "fail":
         context.run("stage", cache_statement(view))
-    return Pull(name, rows_of(source, view), version, True, stage=Stage(view))
+    return Pull(name, rows_of(source, view), version, True, stage=StagedView(view))
 
 
 def _data_files(state: TableState) -> int:
@@ -188,7 +189,7 @@ def _no_columns(
     source: FileSource,
     present: Collection[ListedFile],
     connection: Callable[[], Connection],
-    purpose: Purpose,
+    purpose: PullPurpose,
 ) -> ConfigError:
     what = f"the source {source.name} declares no columns"
     if not present or purpose == "describe":

@@ -10,7 +10,7 @@ from dbt_arctic.brokers.api import Broker, SchemaRegistry
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.avro_pull import decode_messages, drop_messages
 from dbt_arctic.sources.change_pull import TakenChanges, take_changes
 from dbt_arctic.sources.change_settings import must_select
@@ -19,7 +19,7 @@ from dbt_arctic.sources.kafka_offsets import plan_offsets, topic_key, truncated_
 from dbt_arctic.sources.kafka_settings import KafkaSource, upstream_of
 from dbt_arctic.sources.kafka_sql import delivery_of, read_request, rows_of
 from dbt_arctic.sources.quarantine import cache_statement
-from dbt_arctic.sources.source_planner import Planned, Purpose, dropped_on_error, no_rows, refuse_renamed
+from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
 
 
@@ -42,7 +42,7 @@ class KafkaPlanner:
         """``kafka.<source>.<table>``: the same for all models, because each records its own offsets."""
         return upstream_of(self.source)
 
-    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run.
 
         The ends of all partitions are looked up once, and Spark starts only if there is something to read.
@@ -73,12 +73,12 @@ class KafkaPlanner:
             view = decode_messages(self.context, source.avro, self.registry, view, model, purpose)
         taken = self._rows(view, plan.consumed, last, model, purpose)
         consumed = with_truncation(plan.consumed, taken.truncated_at)
-        pull, notes = Pull(name, taken.sql, consumed, True, stage=Stage(view)), taken.notes
+        pull, notes = Pull(name, taken.sql, consumed, True, stage=StagedView(view)), taken.notes
         needed = must_select(source.changes)
         return Planned(pull, last, warnings, release, notes=notes, must_select=needed)
 
     def _rows(
-        self, view: str, planned: Consumed, last: Consumed | None, model: str, purpose: Purpose
+        self, view: str, planned: Consumed, last: Consumed | None, model: str, purpose: PullPurpose
     ) -> TakenChanges:
         """The rows of the messages.
 

@@ -21,7 +21,7 @@ from dbt_arctic.sources.replay import ReplayedRows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import (
     COLUMNS,
-    Version,
+    RejectedVersion,
     all_rows,
     append_statement,
     create_statement,
@@ -58,7 +58,7 @@ def reject(
     source: FileSource | KafkaSource,
     model: Name,
     view: str,
-    base: Version | None,
+    base: RejectedVersion | None,
     taken: ReplayedRows | None = None,
 ) -> Rejection:
     """Store or count the rows of a view that do not fit.
@@ -94,7 +94,7 @@ def _rejected(source: FileSource | KafkaSource, view: str, places: Collection[st
 
 
 def without_reread(
-    context: Context, source: FileSource, model: Name, view: str, base: Version
+    context: Context, source: FileSource, model: Name, view: str, base: RejectedVersion
 ) -> Pull | None:
     """Remove the rejected rows of files that the model reads again because they have changed.
 
@@ -110,7 +110,7 @@ def without_reread(
     return store(context, model, base, "", kept)
 
 
-def store(context: Context, model: Name, base: Version | None, rows: str, kept: str = "") -> Pull:
+def store(context: Context, model: Name, base: RejectedVersion | None, rows: str, kept: str = "") -> Pull:
     """Write a version of a rejected table: the rows of another version, and new ones.
 
     :param rows: SQL of the new rows; empty for none.

@@ -11,7 +11,7 @@ from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns
 from dbt_arctic.sources.file_settings import TEXT, FileSource
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.rejected_table import COLUMNS, Version
+from dbt_arctic.store.rejected_table import COLUMNS, RejectedVersion
 
 _FITS = "_arctic_fits"
 _ROW = "_arctic_row"
@@ -32,7 +32,7 @@ class ReplayedRows:
 
 
 def retry_rejected_rows(
-    context: Context, source: FileSource | KafkaSource, version: Version
+    context: Context, source: FileSource | KafkaSource, version: RejectedVersion
 ) -> ReplayedRows | None:
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
@@ -57,7 +57,7 @@ def retry_rejected_rows(
     return ReplayedRows(int(fitting), _rows(source, folders, again), _kept(source, version, folders, again))
 
 
-def _messages_again(context: Context, source: KafkaSource, version: Version) -> ReplayedRows | None:
+def _messages_again(context: Context, source: KafkaSource, version: RejectedVersion) -> ReplayedRows | None:
     ((fitting,),) = context.query(bad_messages.count_fitting(source, version))
     if not fitting and source.on_bad_row != "drop":
         return None
@@ -76,7 +76,7 @@ def _rows(source: FileSource, folders: Collection[str], again: str) -> str:
     )
 
 
-def _kept(source: FileSource, version: Version, folders: Collection[str], again: str) -> str:
+def _kept(source: FileSource, version: RejectedVersion, folders: Collection[str], again: str) -> str:
     error = error_text(
         source, f"{quote(_ROW)}.{quote(TEXT)}", folders, lambda column: _value(source, column, folders)
     )
@@ -97,7 +97,7 @@ def _is_mine(source: FileSource) -> str:
     return f"`source` = {literal(source.name)} AND `raw` IS NOT NULL"
 
 
-def _parsed_again(source: FileSource, version: Version, folders: Collection[str]) -> str:
+def _parsed_again(source: FileSource, version: RejectedVersion, folders: Collection[str]) -> str:
     """SQL of the rejected rows of a source with their parsed text, and whether it fits."""
     row = parsed(source, "`raw`", data_columns(source, folders))
     required = "".join(f" AND ({_value(source, column, folders)}) IS NOT NULL" for column in source.required)

@@ -14,7 +14,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
 from dbt_arctic.store.context import Context
 
-Purpose = Literal["consume", "read", "describe"]
+PullPurpose = Literal["consume", "read", "describe"]
 """Why a source is pulled: for a commit that consumes it; to show rows; or for the text of the SQL only."""
 
 
@@ -71,7 +71,7 @@ class SourcePlanner(Protocol):
         """The name under which the model's commit records what it has consumed."""
         ...
 
-    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: Purpose) -> Planned:
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run.
 
         :param last_consumed: what the model has consumed, by dotted name of the upstream.
@@ -100,4 +100,4 @@ def no_rows(what: str, types: Mapping[str, str]) -> str:
     return f"/* {what.replace('*/', '* /')} */\nSELECT {columns}\nWHERE false"
 
 
-__all__ = ["Planned", "Purpose", "SourcePlanner", "dropped_on_error", "no_rows"]
+__all__ = ["Planned", "PullPurpose", "SourcePlanner", "dropped_on_error", "no_rows"]

@@ -40,7 +40,7 @@ COLUMNS = {
 SUFFIX = "__rejected"
 
 
-class Version(NamedTuple):
+class RejectedVersion(NamedTuple):
     """A rejected table at a snapshot."""
 
     name: Name
@@ -78,10 +78,10 @@ def load_rejected(catalog: CatalogReader, name: Name) -> TableState | None:
     return state
 
 
-def version_of(name: Name, state: TableState) -> Version | None:
+def version_of(name: Name, state: TableState) -> RejectedVersion | None:
     """A rejected table as it is now; ``None`` if nothing was written to it."""
     head = state.current_snapshot_id
-    return None if head is None else Version(name, Consumed(plain_id(state), str(head)))
+    return None if head is None else RejectedVersion(name, Consumed(plain_id(state), str(head)))
 
 
 def _as_named_here(catalog: CatalogReader, name: Name, dotted: str) -> Name:
@@ -93,7 +93,7 @@ def _as_named_here(catalog: CatalogReader, name: Name, dotted: str) -> Name:
 
 def last_rejected(
     catalog: CatalogReader, name: Name, last_consumed: Mapping[str, Consumed]
-) -> Version | None:
+) -> RejectedVersion | None:
     """The rejected rows that belong to a model's last commit; ``None`` for none.
 
     A clone, or a table that was renamed, has those of its original. If the table was dropped, there are none.
@@ -117,7 +117,7 @@ def last_rejected(
                 why=f"the snapshot {consumed.version} was expired by another tool than dbt-arctic expire",
                 fix="to go on without them, drop the table",
             )
-        return Version(other, consumed)
+        return RejectedVersion(other, consumed)
     return None
 
 
@@ -141,12 +141,12 @@ def replace_statement(name: Name, rows: str) -> str:
     return f"INSERT INTO {name.sql} REPLACE WHERE true\n{rows}"
 
 
-def all_rows(version: Version) -> str:
+def all_rows(version: RejectedVersion) -> str:
     """SQL of the rows of a version."""
     return f"SELECT {quote_all(COLUMNS)}\nFROM {version.rows}"
 
 
-def counts(catalog: CatalogReader, version: Version) -> dict[str, tuple[int, int]]:
+def counts(catalog: CatalogReader, version: RejectedVersion) -> dict[str, tuple[int, int]]:
     """How many rows of each source are in a version: with their text, and dropped ones."""
     found: dict[str, tuple[int, int]] = {}
     name = version.name
@@ -164,7 +164,7 @@ __all__ = [
     "COLUMNS",
     "PROPERTY_OF",
     "SUFFIX",
-    "Version",
+    "RejectedVersion",
     "all_rows",
     "append_statement",
     "counts",

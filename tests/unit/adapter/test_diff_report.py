@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff, SchemaDifference, Threshold
+from dbt_arctic.adapter.diff_report import ColumnDifference, DiffReport, ModelDiff, Threshold
 from dbt_arctic.errors import ConfigError
 
 ORDERS = ModelDiff("orders", "lake.ci.orders", "lake.prod.orders", "compared", rows=1000, base_rows=900)
@@ -56,7 +56,7 @@ def test_a_share_is_of_the_larger_relation() -> None:
 
 def test_the_summary_counts_models_by_what_happened() -> None:
     new = replace(ORDERS, model="added", state="new")
-    other_type = replace(ORDERS, model="typed", schema=(SchemaDifference("id", "int", "bigint"),))
+    other_type = replace(ORDERS, model="typed", schema=(ColumnDifference("id", "int", "bigint"),))
     report = DiffReport(
         "ci", "prod", (ORDERS, other_type, new, replace(ORDERS, changed=9)), Threshold(rows=5)
     )

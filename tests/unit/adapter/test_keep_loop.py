@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.adapter import keep_loop
-from dbt_arctic.adapter.keep_actions import Observation, Outcome, completed
+from dbt_arctic.adapter.keep_actions import ActionOutcome, Observation, completed
 from dbt_arctic.adapter.keep_loop import KeepLoop, Totals
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED, OperationResult
@@ -30,7 +30,9 @@ class World:
         self.requested = ""
         self.waiting: dict[str, float] = {}
         self.shown: list[str] = []
-        self.outcomes: Callable[[], list[Outcome] | None] = lambda: [Outcome("orders", "refreshed", 2.0, 5)]
+        self.outcomes: Callable[[], list[ActionOutcome] | None] = lambda: [
+            ActionOutcome("orders", "refreshed", 2.0, 5)
+        ]
         self.problems: list[ArcticError] = []
         self.due: list[Operation] = []
         self.compaction = "compacted"
@@ -46,7 +48,7 @@ class World:
             raise self.problems.pop()
         return Observation({"orders": ModelState(dict(self.waiting)), "next": ModelState()}, {}, {})
 
-    def refresh(self, models: Sequence[str]) -> list[Outcome] | None:
+    def refresh(self, models: Sequence[str]) -> list[ActionOutcome] | None:
         self.now += 3
         outcomes = self.outcomes()
         if outcomes and outcomes[0].status == "refreshed":
@@ -67,7 +69,7 @@ class World:
 
     # the report
 
-    def refreshed(self, outcome: Outcome, observed: Observation, retry_s: float | None) -> None:
+    def refreshed(self, outcome: ActionOutcome, observed: Observation, retry_s: float | None) -> None:
         self.shown.append(f"{outcome.status} {outcome.model} {retry_s}")
 
     def compacted(self, done: OperationResult) -> None:
@@ -112,20 +114,23 @@ def test_it_refreshes_what_is_late_before_the_deadline(world: World) -> None:
 
 def test_a_failure_is_retried_later_and_is_in_the_exit_code(world: World) -> None:
     world.waiting = {"s": 900.0}
-    world.outcomes = lambda: [Outcome("orders", "failed", 1.0, message="AR-303"), Outcome("next", "skipped")]
+    world.outcomes = lambda: [
+        ActionOutcome("orders", "failed", 1.0, message="AR-303"),
+        ActionOutcome("next", "skipped"),
+    ]
     totals = world.run(60)
     skipped = "skipped next None"
     assert world.shown[:4] == ["failed orders 10.0", skipped, "failed orders 20.0", skipped]
     assert (totals.failures, totals.failing) == (3, ["orders"])
     world.shown.clear()
-    answers = iter([[Outcome("orders", "failed", 1.0)], [Outcome("orders", "refreshed", 1.0)]])
+    answers = iter([[ActionOutcome("orders", "failed", 1.0)], [ActionOutcome("orders", "refreshed", 1.0)]])
     world.outcomes = lambda: next(answers)
     assert world.run(60).failing == []
 
 
 def test_another_process_that_was_faster_is_no_failure(world: World) -> None:
     world.waiting = {"s": 900.0}
-    answers = iter([[Outcome("orders", "overtaken", 1.0)], [Outcome("orders", "refreshed", 1.0)]])
+    answers = iter([[ActionOutcome("orders", "overtaken", 1.0)], [ActionOutcome("orders", "refreshed", 1.0)]])
     world.outcomes = lambda: next(answers)
     assert world.run(60) == Totals(refreshes=1)
     assert world.shown == ["overtaken orders 1.0", "refreshed orders None"]
@@ -133,23 +138,26 @@ def test_another_process_that_was_faster_is_no_failure(world: World) -> None:
 
 def test_a_hook_is_reported_only_if_it_fails(world: World) -> None:
     world.waiting = {"s": 900.0}
-    hook = Outcome("on-run-end-0", "failed", message="no")
-    world.outcomes = lambda: [Outcome("orders", "refreshed", 1.0), hook]
+    hook = ActionOutcome("on-run-end-0", "failed", message="no")
+    world.outcomes = lambda: [ActionOutcome("orders", "refreshed", 1.0), hook]
     totals = world.run(20)
     assert world.shown == ["refreshed orders None", "failed on-run-end-0 None"]
     assert (totals.failures, totals.failing) == (1, ["on-run-end-0"])
     world.shown.clear()
     world.waiting = {"s": 900.0}
-    world.outcomes = lambda: [Outcome("orders", "refreshed", 1.0), Outcome("on-run-end-0", "refreshed")]
+    world.outcomes = lambda: [
+        ActionOutcome("orders", "refreshed", 1.0),
+        ActionOutcome("on-run-end-0", "refreshed"),
+    ]
     assert world.run(20) == Totals(refreshes=1)
     assert world.shown == ["refreshed orders None"]
 
 
 def test_each_model_of_a_run_has_an_outcome() -> None:
-    done, skipped = Outcome("a", "refreshed"), Outcome("b", "skipped")
-    hook = Outcome("on-run-start-0", "failed", message="no")
+    done, skipped = ActionOutcome("a", "refreshed"), ActionOutcome("b", "skipped")
+    hook = ActionOutcome("on-run-start-0", "failed", message="no")
     assert completed(["a", "b"], [done, skipped]) == [done, skipped]
-    assert completed(["b"], [hook, skipped]) == [hook, Outcome("b", "failed")]
+    assert completed(["b"], [hook, skipped]) == [hook, ActionOutcome("b", "failed")]
     missing = completed(["a", "b"], [done])
     assert [one.status for one in missing] == ["refreshed", "failed"]
     assert "dbt did not run it" in missing[1].message
@@ -189,7 +197,7 @@ def test_compaction_runs_between_refreshes_or_is_reported(world: World) -> None:
 
 def test_a_model_with_a_schedule_that_failed_has_not_run(world: World) -> None:
     world.models = (KeptModel("orders", KeepSettings(every_s=3600)),)
-    answers = iter([[Outcome("orders", "failed", 1.0)], [Outcome("orders", "refreshed", 1.0)]])
+    answers = iter([[ActionOutcome("orders", "failed", 1.0)], [ActionOutcome("orders", "refreshed", 1.0)]])
     world.outcomes = lambda: next(answers)
     world.observe = lambda ran_at: Observation({"orders": ModelState(ran_at=ran_at.get("orders"))}, {}, {})  # type: ignore[method-assign]
     world.run(100)

@@ -10,14 +10,14 @@ from dbt_arctic.adapter.pulls import ModelPulls, require_selected
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh.pull import Pull, Stage
+from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.source_planner import DELETES
 
 ORDERS, RETURNS = Name("lake", "shop", "orders"), Name("lake", "shop", "returns")
 
 
 def pull(upstream: Name, version: str, changed: bool = True, staging: str | None = None) -> Pull:
-    stage = None if staging is None else Stage(staging, "CREATE TEMPORARY VIEW ...")
+    stage = None if staging is None else StagedView(staging, "CREATE TEMPORARY VIEW ...")
     return Pull(upstream, f"SELECT {version}", Consumed("id", version), changed, stage=stage)
 
 

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
-from dbt_arctic.adapter.python_models import PythonModels
+from dbt_arctic.adapter.python_models import PythonModelsApi
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
@@ -55,5 +55,5 @@ def test_a_python_model_is_refused_before_anything_is_sent(tmp_path: Path) -> No
     )
     model = {"name": "m", "original_file_path": "models/m.py", "raw_code": "", "config": {}}
     with pytest.raises(DbtRuntimeError, match="a Python model cannot be used with method: thrift"):
-        PythonModels.submit_python_job(cast(Any, adapter), model, "")
+        PythonModelsApi.submit_python_job(cast(Any, adapter), model, "")
     assert not connection.is_open

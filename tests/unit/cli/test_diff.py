@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff, Sample, SchemaDifference
+from dbt_arctic.adapter.diff_report import ColumnDifference, DiffReport, ModelDiff, Sample
 from dbt_arctic.cli.diff_markdown import MOST_CHARACTERS, as_markdown
 from dbt_arctic.cli.diff_values import shown_share
 
@@ -16,7 +16,7 @@ ORDERS = ModelDiff(
     "lake.ci.orders",
     "lake.prod.orders",
     "compared",
-    schema=(SchemaDifference(HOSTILE, "int", ""),),
+    schema=(ColumnDifference(HOSTILE, "int", ""),),
     key=("id",),
     rows=1_000_000,
     base_rows=1_000_000,

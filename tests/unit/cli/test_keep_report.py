@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_arctic.adapter.keep_actions import Observation, Outcome
+from dbt_arctic.adapter.keep_actions import ActionOutcome, Observation
 from dbt_arctic.cli import keep_report
 from dbt_arctic.cli.keep_report import KeepReport, action_lines, shown_end, shown_models
 from dbt_arctic.compaction.plan import Operation
@@ -47,11 +47,11 @@ def report(as_json: bool = False) -> KeepReport:
 
 
 def story(shown: KeepReport) -> None:
-    shown.refreshed(Outcome("clicks", "refreshed", 0.91, 1204), LOOK, None)
-    shown.refreshed(Outcome("by_page", "failed", 0.4, message="AR-303 A\n  why: b"), LOOK, 20.2)
-    shown.refreshed(Outcome("new", "skipped"), LOOK, None)
-    shown.refreshed(Outcome("daily", "overtaken", 3.0), LOOK, 1.0)
-    shown.refreshed(Outcome("on-run-end-0", "failed", 0.1, message="no"), LOOK, 10.0)
+    shown.refreshed(ActionOutcome("clicks", "refreshed", 0.91, 1204), LOOK, None)
+    shown.refreshed(ActionOutcome("by_page", "failed", 0.4, message="AR-303 A\n  why: b"), LOOK, 20.2)
+    shown.refreshed(ActionOutcome("new", "skipped"), LOOK, None)
+    shown.refreshed(ActionOutcome("daily", "overtaken", 3.0), LOOK, 1.0)
+    shown.refreshed(ActionOutcome("on-run-end-0", "failed", 0.1, message="no"), LOOK, 10.0)
     shown.compacted(OperationResult(MAJOR, "compacted", "3 commits merged", seconds=2.44))
     shown.compacted(OperationResult(MAJOR, FAILED, "AR-202 moved", seconds=2.44))
     shown.shed(MAJOR)

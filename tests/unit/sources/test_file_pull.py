@@ -17,7 +17,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE, file_list_name, last_list
 from dbt_arctic.sources.file_pull import plan_file_pull
 from dbt_arctic.sources.file_settings import FileSource
-from dbt_arctic.sources.source_planner import Purpose
+from dbt_arctic.sources.source_planner import PullPurpose
 from dbt_arctic.store.context import Context
 
 SOURCE = FileSource("landing.clicks", "/data", "json", columns={"id": "bigint"}, changed_files="reread")
@@ -76,7 +76,9 @@ class Model:
     consumed: dict[str, Consumed] = field(default_factory=dict)
     stored: list[ListedFile] = field(default_factory=list)
 
-    def run(self, lake: Lake, *, full: bool = False, commits: bool = True, use: Purpose = "consume") -> None:
+    def run(
+        self, lake: Lake, *, full: bool = False, commits: bool = True, use: PullPurpose = "consume"
+    ) -> None:
         context = Context(cast(Any, lake), lake.run, cast(Any, None), cast(Any, None))
         name, expected = file_list_name(self.name, SOURCE.name), {} if full else self.consumed
         last = last_list(cast(Any, lake), name, SOURCE.name, expected)

@@ -10,7 +10,8 @@ import pytest
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.errors import SourceFileChanged
 from dbt_arctic.sources.file_settings import ChangedFiles, FileSource
-from dbt_arctic.sources.new_files import new_files, rows_of
+from dbt_arctic.sources.file_sql import rows_of
+from dbt_arctic.sources.new_files import new_files
 from dbt_arctic.sources.source_planner import no_rows
 
 CLICKS = FileSource("landing.clicks", "/data", "json", columns={"id": "bigint", "we`ird": "string"})

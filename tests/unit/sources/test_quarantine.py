@@ -19,7 +19,7 @@ from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.quarantine import reject, without_reread
 from dbt_arctic.sources.replay import ReplayedRows, retry_rejected_rows
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.rejected_table import PROPERTY_OF, Version, counts, last_rejected, rejected_name
+from dbt_arctic.store.rejected_table import PROPERTY_OF, RejectedVersion, counts, last_rejected, rejected_name
 
 SOURCE = FileSource("landing.clicks", "/data", "json", columns={"id": "bigint"}, on_bad_row="quarantine")
 PROD, DEV = Name("lake", "prod", "clicks"), Name("lake", "dev", "clicks")
@@ -100,7 +100,7 @@ class Model:
     stored: list[Row] = field(default_factory=list)
     rejected: frozenset[Row] = frozenset()
 
-    def version(self, lake: Lake, expected: dict[str, Consumed]) -> Version | None:
+    def version(self, lake: Lake, expected: dict[str, Consumed]) -> RejectedVersion | None:
         return last_rejected(cast(Any, lake), rejected_name(self.name), expected)
 
     def run(
@@ -179,7 +179,7 @@ def test_rejected_rows_of_a_file_that_is_read_again_are_replaced() -> None:
     lake.views = {"files": [("/data/a", 2)]}
     newer = without_reread(context, SOURCE, PROD, "files", base)
     assert newer is not None
-    rejection = reject(context, SOURCE, PROD, "files", Version(base.name, newer.consumed))
+    rejection = reject(context, SOURCE, PROD, "files", RejectedVersion(base.name, newer.consumed))
     assert rejection.pull is not None
     model.consumed = {rejection.pull.upstream.dotted: rejection.pull.consumed}
     assert model.shown(lake) == {("/data/a", 2), ("/data/b", 1)}
@@ -251,6 +251,8 @@ def test_rejected_rows_of_a_catalog_that_others_call_otherwise_are_found() -> No
     catalog = together({"lake": cast(Any, Lake()), "archive": cast(Any, there)})
     name = rejected_name(Name("archive", "prod", "clicks"))
     consumed = Consumed("/prod/clicks__rejected", "1")
-    assert last_rejected(catalog, name, {"theirs.prod.clicks__rejected": consumed}) == Version(name, consumed)
+    assert last_rejected(catalog, name, {"theirs.prod.clicks__rejected": consumed}) == RejectedVersion(
+        name, consumed
+    )
     # A table of the same name in this project's catalog is another one.
     assert last_rejected(catalog, name, {"lake.prod.clicks__rejected": consumed}) is None
