@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn
@@ -27,7 +27,11 @@ from dbt_arctic.store.state import load_keyed
 
 
 def evolve(
-    context: Context, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
+    context: Context,
+    config: KeyedConfig,
+    table: KeyedTable,
+    produced: tuple[Column, ...],
+    check: Callable[[KeyedTable], None] = lambda target: None,
 ) -> KeyedTable:
     """Change the columns of the table to those of the model, as far as ``on_schema_change`` allows.
 
@@ -41,6 +45,8 @@ def evolve(
     (``KeyedTable.projected``). The next run repairs the result of an interrupted change before it writes
     anything.
 
+    :param check: raises an error if the batch cannot be written to a table with these columns. It is called
+        before the columns are changed.
     :raises SchemaChanged: the columns of the model do not fit. Nothing was changed.
     :raises ConcurrentRun: another run is changing the columns. Nothing was written.
     """
@@ -54,6 +60,7 @@ def evolve(
         refuse_difference(config.model, difference)
     changes = changes_to_make(config.model, mode, difference)
     if not changes:
+        check(table)
         return table
     _refuse_layout_columns(config, table, changes)
     target = replace(
@@ -62,6 +69,7 @@ def evolve(
         required=tuple(name for name in table.required if (name,) not in _removed(changes)),
     )
     require_storable(config, produced, target)
+    check(target)
     try:
         return _change(context, config, table, target, changes)
     except ConcurrentRun:

@@ -181,7 +181,17 @@ def _prepare(
     produced = model_columns(config, schema)
     if config.is_partial:
         produced = with_kept_columns(config, table, produced)
-    evolved = evolve(context, config, table, produced)
+
+    def check(target: KeyedTable) -> None:
+        """A run that is refused leaves the columns as they are."""
+        batch = make_batch(config, sql, schema, existing=target)
+        if config.is_partial:
+            updated_columns(config, target, batch)
+        elif target.columns != table.columns and not batch.unavailable:
+            # Spark finds a mistake in delete_when or deduplicate_by.
+            context.query_schema(batch.one_row_per_key(0))
+
+    evolved = evolve(context, config, table, produced, check)
     has_new = evolved.columns != table.columns
     table = relax(context, config, evolved)
     table = with_retention(context, config, table)

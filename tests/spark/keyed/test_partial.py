@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConfigError, ConstraintBroken, SchemaChanged
+from dbt_arctic.errors import ConfigError, ConstraintBroken, SchemaChanged, StatementError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.upsert import computed_upsert
@@ -73,6 +73,26 @@ def test_excluded_columns_are_only_written_with_a_new_row(orders: Any) -> None:
         ]
     )
     assert amounts_and_notes(orders) == {0: (0, "n0"), 1: (10, "n1"), 3: (3, "n3"), 7: (7, "new")}
+
+
+def test_a_batch_that_is_refused_changes_no_column(orders: Any) -> None:
+    wider = orders.with_types({"id": "bigint", "amount": "bigint", "new": "string"})
+    rows = [{"id": 1, "amount": 1, "new": "x"}]
+    for settings, message in (
+        ({"merge_exclude_columns": "amount"}, "does not return note"),
+        ({"merge_update_columns": ["amount", "note"]}, "does not return note"),
+    ):
+        refused = wider.configured(on_schema_change="append_new_columns", **settings)
+        with pytest.raises(ConfigError, match=message):
+            refused.upsert(rows)
+    complete = orders.with_types({**TYPES, "new": "string"})
+    for settings in ({"delete_when": "nothing > 1"}, {"deduplicate_by": "nothing"}):
+        with pytest.raises(StatementError, match="nothing"):
+            complete.configured(on_schema_change="append_new_columns", **settings).upsert(
+                [{**ROWS[1], "new": "x"}]
+            )
+    assert {name: orders.table.types[name] for name in orders.table.column_names} == TYPES
+    assert amounts_and_notes(orders) == {row["id"]: (row["amount"], row["note"]) for row in ROWS}
 
 
 @pytest.mark.modelled
