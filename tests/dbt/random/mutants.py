@@ -27,7 +27,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import build, plain_config
+from dbt_arctic.refresh import build, plain_config, upsert
 from tests.dbt.random.draw_other_programs import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -167,6 +167,11 @@ def _no_check_of_partitions(patch: Patch) -> None:
 
 def _no_new_fields(patch: Patch) -> None:
     patch.setattr(plain_api, "evolve_plain", lambda edge, name, model, mode, stored, columns: stored)
+
+
+def _columns_before_checks(patch: Patch) -> None:
+    changing = upsert.evolve
+    patch.setattr(upsert, "evolve", lambda *given: changing(*given[:4]))
 
 
 def _types_of_seeds_by_case(patch: Patch) -> None:
@@ -377,6 +382,15 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "append", {"merge_exclude_columns": ["v1"]}),
         (rows("k int; v1 int", (1, 10)), rows("k int; v1 int", (2, 20))),
         patch=_any_setting,
+    ),
+    "columns_of_a_batch_that_is_refused": Mutant(
+        Model(
+            "",
+            "upsert",
+            {"unique_key": "k", "on_schema_change": "append_new_columns", "merge_exclude_columns": ["part"]},
+        ),
+        (rows(_PARTS, (1, 0, 10)), rows("k int; part int; v2 int", (1, 0, 20))),
+        patch=_columns_before_checks,
     ),
     "record_of_a_deletion_without_a_lost_column": Mutant(
         _snapshot(unique_key="k", strategy="check", check_cols="all", hard_deletes="new_record"),
