@@ -28,6 +28,19 @@ def unreadable_metadata(
     )
 
 
+def no_answer(catalog: str, address: str, error: Exception) -> CatalogUnavailable:
+    """The error for a catalog whose server cannot be reached or refuses the request.
+
+    :param address: of the server, of which the login is not shown.
+    """
+    return CatalogUnavailable(
+        f"The catalog `{catalog}` did not answer.",
+        where=address.rpartition("@")[2],
+        why=f"{type(error).__name__}: {error}",
+        fix="check the catalog's address and credentials in the profile, and that it is up",
+    )
+
+
 def unreadable_manifest(
     catalog: str, schema: str, name: str, location: str, error: Exception
 ) -> CatalogUnavailable:

@@ -1,58 +1,27 @@
 """The catalog of the embedded engine: a SQLite file in the warehouse folder, and metadata files.
 
-Spark's JDBC catalog writes it. It is read with the standard library alone, because pyiceberg's reader does
-not support views and takes a third of a second to load. Only lists of data files need pyiceberg's Avro
-reader.
+It is read with the standard library alone, because loading pyiceberg takes a third of a second.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
 
-from dbt_arctic.catalog.api import (
-    CatalogColumn,
-    DataFile,
-    ListedFile,
-    PlacedFile,
-    RelationEntry,
-    StoredFile,
-    TableState,
-    ViewState,
-)
-from dbt_arctic.catalog.damage import unreadable_metadata
-from dbt_arctic.catalog.files import LruCache, read_bytes
-from dbt_arctic.catalog.folder_listing import list_files
-from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.multi_catalog import OneCatalog
-from dbt_arctic.catalog.snapshot_files import (
-    no_table,
-    snapshot_columns,
-    snapshot_files,
-    snapshot_placed_files,
-    snapshot_stored_files,
-)
-from dbt_arctic.catalog.sqlite import BUSY_SECONDS, Row, SqliteRows
-from dbt_arctic.errors import CatalogUnavailable
+from dbt_arctic.catalog.jdbc import JdbcCatalog
+from dbt_arctic.catalog.sqlite import BUSY_SECONDS, SqliteRows
 
 CATALOG_FILE = "catalog.db"
 
-T = TypeVar("T")
 
-
-class EmbeddedCatalog(OneCatalog):
+class EmbeddedCatalog(JdbcCatalog):
     """Reads ``<warehouse>/catalog.db`` and the metadata files that it refers to. A ``CatalogReader``.
 
     :param name: Spark's name of the catalog: the file may hold several.
     :param warehouse: the folder. Without a catalog file it is an empty catalog, and no file is created.
     :param file: the SQLite file, if it is not ``<warehouse>/catalog.db``.
     :param properties: pyiceberg FileIO properties, for tables whose location is not on this machine.
-    :raises CatalogUnavailable: (any method) the catalog or a metadata file cannot be read.
     """
-
-    needs_spark: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -62,115 +31,8 @@ class EmbeddedCatalog(OneCatalog):
         properties: Mapping[str, str] | None = None,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        self._name = name
-        self._rows = SqliteRows(name, Path(file) if file else Path(warehouse) / CATALOG_FILE, busy_seconds)
-        self._properties = dict(properties or {})
-        # Keyed by row, not only by location: a rename keeps the location but changes the names.
-        self._tables: LruCache[Row, TableMetadata] = LruCache(limit=1024)
-        self._views: LruCache[Row, ViewState] = LruCache(limit=4096)
+        path = Path(file) if file else Path(warehouse) / CATALOG_FILE
+        super().__init__(name, SqliteRows(name, path, busy_seconds), properties)
 
-    def has_views(self) -> bool:
-        return True  # Spark is given a JDBC catalog with views for it
 
-    def list_schemas(self) -> list[str]:
-        return self._rows.schemas()
-
-    def list_relations(self, schema: str) -> list[RelationEntry]:
-        entries: list[RelationEntry] = []
-        for row in self._rows.relations(schema):
-            if row.kind == "table":
-                entries.append(RelationEntry(schema, row.name, "table"))
-            else:
-                # None: dropped since the rows were read.
-                view = self._current(row, self._view)
-                if view is not None:
-                    entries.append(RelationEntry(schema, row.name, "view", view.properties))
-        return entries
-
-    def list_names(self, schema: str) -> list[RelationEntry]:
-        return [RelationEntry(schema, row.name, row.kind) for row in self._rows.relations(schema)]
-
-    def load_table(self, schema: str, name: str) -> TableState | None:
-        metadata = self._load(schema, name, "table", self._table)
-        return metadata.state if metadata else None
-
-    def load_view(self, schema: str, name: str) -> ViewState | None:
-        return self._load(schema, name, "view", self._view)
-
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        metadata = self._load(schema, name, "table", self._table)
-        return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
-
-    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
-        metadata = self._load(schema, name, "table", self._table)
-        return snapshot_files(self._name, schema, name, metadata, snapshot_id, column, self._properties)
-
-    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
-        metadata = self._load(schema, name, "table", self._table)
-        return snapshot_stored_files(self._name, schema, name, metadata, snapshot_id, self._properties)
-
-    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
-        metadata = self._load(schema, name, "table", self._table)
-        return snapshot_placed_files(
-            self._name, schema, name, metadata, snapshot_id, column, self._properties
-        )
-
-    def read_rows(
-        self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
-    ) -> list[tuple[Any, ...]]:
-        from pyiceberg.table import StaticTable
-
-        from dbt_arctic.catalog.rows import table_rows
-
-        def read(row: Row) -> list[tuple[Any, ...]]:
-            self._table(row)  # raises a specific error if the metadata is damaged
-            table = StaticTable.from_metadata(row.metadata_location, self._properties)
-            return table_rows(self._name, schema, name, table, columns, snapshot_id)
-
-        found = self._load(schema, name, "table", read)
-        if found is None:
-            raise no_table(f"{self._name}.{schema}.{name}")
-        return found
-
-    def list_files(self, folder: str) -> list[ListedFile]:
-        return list_files(folder, self._properties)
-
-    def _load(
-        self, schema: str, name: str, kind: Literal["table", "view"], read: Callable[[Row], T]
-    ) -> T | None:
-        rows = [row for row in self._rows.relations(schema, name) if row.kind == kind]
-        return self._current(rows[0], read) if rows else None
-
-    def _current(self, row: Row, read: Callable[[Row], T]) -> T | None:
-        """The metadata that ``row`` refers to; ``None`` if the relation was changed since.
-
-        A missing file is an error only if the catalog still refers to it, because a commit or a drop between
-        the two reads removes old files.
-        """
-        while True:
-            try:
-                return read(row)
-            except CatalogUnavailable:
-                again = self._rows.relations(row.schema, row.name)
-                if again == [row]:
-                    raise
-                if not again or again[0].kind != row.kind:
-                    return None
-                row = again[0]
-
-    def _table(self, row: Row) -> TableMetadata:
-        return self._tables.get(row, lambda: self._document(row, read_table))
-
-    def _view(self, row: Row) -> ViewState:
-        return self._views.get(row, lambda: self._document(row, read_view))
-
-    def _document(self, row: Row, read: Callable[[str, str, dict[str, Any]], T]) -> T:
-        try:
-            return read(row.schema, row.name, json.loads(self._bytes(row)))
-        except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
-            raise unreadable_metadata(
-                self._name, row.schema, row.name, row.kind, row.metadata_location, error
-            ) from error
-
-    def _bytes(self, row: Row) -> bytes:
-        return read_bytes(row.metadata_location, self._properties)
+__all__ = ["CATALOG_FILE", "EmbeddedCatalog"]

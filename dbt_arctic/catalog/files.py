@@ -10,7 +10,10 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")  # at least two letters: ``C:`` is a drive
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -39,13 +42,26 @@ def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
         with open(path, "rb") as file:
             content = file.read()
     else:
-        # The client of an object store is loaded only when it is needed.
-        from pyiceberg.io import load_file_io
-
-        with load_file_io(dict(properties), location).new_input(location).open() as stream:
-            content = stream.read()
+        content = _remote_bytes(location, properties)
     # Spark names gzipped files ``x.gz.metadata.json``, but the content is more reliable.
     return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+
+
+def _remote_bytes(location: str, properties: Mapping[str, str]) -> bytes:
+    # The client of an object store is loaded only when it is needed.
+    from pyiceberg.io import load_file_io
+
+    try:
+        client = _CLIENTS.get(
+            (location.split("/")[:3][-1], location.partition(":")[0], *sorted(properties.items())),
+            lambda: load_file_io(dict(properties), location),
+        )
+        with client.new_input(location).open() as stream:
+            return stream.read()
+    except OSError:
+        raise
+    except Exception as error:  # of the client, which has errors of its own
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 class LruCache(Generic[K, V]):
@@ -68,3 +84,7 @@ class LruCache(Generic[K, V]):
             while len(self._values) > self._limit:
                 self._values.popitem(last=False)
         return value
+
+
+_CLIENTS: LruCache[Hashable, FileIO] = LruCache(limit=16)
+"""Clients of object stores, by store and settings. Each holds connections."""

@@ -26,6 +26,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
+from dbt_arctic.catalog.damage import no_answer
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -37,7 +38,7 @@ from dbt_arctic.catalog.snapshot_files import (
     snapshot_placed_files,
     snapshot_stored_files,
 )
-from dbt_arctic.errors import ArcticError, CatalogUnavailable
+from dbt_arctic.errors import ArcticError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -246,13 +247,8 @@ class RemoteCatalog(OneCatalog):
         except (ArcticError, _BeyondPyiceberg):
             raise
         except Exception as error:
-            uri = str(self._properties.get("uri", ""))
-            raise CatalogUnavailable(
-                f"The catalog `{self._name}` did not answer.",
-                where=uri.rpartition("@")[2] or str(self._properties["type"]),  # without a password
-                why=f"{type(error).__name__}: {error}",
-                fix="check the catalog's address and credentials in the profile, and that it is up",
-            ) from error
+            address = str(self._properties.get("uri") or self._properties["type"])
+            raise no_answer(self._name, address, error) from error
 
     def _open(self) -> Catalog:
         with self._lock:
@@ -265,17 +261,5 @@ class RemoteCatalog(OneCatalog):
                 make = AVAILABLE_CATALOGS[CatalogType(self._properties["type"])]
                 rest = {key: value for key, value in self._properties.items() if key != "type"}
                 opened = make(self._name, rest)
-                if _lacks_tables(opened):
-                    self._by_sql.list_schemas()  # Iceberg in Spark creates its tables when it opens a catalog
                 self._opened = opened
             return self._opened
-
-
-def _lacks_tables(catalog: Catalog) -> bool:
-    """Whether a catalog in a database has never been used, so Iceberg's own tables do not exist yet."""
-    engine = getattr(catalog, "engine", None)
-    if engine is None:
-        return False
-    from sqlalchemy import inspect
-
-    return not inspect(engine).has_table("iceberg_tables")

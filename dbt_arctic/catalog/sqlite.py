@@ -9,25 +9,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from dbt_arctic.catalog.jdbc_rows import Row
 from dbt_arctic.errors import CatalogUnavailable
 
 BUSY_SECONDS = 15.0
 """How long a read waits for a writer, whose commit locks the file for milliseconds."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One relation: its name and the location of its current metadata file."""
-
-    schema: str
-    name: str
-    kind: Literal["table", "view"]
-    metadata_location: str
 
 
 class SqliteRows:
@@ -43,6 +33,10 @@ class SqliteRows:
         self._name = name
         self._path = path
         self._busy_seconds = busy_seconds
+
+    def has_views(self) -> bool:
+        """Always: Spark is given a JDBC catalog with views for it."""
+        return True
 
     def schemas(self) -> list[str]:
         """All namespaces that were created or that contain something, sorted."""
@@ -74,7 +68,7 @@ class SqliteRows:
                 query += " AND table_name = ?"
                 values.append(name)
             rows = connection.execute(query + " ORDER BY table_name", values).fetchall()
-        return [Row(schema, n, "view" if k == "VIEW" else "table", at or "") for n, k, at in rows]
+        return [Row.of(schema, *row) for row in rows]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

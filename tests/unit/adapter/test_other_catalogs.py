@@ -13,6 +13,7 @@ from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.settings import POSTGRES_DRIVER, SQLITE_DRIVER, packages, session_conf
@@ -65,7 +66,7 @@ def test_each_catalog_has_its_reader() -> None:
         "archive": EmbeddedCatalog,
         "shared": RemoteCatalog,
     }
-    assert isinstance(behind(readers["warm"]), (RemoteCatalog, SparkSqlCatalog)), "if its driver is installed"
+    assert isinstance(behind(readers["warm"]), (JdbcCatalog, SparkSqlCatalog)), "if its driver is installed"
     assert readers["lake"] is catalog
     with pytest.raises(ConfigError, match="no catalog cold"):
         catalog.of(Name("cold", "s", "t"))

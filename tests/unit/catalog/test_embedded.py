@@ -338,10 +338,10 @@ def test_a_damaged_metadata_file_names_the_view_and_the_file(
 def test_a_metadata_file_that_a_commit_took_away_is_looked_up_again(
     handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dbt_arctic.catalog import embedded
+    from dbt_arctic.catalog import jdbc
 
     old = handmade.table("a", "t", properties={"n": "old"})
-    read = embedded.read_bytes
+    read = jdbc.read_bytes
 
     def commit_first(location: str, properties: dict[str, str]) -> bytes:
         if location == str(old) and old.exists():
@@ -349,7 +349,7 @@ def test_a_metadata_file_that_a_commit_took_away_is_looked_up_again(
             old.unlink()
         return read(location, properties)
 
-    monkeypatch.setattr(embedded, "read_bytes", commit_first)
+    monkeypatch.setattr(jdbc, "read_bytes", commit_first)
     table = open_embedded(handmade).load_table("a", "t")
     assert table is not None
     assert table.properties["n"] == "new"
@@ -358,7 +358,7 @@ def test_a_metadata_file_that_a_commit_took_away_is_looked_up_again(
 def test_a_view_dropped_while_it_is_listed_is_left_out(
     handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dbt_arctic.catalog import embedded
+    from dbt_arctic.catalog import jdbc
 
     path = handmade.view("a", "v")
 
@@ -367,7 +367,7 @@ def test_a_view_dropped_while_it_is_listed_is_left_out(
         path.unlink()
         raise FileNotFoundError(location)
 
-    monkeypatch.setattr(embedded, "read_bytes", drop_first)
+    monkeypatch.setattr(jdbc, "read_bytes", drop_first)
     assert open_embedded(handmade).list_relations("a") == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from dbt_arctic.catalog import translate
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.translate import pyiceberg_properties
@@ -39,7 +40,7 @@ def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://host/"}, RemoteCatalog),
         ({"type": "hive", "uri": "thrift://host:9083"}, RemoteCatalog),
         ({"type": "glue"}, RemoteCatalog),
-        ({"type": "jdbc", "uri": "jdbc:postgresql://host/db"}, RemoteCatalog),
+        ({"type": "jdbc", "uri": "jdbc:postgresql://host/db"}, JdbcCatalog),
         ({"type": "hive"}, SparkSqlCatalog),
         ({"type": "hadoop", "warehouse": "/x"}, SparkSqlCatalog),
         ({"type": "jdbc", "uri": "jdbc:oracle:thin:@host"}, SparkSqlCatalog),

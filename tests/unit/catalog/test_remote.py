@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -246,25 +243,3 @@ def test_a_catalog_that_does_not_answer_is_an_error_without_its_password() -> No
     with pytest.raises(CatalogUnavailable, match="did not answer") as caught:
         open_rest(server, uri=uri).list_schemas()
     assert "secret" not in caught.value.where
-
-
-def test_in_a_database_that_is_empty_spark_creates_the_tables_of_the_catalog(tmp_path: Path) -> None:
-    database = tmp_path / "catalog.db"
-    asked: list[str] = []
-
-    def spark(sql: str) -> list[tuple[Any, ...]]:
-        asked.append(sql)
-        with closing(sqlite3.connect(database)) as opened:
-            opened.executescript(
-                "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location,"
-                " previous_metadata_location, iceberg_type);"
-                "CREATE TABLE iceberg_namespace_properties (catalog_name, namespace, property_key,"
-                " property_value);"
-            )
-        return []
-
-    properties = {"type": "sql", "uri": f"sqlite:///{database}", "init_catalog_tables": "false"}
-    reader = RemoteCatalog("lake", properties, SparkSqlCatalog("lake", spark), views_by_sql=True)
-    assert reader.list_schemas() == []
-    assert reader.load_table("a", "t") is None
-    assert asked == ["SHOW SCHEMAS IN `lake`"]
