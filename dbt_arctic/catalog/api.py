@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from dbt_arctic.errors import CatalogUnavailable
+
 
 @dataclass(frozen=True)
 class RelationEntry:
@@ -175,6 +177,10 @@ class TableReader(Protocol):
         """Load a table; ``None`` if there is no table of that name."""
 
 
+Loaded = TableState | ViewState | CatalogUnavailable | None
+"""A relation as it was loaded: its state, the error, or ``None`` if it does not exist any more."""
+
+
 class CatalogReader(Protocol):
     """Reads metadata and never writes.
 
@@ -224,6 +230,13 @@ class CatalogReader(Protocol):
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         """Load a view; ``None`` if there is no view of that name."""
+        ...
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        """Load the relations of a listing, in its order, with the requests to a server in parallel.
+
+        An error of one relation does not affect the others.
+        """
         ...
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:

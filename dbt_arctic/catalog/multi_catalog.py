@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from dbt_arctic.catalog.api import CatalogReader, InCatalog
+from dbt_arctic.catalog.api import CatalogReader, InCatalog, Loaded, RelationEntry
+from dbt_arctic.catalog.loading import load_each
 from dbt_arctic.errors import ConfigError
 
 
@@ -36,6 +37,10 @@ class OneCatalog:
                 fix="add it in profiles.yml under catalogs, or correct the name",
             )
         return found
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        """Load the relations of a listing, one after the other."""
+        return load_each(cast("CatalogReader", self), schema, entries)
 
     def names_with(self, name: InCatalog) -> Sequence[str]:
         """The names of all catalogs of the profile, that of ``name`` first."""

@@ -6,14 +6,19 @@ decides what to write, or waits for another writer, must use the catalog itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 from dbt_arctic.catalog.api import (
     CatalogReader,
     InCatalog,
+    Loaded,
     RelationEntry,
     TableState,
     ViewState,
 )
 from dbt_arctic.catalog.forwarding_reader import ForwardingReader
+from dbt_arctic.errors import CatalogUnavailable
 
 
 class Once(ForwardingReader):
@@ -49,6 +54,20 @@ class Once(ForwardingReader):
         if schema not in self._names:
             self._names[schema] = self._catalog.list_names(schema)
         return self._names[schema]
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        places = [
+            (self._tables if one.kind == "table" else self._views, (schema, one.name)) for one in entries
+        ]
+        missing = [one for one, (kept, key) in zip(entries, places, strict=True) if key not in kept]
+        states = iter(self._catalog.load_all(schema, missing))
+        found: list[Loaded] = []
+        for kept, key in places:
+            state = kept[key] if key in kept else next(states)
+            if not isinstance(state, CatalogUnavailable):
+                cast("dict[Any, Any]", kept)[key] = state
+            found.append(state)
+        return found
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         if (schema, name) not in self._tables:

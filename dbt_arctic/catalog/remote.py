@@ -19,6 +19,7 @@ from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
     ListedFile,
+    Loaded,
     PlacedFile,
     RelationEntry,
     StoredFile,
@@ -29,6 +30,7 @@ from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
 from dbt_arctic.catalog.damage import no_answer
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
+from dbt_arctic.catalog.loading import load_each
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
@@ -38,7 +40,7 @@ from dbt_arctic.catalog.snapshot_files import (
     snapshot_placed_files,
     snapshot_stored_files,
 )
-from dbt_arctic.errors import ArcticError
+from dbt_arctic.errors import ArcticError, CatalogUnavailable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -73,7 +75,8 @@ class RemoteCatalog(OneCatalog):
         self._views_by_sql = views_by_sql
         self._lock = threading.Lock()
         # Hive's client has one connection, which concurrent threads would close for each other.
-        self._alone = threading.RLock() if properties.get("type") == "hive" else nullcontext()
+        self._is_one_at_a_time = properties.get("type") == "hive"
+        self._alone = threading.RLock() if self._is_one_at_a_time else nullcontext()
         self._opened: Catalog | None = None
         self._tables: LruCache[tuple[str, str, str], TableMetadata] = LruCache(limit=1024)
         self._has_views: bool | None = None
@@ -135,10 +138,11 @@ class RemoteCatalog(OneCatalog):
         entries = [RelationEntry(schema, name, "table") for name in tables]
         if self._views_by_sql:
             entries += self._by_sql.list_views(schema)
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            loaded = pool.map(lambda name: self.load_view(schema, name), views)
-        # None: dropped since the list was made.
-        entries += [RelationEntry(schema, v.name, "view", v.properties) for v in loaded if v]
+        for view in self.load_all(schema, [RelationEntry(schema, name, "view") for name in views]):
+            if isinstance(view, CatalogUnavailable):
+                raise view
+            if view is not None:  # else dropped since the list was made
+                entries.append(RelationEntry(schema, view.name, "view", view.properties))
         return sorted(entries, key=lambda entry: entry.name)
 
     def load_table(self, schema: str, name: str) -> TableState | None:
@@ -149,8 +153,14 @@ class RemoteCatalog(OneCatalog):
         return self._metadata(schema, name, table).state if table else None
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
-        if self._views_by_sql:
+        try:
+            return self._view(schema, name)
+        except _BeyondPyiceberg:
             return self._by_sql.load_view(schema, name)
+
+    def _view(self, schema: str, name: str) -> ViewState | None:
+        if self._views_by_sql:
+            raise _BeyondPyiceberg
         import pydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
 
@@ -159,11 +169,30 @@ class RemoteCatalog(OneCatalog):
                 view = catalog.load_view((schema, name))
             except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
                 return None  # not implemented by servers without views
-            except pydantic.ValidationError:
-                view = None
-        if view is None:
-            return self._by_sql.load_view(schema, name)
+            except pydantic.ValidationError as error:
+                raise _BeyondPyiceberg from error
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        if self._is_one_at_a_time or len(entries) <= 1:
+            return super().load_all(schema, entries)
+
+        def request(entry: RelationEntry) -> Loaded | _BeyondPyiceberg:
+            try:
+                if entry.kind == "table":
+                    table = self._table(schema, entry.name)
+                    return self._metadata(schema, entry.name, table).state if table else None
+                return self._view(schema, entry.name)
+            except (_BeyondPyiceberg, CatalogUnavailable) as error:
+                return error
+
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            found = list(pool.map(request, entries))
+        # Only this thread may run statements on Spark.
+        return [
+            load_each(self._by_sql, schema, [entry])[0] if isinstance(state, _BeyondPyiceberg) else state
+            for entry, state in zip(entries, found, strict=True)
+        ]
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         try:

@@ -6,17 +6,19 @@ place of that view, so nothing else has to know where the properties are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from dbt_arctic.catalog.api import (
     CatalogReader,
     InCatalog,
+    Loaded,
     RelationEntry,
     TableState,
     ViewState,
 )
 from dbt_arctic.catalog.forwarding_reader import ForwardingReader
+from dbt_arctic.catalog.loading import load_each
 
 
 class RecordNames(NamedTuple):
@@ -80,6 +82,11 @@ class WithRecords(ForwardingReader):
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._catalog.load_view(schema, name) or self._record(schema, name)
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        if self.has_views():
+            return self._catalog.load_all(schema, entries)
+        return load_each(self, schema, entries)
 
     def _record(self, schema: str, name: str) -> ViewState | None:
         """The record of a keyed table, as a view without a text."""

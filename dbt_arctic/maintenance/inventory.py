@@ -109,19 +109,15 @@ class _Loaded:
 
     def load(self, entries: Iterable[RelationEntry]) -> None:
         """Read relations."""
-        for entry in entries:
-            try:
-                if entry.kind == "table":
-                    table = self.reader.load_table(self.schema, entry.name)
-                    if table is not None:
-                        self.tables[entry.name] = table
-                else:
-                    view = self.reader.load_view(self.schema, entry.name)
-                    if view is not None:
-                        self.views[entry.name] = view
-            except CatalogUnavailable as error:
+        found = list(entries)
+        for entry, state in zip(found, self.reader.load_all(self.schema, found), strict=True):
+            if isinstance(state, CatalogUnavailable):
                 damaged = self.damaged_tables if entry.kind == "table" else self.damaged_views
-                damaged[entry.name] = error
+                damaged[entry.name] = state
+            elif isinstance(state, TableState):
+                self.tables[entry.name] = state
+            elif state is not None:
+                self.views[entry.name] = state
 
 
 def roots(inventory: Inventory) -> set[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from dbt_arctic.catalog.api import Loaded, RelationEntry
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.errors import CatalogUnavailable
@@ -43,3 +46,28 @@ def test_a_failed_read_is_repeated(handmade: HandmadeWarehouse) -> None:
             look.load_table("a", "orders")
     path.write_bytes(content)
     assert look.load_table("a", "orders") is not None
+
+
+def test_each_relation_of_a_listing_is_read_once_unless_that_failed(handmade: HandmadeWarehouse) -> None:
+    read: list[str] = []
+
+    class Counting(EmbeddedCatalog):
+        def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+            read.extend(one.name for one in entries)
+            return super().load_all(schema, entries)
+
+    for name in ("orders", "broken"):
+        handmade.table("a", name)
+    handmade.table("a", "broken").write_bytes(b"{")
+    handmade.view("a", "shown")
+    catalog = Counting("lake", handmade.folder)
+    look = Once(catalog)
+    orders = look.load_table("a", "orders")
+    listed = [*look.list_names("a"), RelationEntry("a", "gone", "table")]
+    assert [one.name for one in listed] == ["broken", "orders", "shown", "gone"]
+    for asked in (["broken", "shown", "gone"], ["broken"]):
+        broken, *others = look.load_all("a", listed)
+        assert isinstance(broken, CatalogUnavailable)
+        assert others == [orders, catalog.load_view("a", "shown"), None]
+        assert read == asked
+        read.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -39,10 +39,12 @@ class RestServer:
         self.answers: dict[str, Any] = {
             "/v1/config": {"defaults": {}, "overrides": {}, "endpoints": ENDPOINTS}
         }
-        answers = self.answers
+        self.before_each: Callable[[str], object] = lambda path: None
+        answers, server = self.answers, self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                server.before_each(self.path)
                 answer = answers.get(self.path.partition("?")[0])
                 missing = {"error": {"message": "no", "type": "NoSuchNamespaceException", "code": 404}}
                 body = json.dumps(missing if answer is None else answer).encode()
@@ -217,6 +219,36 @@ def test_a_view_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: Re
     assert view is not None
     assert (view.properties, [column.type for column in view.columns]) == ({"p": "q"}, ["int", "variant"])
     assert [entry.name for entry in reader.list_relations("a")] == ["t", "v"]
+
+
+def test_a_listing_is_loaded_with_several_requests_at_once(catalog: RemoteCatalog, rest: RestServer) -> None:
+    together = threading.Barrier(2)
+    rest.before_each = lambda path: together.wait(20) if path.endswith(("/t", "/v")) else None
+    listed = [RelationEntry("a", "t", "table"), RelationEntry("a", "v", "view")]
+    loaded = catalog.load_all("a", listed)
+    rest.before_each = lambda path: None
+    assert loaded == [catalog.load_table("a", "t"), catalog.load_view("a", "v")]
+    assert None not in loaded
+    assert catalog.load_all("a", [*listed, RelationEntry("a", "gone", "table")]) == [*loaded, None]
+
+
+def test_what_pyiceberg_cannot_read_of_a_listing_is_read_by_the_thread_that_asks(
+    catalog: RemoteCatalog, rest: RestServer
+) -> None:
+    fields = rest.answers["/v1/namespaces/a/views/v"]["metadata"]["schemas"][0]["fields"]
+    fields.append({"id": 2, "name": "v", "type": "variant", "required": False})
+    threads: set[int] = set()
+
+    def spark(sql: str) -> list[tuple[Any, ...]]:
+        threads.add(threading.get_ident())
+        return [("a", "v", False)] if sql.startswith("SHOW VIEWS") else []
+
+    reader = RemoteCatalog(
+        "lake", {"type": "rest", "uri": rest.uri}, SparkSqlCatalog("lake", spark), views_by_sql=False
+    )
+    listed = [RelationEntry("a", "t", "table"), RelationEntry("a", "v", "view")]
+    assert reader.load_all("a", listed) == [catalog.load_table("a", "t"), None]
+    assert threads == {threading.get_ident()}
 
 
 def test_a_server_without_views_has_none(catalog: RemoteCatalog, rest: RestServer) -> None:
