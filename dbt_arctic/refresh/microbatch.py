@@ -59,7 +59,8 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
 
     Writes the upserts of the batch, and deletes for keys that have a row in the interval and none in the
     batch. The deleted keys depend on the table, so this is a computed write. After a conflict only they are
-    computed again: the batch itself is read from the previous attempt.
+    computed again: the batch itself is read from the previous attempt. An interval without rows changes
+    nothing.
 
     :raises ConcurrentRun: others kept committing; nothing was written.
     """
@@ -84,5 +85,5 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
         )
 
     purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")
-    written = write_computed(context, table, purpose, statement)
+    written = write_computed(context, table, purpose, statement, publish_empty=False)
     return Outcome(with_rows("REPLACE", written.rows), written.rows, written.sql)

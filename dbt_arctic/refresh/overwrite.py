@@ -67,5 +67,6 @@ def overwrite(
             ),
             statement,
             check=lambda pinned: consumption.check(pinned, config.model, name),
+            publish_empty=bool(consumption.consumed),
         )
     return Outcome(with_rows("OVERWRITE", written.rows), written.rows, written.sql)

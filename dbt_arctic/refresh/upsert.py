@@ -99,6 +99,7 @@ def computed_upsert(
         statement,
         check=lambda change: consumption.check(change, config.model, name),
         reads_rows=reads_rows,
+        publish_empty=bool(consumption.consumed),
     )
     return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
 

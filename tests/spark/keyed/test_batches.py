@@ -36,6 +36,17 @@ def test_keys_that_are_gone_from_the_interval_are_deleted_in_the_same_commit(sho
     assert orders.rows() == [row(1, 1, 1), row(2, 1, 2), row(3, 2, 30), row(6, 2, 60)]
 
 
+def test_an_interval_without_rows_commits_nothing(shop: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(3, 2, 3)])
+    version = orders.version
+    replace_day(orders, 3, [], shop.main)
+    assert orders.version == version
+    replace_day(orders, 2, [], shop.main)
+    assert orders.version != version
+    assert orders.rows() == [row(1, 1, 1)]
+
+
 def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(shop: Any) -> None:
     orders = shop.table(types=TYPES)
     orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3)])

@@ -52,6 +52,13 @@ def as_dict(rows: list[dict[str, Any]]) -> dict[int, tuple[Any, int]]:
     return {line["id"]: (line["day"], line["amount"]) for line in rows}
 
 
+def test_an_empty_batch_commits_nothing(days: Any) -> None:
+    version = days.version
+    assert replace_by(days, []).message == "OVERWRITE 0"
+    assert days.version == version
+    assert rows_by_id(days) == as_dict(ROWS)
+
+
 def test_partitions_that_the_batch_has_rows_of_are_replaced(days: Any) -> None:
     days.upsert([row(6, 2, 6), row(4, 3, 40)])  # key 4 has left the day, key 6 came to it
     change, _ = days.commits()

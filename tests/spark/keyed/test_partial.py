@@ -75,6 +75,12 @@ def test_excluded_columns_are_only_written_with_a_new_row(orders: Any) -> None:
     assert amounts_and_notes(orders) == {0: (0, "n0"), 1: (10, "n1"), 3: (3, "n3"), 7: (7, "new")}
 
 
+def test_an_empty_batch_commits_nothing(orders: Any) -> None:
+    version = orders.version
+    assert only(orders, "amount").upsert([]).message == "UPSERT 0"
+    assert orders.version == version
+
+
 def test_a_batch_that_is_refused_changes_no_column(orders: Any) -> None:
     wider = orders.with_types({"id": "bigint", "amount": "bigint", "new": "string"})
     rows = [{"id": 1, "amount": 1, "new": "x"}]
