@@ -46,10 +46,10 @@ def doctor(
         from dbt_arctic.adapter.project import load_target
 
         found = load_target(project_dir, profiles_dir, target)
-        tried = results_of(found.credentials, str(found.project_root))
-        if not as_json:
-            _print(tried)
-        checks += tried
+        for part in results_of(found.credentials, str(found.project_root)):
+            if not as_json:
+                _print([part])
+            checks.append(part)
     if as_json:
         print_json([part._asdict() for part in checks])
     if not all(part.ok for part in checks):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -37,12 +37,13 @@ class Check(NamedTuple):
         return self.state or ("ok" if self.ok else "FAILED")
 
 
-def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Check]:
+def diagnose(settings: SparkSettings, java_home: str | None = None) -> Iterator[Check]:
     """The checks of an embedded Spark, in the order of a run.
 
     They are java, jars, spark, catalog, write, and what the catalog can do.
 
-    The list ends with the first failed check, because the others depend on it.
+    Each result is returned as soon as it is known. The first failed check is the last one, because the others
+    depend on it.
     """
     if java_home is not None:
         settings = dataclasses.replace(settings, java_home=java_home)
@@ -62,12 +63,12 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
         place = settings.warehouse or "the server's warehouse"
         stored = _of_the_catalog(connection, settings.catalog, _kind(settings), place)
         others = _of_other_catalogs(connection, [other.name for other in settings.others])
-        return _until_one_fails([("java", java), ("spark", spark), *stored, *others])
+        yield from _until_one_fails([("java", java), ("spark", spark), *stored, *others])
 
 
 def diagnose_server(
     engine: ConnectEngine | ThriftEngine, description: str, others: Sequence[str] = ()
-) -> list[Check]:
+) -> Iterator[Check]:
     """The checks of a server of Spark: spark, catalog, write and capabilities; see ``diagnose``.
 
     :param others: the names of the other catalogs of the profile.
@@ -79,7 +80,7 @@ def diagnose_server(
     with contextlib.closing(engine.connect()) as connection:
         catalog = engine.settings.catalog
         stored = _of_the_catalog(connection, catalog, "as the server has it", catalog)
-        return _until_one_fails([("spark", spark), *stored, *_of_other_catalogs(connection, others)])
+        yield from _until_one_fails([("spark", spark), *stored, *_of_other_catalogs(connection, others)])
 
 
 _Step = tuple[str, Callable[[], list[Check]]]
@@ -108,17 +109,16 @@ def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_St
     return [(f"catalog {name}", partial(listed, name)) for name in names]
 
 
-def _until_one_fails(steps: list[_Step]) -> list[Check]:
-    checks: list[Check] = []
+def _until_one_fails(steps: list[_Step]) -> Iterator[Check]:
     for name, check in steps:
         try:
-            checks.extend(check())
+            yield from check()
         except ArcticError as error:
             failed = "jars" if isinstance(error, DependencyError) else name
             detail = " ".join(part for part in (error.what, error.where, error.why) if part)
             fix = error.fix or f"See {error.code} in the documentation."
-            return [*checks, Check(failed, False, detail, fix)]
-    return checks
+            yield Check(failed, False, detail, fix)
+            return
 
 
 def _spark_version(connection: Connection) -> str:

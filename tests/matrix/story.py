@@ -180,7 +180,7 @@ def executors() -> list[Any]:
 
 def probed(target: Target, project: str) -> list[Check]:
     """What ``dbt debug`` finds."""
-    checks: list[Check] = results_of(target.credentials, project)
+    checks = list(results_of(target.credentials, project))
     for check in checks:
         print(f"{check.name}: {check.shown_state} ({check.detail}) {check.fix}", flush=True)
     if not all(check.ok for check in checks):

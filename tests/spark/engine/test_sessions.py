@@ -225,7 +225,7 @@ def test_the_doctor_finds_nothing_wrong_and_leaves_nothing_behind(
     spark_settings: SparkSettings, sql: Sql
 ) -> None:
     before = sql("SHOW SCHEMAS IN lake")
-    checks = diagnose(spark_settings)
+    checks = list(diagnose(spark_settings))
     assert [(check.name, check.ok) for check in checks] == [
         (name, True) for name in ("java", "jars", "spark", "catalog", "write", *CAPABILITIES)
     ]
