@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dbt_arctic.adapter.catalog_names import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.changed_copies import ChangedCopy, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
 from dbt_arctic.adapter.check_report import CheckReport, Failure, ModelRound, Nondeterministic
 from dbt_arctic.adapter.comparing import compare
-from dbt_arctic.adapter.databases import is_known, is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target

@@ -9,9 +9,9 @@ from typing import Any
 from dbt.adapters.base.meta import available
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import read_contract
-from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors

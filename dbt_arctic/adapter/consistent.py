@@ -10,7 +10,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.flags import get_flags
 
 from dbt_arctic.adapter import pins
-from dbt_arctic.adapter.databases import is_known
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.adapter.relation import ArcticRelation

@@ -11,8 +11,8 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.database_sources import database_of, database_source
-from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.external_sources import kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source

@@ -20,12 +20,12 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.auto_api import AutoApi
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReadsApi
-from dbt_arctic.adapter.databases import is_known
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
 from dbt_arctic.adapter.external_pulls import ExternalPullsApi
 from dbt_arctic.adapter.freshness import FreshnessApi

@@ -13,9 +13,9 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.invocation import get_invocation_id
 
+from dbt_arctic.adapter.catalog_names import refuse_reading
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
-from dbt_arctic.adapter.databases import refuse_reading
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.file_sources import locate_with

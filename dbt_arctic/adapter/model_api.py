@@ -17,13 +17,13 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.catalog_names import is_known, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.constraints import (
     contract_mismatch,
     contracted_select,
     read_contract,
     warn_of_ignored,
 )
-from dbt_arctic.adapter.databases import is_known, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants

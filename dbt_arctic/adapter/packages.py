@@ -12,7 +12,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 
-from dbt_arctic.adapter.databases import is_known
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.sql_extensions import rewrite_when_compiled
 from dbt_arctic.adapter.target_type import name_spark_in_packages

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dbt_arctic.adapter.databases import is_known
+from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.other_catalog_reads import OtherReads
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader

@@ -20,7 +20,7 @@ from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
-from dbt_arctic.sources.replay import retry_rejected_rows
+from dbt_arctic.sources.retry_rejected import retry_rejected_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import RejectedVersion, last_rejected, rejected_name
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dbt_arctic.adapter.artifacts import read_artifact
-from dbt_arctic.adapter.databases import catalog_of, is_schema_of
+from dbt_arctic.adapter.catalog_names import catalog_of, is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.adapter.project import Target
@@ -295,7 +295,7 @@ class TargetSession:
 
 @contextmanager
 def target_session(target: Target, command: str) -> Iterator[TargetSession]:
-    """Create an operator for one command."""
+    """Open a target for one command, and close it afterwards."""
     session = TargetSession(target, command)
     try:
         yield session

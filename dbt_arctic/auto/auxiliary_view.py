@@ -19,9 +19,9 @@ from dbt_arctic.auto.nested_view import (
     are_together,
     as_of,
     consumed_by,
-    inside_of,
     is_refreshed,
     version_of,
+    worthwhile_nested_view,
 )
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
@@ -185,7 +185,7 @@ def _chosen(
         return None
     made = None
     if inside is not False:
-        made = inside_of(query, facts, inputs, config, there, is_next=is_next)
+        made = worthwhile_nested_view(query, facts, inputs, config, there, is_next=is_next)
     if made is None and not inside and not hides:
         made = _worthwhile_view(query, facts, inputs, config, hides=False)
     if made is None or changes_types(made):

@@ -35,7 +35,7 @@ _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "t
 """Types of key columns of an auxiliary view. Their values are equal only if they are identical."""
 
 
-def inside_of(
+def worthwhile_nested_view(
     query: Query,
     facts: Facts,
     inputs: ModelInputs,
@@ -141,7 +141,7 @@ __all__ = [
     "are_together",
     "as_of",
     "consumed_by",
-    "inside_of",
     "is_refreshed",
     "version_of",
+    "worthwhile_nested_view",
 ]

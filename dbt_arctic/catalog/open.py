@@ -24,7 +24,7 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     :param run: executes a statement on Spark. It is called only for data that cannot be read otherwise.
     """
     named = names_a_kind(properties)
-    # SQLite is always read directly: pyiceberg would need SQLAlchemy and does not support views.
+    # SQLite is read with the standard library alone, without SQLAlchemy, which other databases need.
     file = sqlite_file(properties.get("uri", "")) if not named or catalog_kind(properties) == "jdbc" else None
     if file or not named:
         return EmbeddedCatalog(name, _folder(warehouse), file=file, properties=properties)

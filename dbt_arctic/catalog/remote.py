@@ -1,4 +1,4 @@
-"""Reads any other catalog with pyiceberg: REST, Hive, Glue, JDBC databases.
+"""Reads any other catalog with pyiceberg: REST, Hive, Glue.
 
 Data that pyiceberg cannot read is read by SQL: the views of all catalogs but REST, and tables with a type
 that pyiceberg does not support (``variant``). pyiceberg and the client of the catalog are loaded on the first

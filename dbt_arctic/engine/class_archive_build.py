@@ -126,7 +126,7 @@ def _run(settings: SparkSettings, statements: tuple[str, ...]) -> str:
 
     The JVM must exit normally: a killed one writes no archive.
     """
-    process = jvm.running(settings)
+    process = jvm.started_spark(settings)
     try:
         with contextlib.closing(SessionEngine(settings).connect()) as connection:
             cursor = connection.cursor()

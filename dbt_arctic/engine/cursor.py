@@ -1,6 +1,6 @@
 """The base of all cursors: errors are raised, commit conflicts are retried, results are stored.
 
-How a statement reaches Spark is implemented in ``session_cursor`` and ``connect_cursor``.
+How a statement reaches Spark is implemented in ``session_cursor``, ``connect_cursor`` and ``thrift_cursor``.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class SparkProcess:
         return session
 
 
-def running(settings: SparkSettings) -> SparkProcess:
+def started_spark(settings: SparkSettings) -> SparkProcess:
     """The Spark of this process. It is started with these settings if there is none yet."""
     global _running
     with _lock:

@@ -59,7 +59,7 @@ class SessionConnection:
         with self._opening:
             self.running.refuse_if_cancelled(_OPENING)
             if self._session is None:
-                self._process = jvm.running(self.settings)
+                self._process = jvm.started_spark(self.settings)
                 self.running.refuse_if_cancelled(_OPENING)
                 with translated("", self._process):
                     self._session = self._process.new_session(self.settings)

@@ -73,5 +73,7 @@ def _is_of_the_transport(error: Exception) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    lines = (line.strip() for line in str(error).splitlines())
+    # Thrift's own text does not say why: the certificate, or nothing that listens.
+    cause = getattr(error, "inner", None) if _is_of_the_transport(error) else None
+    lines = (line.strip() for line in str(cause or error).splitlines())
     return next(filter(None, lines), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Creates the folder of the embedded catalog before Spark opens it."""
+"""Creates the folder of the embedded catalog before Spark opens it, and checks those of other catalogs."""
 
 from __future__ import annotations
 

@@ -158,7 +158,8 @@ def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = T
     """The consumed versions that a commit other than a refresh has to repeat.
 
     :param are_its_rows: whether the rows are still those that were committed with them. If they are not, or
-        other rows were written since, they do not belong to a query.
+        other rows were written since, they do not belong to a query. Then the entries that identify the
+        query are left out, and the next refresh of an automatic model is full (``first-plan``).
     """
     found = consumed_versions(history)
     if are_its_rows and not is_written_to(history):

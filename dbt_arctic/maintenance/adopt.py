@@ -41,9 +41,9 @@ from dbt_arctic.keyed.table import (
 )
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.keyed.write import mark_buckets
-from dbt_arctic.maintenance.generations import generation_numbers, load_generation
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.state import find_keyed, keyed_from_view, load_base, to_columns
 from dbt_arctic.store.view_support import require_views
 

@@ -16,10 +16,11 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
-from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
+from dbt_arctic.maintenance.generations import as_shown
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.key_values import ColumnValue
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.leftovers import aside_of, staging_of
 from dbt_arctic.store.rejected_table import model_of, rejected_name
 from dbt_arctic.store.state import columns_at, head, load_keyed

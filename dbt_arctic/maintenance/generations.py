@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.store.generations import generation_numbers, load_generation, unreadable_generation
+from dbt_arctic.store.generations import load_generation, unreadable_generation
 from dbt_arctic.store.state import load_base, load_change
 
-__all__ = ["as_shown", "generation_numbers", "generation_of", "load_generation", "load_sides"]
+__all__ = ["as_shown", "generation_of", "load_sides"]
 
 
 def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> KeyedTable:

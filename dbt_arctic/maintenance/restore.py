@@ -18,10 +18,11 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.keyed.without_views import record_of
 from dbt_arctic.maintenance.finding import rebuild_command, restore_command
-from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
+from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.lease import build_in_progress_error, find_build
 from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation

@@ -16,9 +16,10 @@ from dbt_arctic.keyed.savepoint import (
 )
 from dbt_arctic.keyed.table import KeyedTable, side_name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
-from dbt_arctic.maintenance.generations import generation_numbers, generation_of
+from dbt_arctic.maintenance.generations import generation_of
 from dbt_arctic.maintenance.versions import list_savepoints, resolve, tags_of
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers
 from dbt_arctic.store.state import load_change, load_keyed
 
 

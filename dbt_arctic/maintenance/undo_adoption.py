@@ -11,8 +11,9 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
-from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
+from dbt_arctic.maintenance.generations import load_sides
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.replay import replay_after_switch
 from dbt_arctic.store.state import find_keyed, head, load_change
 

@@ -13,15 +13,11 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import RESERVED, savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_name
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.maintenance.generations import (
-    as_shown,
-    generation_numbers,
-    generation_of,
-    load_sides,
-)
+from dbt_arctic.maintenance.generations import as_shown, generation_of, load_sides
 from dbt_arctic.maintenance.pairs import base_for
 from dbt_arctic.maintenance.restored import restored_ms
 from dbt_arctic.maintenance.short_versions import complete, is_short
+from dbt_arctic.store.generations import generation_numbers
 from dbt_arctic.store.state import columns_at, current_version, load_keyed
 
 

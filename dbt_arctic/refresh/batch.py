@@ -1,4 +1,7 @@
-"""Turns a model's SQL into a batch of upserts and deletes. Columns are checked by analysis only."""
+"""Turns a model's SQL into a batch of upserts and deletes, with its columns as the table stores them.
+
+Columns are checked by analysis only.
+"""
 
 from __future__ import annotations
 

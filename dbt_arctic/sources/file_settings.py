@@ -1,4 +1,4 @@
-"""Reads and checks the ``meta.arctic`` of a source of files."""
+"""Reads and checks the ``meta.arctic`` of a source of files, and sets strict options of Spark's reader."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dbt_arctic.sources import bad_messages
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.kafka_settings import KafkaSource
-from dbt_arctic.sources.replay import ReplayedRows
+from dbt_arctic.sources.retry_rejected import ReplayedRows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import (
     COLUMNS,

@@ -1,4 +1,4 @@
-"""Loads keyed tables from the catalog and checks them before use."""
+"""Loads keyed tables from the catalog, and says which table may be meant if a name is not one of them."""
 
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+{# Adds, drops and changes columns of a table. #}
 {% macro arctic__alter_column_type(relation, column_name, new_column_type) -%}
   {%- call statement('alter_column_type') -%}
     alter table {{ relation.render() }} alter column {{ adapter.quote(column_name) }} type {{ new_column_type }}

@@ -1,3 +1,4 @@
+{# Schemas, listings, columns, tests and unit tests: what dbt asks an adapter for. #}
 {% macro arctic__generate_database_name(custom_database_name=none, node=none) -%}
   {{ return(custom_database_name | trim if custom_database_name is not none else target.database) }}
 {%- endmacro %}

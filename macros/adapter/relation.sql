@@ -1,3 +1,4 @@
+{# Creates, drops, renames and truncates relations, and sets their properties. #}
 {% macro arctic__get_drop_sql(relation) -%}
   {%- if relation.is_view or relation.is_materialized_view -%}
     drop view if exists {{ relation.render() }}

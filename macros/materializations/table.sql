@@ -1,3 +1,4 @@
+{# A table: replaced by each run, in one statement. #}
 {% materialization table, adapter='arctic', supported_languages=['sql', 'python'] -%}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}

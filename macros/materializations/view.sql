@@ -1,3 +1,4 @@
+{# A view: replaced by each run, in one statement. #}
 {% materialization view, adapter='arctic' -%}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='view') -%}

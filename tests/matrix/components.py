@@ -60,10 +60,12 @@ class Component:
 
     :param version: what it is, for the page.
     :param address: where it is reached.
+    :param pid: the group of its processes, if it may be killed.
     """
 
     version: str
     address: str
+    pid: int | None = None
 
 
 @contextlib.contextmanager

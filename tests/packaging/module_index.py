@@ -25,7 +25,8 @@ ORDER = (
     *("planner/properties", "planner/delta", "planner/delta/rules", "planner/auxiliary"),
     *("keyed", "brokers", "databases", "engine", "catalog", "_entry", ""),
 )
-_END_OF_SENTENCE = re.compile(r"\.(?=\s|$)")
+_END_OF_SENTENCE = re.compile(r"(?<!et al)\.(?=\s|$)")
+_COMMENT = re.compile(r"\{#-?(.*?)-?#\}", re.DOTALL)
 _MACRO = re.compile(r"\{%-? *(?:macro|materialization) +(\w+)")
 
 
@@ -39,10 +40,8 @@ def page() -> str:
             _section(f"`{folder or 'dbt_arctic'}`", _first_sentence(PACKAGE / folder / "__init__.py"), rows)
         )
     for folder in sorted({path.parent for path in (ROOT / "macros").rglob("*.sql")}):
-        rows = [
-            _row(path.relative_to(ROOT), "", _MACRO.findall(path.read_text()))
-            for path in sorted(folder.glob("*.sql"))
-        ]
+        files = [(path, path.read_text()) for path in sorted(folder.glob("*.sql"))]
+        rows = [_row(path.relative_to(ROOT), _of_macros(text), _MACRO.findall(text)) for path, text in files]
         parts.append(_section(f"`{folder.relative_to(ROOT)}`", "", rows))
     return "\n".join(parts)
 
@@ -63,7 +62,18 @@ def _described(module: Path) -> tuple[str, list[str]]:
 
 
 def _first_sentence(module: Path) -> str:
-    text = ast.get_docstring(ast.parse(module.read_text())) or ""
+    return _sentence(ast.get_docstring(ast.parse(module.read_text())) or "")
+
+
+def _of_macros(text: str) -> str:
+    """The first sentence of the comment that a file of macros begins with."""
+    comment = _COMMENT.match(text)
+    sentence = _sentence(comment[1].strip() if comment else "")
+    first = sentence[:1] if sentence.startswith("dbt") else sentence[:1].upper()
+    return first + sentence[1:] + ("." if sentence and not sentence.endswith(".") else "")
+
+
+def _sentence(text: str) -> str:
     summary = " ".join(text.split("\n\n")[0].split())
     end = _END_OF_SENTENCE.search(summary)
     sentence = summary if end is None else summary[: end.end()]

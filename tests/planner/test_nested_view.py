@@ -8,7 +8,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from dbt_arctic.planner.auxiliary import nested_view, reduced_view
+from dbt_arctic.planner.auxiliary import eager_aggregation, nested_view, reduced_view
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     AuxiliaryView,
@@ -18,7 +18,6 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     without_spare,
 )
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
-from dbt_arctic.planner.delta import eager_aggregation
 from dbt_arctic.planner.delta.plan import affected_sql, analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts

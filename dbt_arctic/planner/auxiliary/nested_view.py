@@ -39,12 +39,12 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     sql_of,
     state_of_sums,
 )
+from dbt_arctic.planner.auxiliary.eager_aggregation import below_joins
 from dbt_arctic.planner.auxiliary.null_groups import without_null_groups
 from dbt_arctic.planner.auxiliary.reduced_view import find_reduced_view
 from dbt_arctic.planner.auxiliary.regrouping import regrouped
 from dbt_arctic.planner.auxiliary.state_columns import ROWS
 from dbt_arctic.planner.auxiliary.totals_of_groups import ends_in, with_totals_of_groups
-from dbt_arctic.planner.delta.eager_aggregation import below_joins
 from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.functions import is_aggregate
 

@@ -1,3 +1,4 @@
+{# An incremental model: the order of its steps, for keyed and plain tables. #}
 {% materialization incremental, adapter='arctic', supported_languages=['sql', 'python'] -%}
   {#- a materialized view has done both before it runs this; dbt runs Python only in a materialization itself -#}
   {%- if model.config.materialized != 'materialized_view' -%}

@@ -29,7 +29,7 @@ def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, mon
     shop.model("by_city", AUTO + "select city, count(*) as n from {{ ref('recent') }} group by city")
     shop.model("blind", "{{ config(materialized='incremental') }}\nselect 1 as id")
     started = []
-    monkeypatch.setattr(jvm, "running", lambda settings: started.append(settings))
+    monkeypatch.setattr(jvm, "started_spark", lambda settings: started.append(settings))
     first = lags(type_in, "loaded", "by_city", "--max", "1h", code=1)
     assert [one["problem"] for one in first.values()] == ["it is not built yet"] * 2
     monkeypatch.undo()

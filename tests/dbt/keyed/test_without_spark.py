@@ -53,7 +53,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     def start(*args: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(jvm, "running", start)
+    monkeypatch.setattr(jvm, "started_spark", start)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
     folder = tmp_path / "warehouse"
     folder.mkdir()

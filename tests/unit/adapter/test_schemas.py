@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.databases import catalog_of, is_schema_of, refuse_model, refuse_reserved_name
+from dbt_arctic.adapter.catalog_names import catalog_of, is_schema_of, refuse_model, refuse_reserved_name
 from dbt_arctic.adapter.other_schema import OtherSchemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.target_session import TargetSession

@@ -109,7 +109,7 @@ def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.M
         connection.cancel()
         return SimpleNamespace(new_session=sessions.append, is_alive=lambda: True)
 
-    monkeypatch.setattr(jvm, "running", started)
+    monkeypatch.setattr(jvm, "started_spark", started)
     for _ in range(2):  # once it starts, once it runs
         with pytest.raises(StatementCancelled):
             connection.cursor().execute("CREATE SCHEMA s")

@@ -11,10 +11,10 @@ from dbt_arctic.engine import jvm
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.settings import SparkSettings
 
-def running(settings):
+def started_spark(settings):
     raise KeyError("opening")
 
-jvm.running = running
+jvm.started_spark = started_spark
 try:
     SessionConnection(SparkSettings(catalog="lake", warehouse="lake")).query_schema("SELECT 1")
 except KeyError:

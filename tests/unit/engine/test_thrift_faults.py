@@ -7,7 +7,7 @@ import pytest
 from dbt_arctic.engine.faults import Fault, Reaction
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import OperationCancelled, OperationFailed
-from dbt_arctic.engine.thrift_faults import causes_of, is_lost, thrift_fault
+from dbt_arctic.engine.thrift_faults import causes_of, is_lost, thrift_fault, unreachable
 from dbt_arctic.errors import CommitConflict, ConnectionLost, ProfileError, StatementCancelled, StatementError
 
 WRITE, QUERY = "INSERT INTO t VALUES (1)", "SELECT 1"
@@ -81,3 +81,15 @@ def test_a_write_whose_answer_was_lost_may_have_landed_and_a_query_is_repeated(e
 
 def test_a_mistake_of_ours_is_no_error_of_the_server() -> None:
     assert thrift_fault(KeyError("x"), Statement(QUERY, Statement.cancel), "x", repeatable=True) is None
+
+
+def test_why_no_session_could_be_opened_is_the_cause_and_not_what_thrift_says() -> None:
+    class TTransportException(Exception):
+        def __init__(self, message: str, inner: Exception | None) -> None:
+            super().__init__(message)
+            self.inner = inner
+
+    general = "Could not connect to any of [('127.0.0.1', 10000)]"
+    refused = TTransportException(general, ConnectionRefusedError(111, "Connection refused"))
+    assert unreachable(refused, "thrift://h:1").why == "[Errno 111] Connection refused"
+    assert unreachable(TTransportException(general, None), "thrift://h:1").why == general

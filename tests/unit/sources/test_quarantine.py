@@ -17,7 +17,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.quarantine import reject, without_reread
-from dbt_arctic.sources.replay import ReplayedRows, retry_rejected_rows
+from dbt_arctic.sources.retry_rejected import ReplayedRows, retry_rejected_rows
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import PROPERTY_OF, RejectedVersion, counts, last_rejected, rejected_name
 
