@@ -60,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """For each layer, what else it may import from dbt-arctic: a layer, or one module of it."""
 
 OUTSIDE = {
+    "sqlglot",
     "dbt",
     "dbt_common",
     "pyspark",
@@ -84,11 +85,11 @@ MAY_REACH: dict[str, set[str]] = {
     "amounts": set(),
     "data_type": set(),
     "keyed": set(),
-    **{part: set() for part in PLANNER},
-    "store": set(),
-    "refresh": set(),
+    **{part: {"sqlglot"} for part in PLANNER},
+    "store": {"sqlglot"},
+    "refresh": {"sqlglot"},
     "sources": set(),
-    "auto": set(),
+    "auto": {"sqlglot"},
     "compaction": set(),
     "scheduling": set(),
     "maintenance": set(),
@@ -96,7 +97,7 @@ MAY_REACH: dict[str, set[str]] = {
     "databases": {"psycopg", "pymysql"},
     "engine": {"pyspark", "py4j", "impala", "impala_thrift_gen"},
     "catalog": {"pyiceberg", "sqlalchemy"},
-    "adapter": {"dbt", "dbt_common"},
+    "adapter": {"dbt", "dbt_common", "sqlglot"},
     "cli": {"click", "rich", "dbt", "dbt_common", "jinja2", "vl_convert"},
     "_entry": {"dbt"},
 }
