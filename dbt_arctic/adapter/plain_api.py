@@ -191,7 +191,10 @@ class PlainApi(KeyedApi):
         with as_dbt_errors():
             path = seed_path(model, self.config)
             settings = model["config"]
-            declared = settings.get("column_types") or {}
+            declared = {
+                name: ArcticColumn.translate_type(type_)
+                for name, type_ in (settings.get("column_types") or {}).items()
+            }
             return column_types(model["name"], path, settings.get("delimiter") or ",", declared)
 
     @available

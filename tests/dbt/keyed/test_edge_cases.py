@@ -72,7 +72,7 @@ def test_seeds_keep_every_value_as_it_stands(shop: Shop) -> None:
     shop.file("seeds/codes.csv", "id,code\n1,29051_00040\n2,29051_00041\n")
     shop.file("seeds/nan.csv", "id,n\n1,1\n2,NaN\n")
     shop.file("seeds/big.csv", "id,big,small\n1,12345678901234567890,0.1234567890123456789\n2,1,0.1\n")
-    shop.file("seeds/seeds.yml", "seeds: [{name: zips, config: {column_types: {zip: string}}}]")
+    shop.file("seeds/seeds.yml", "seeds: [{name: zips, config: {column_types: {zip: VARCHAR}}}]")
     shop.dbt("seed")
     assert shop.rows("zips", "id, Zip, When") == [(1, "00501", "2024-01-01"), (2, "01234", "2024-02-30")]
     assert shop.rows("codes") == [(1, "29051_00040"), (2, "29051_00041")]
