@@ -98,12 +98,16 @@ class DatabaseRows:
 
 def _columns(connection: Connection, table: str) -> set[str]:
     """The names of a table's columns in lower case; none if the table does not exist."""
-    from sqlalchemy import inspect
-    from sqlalchemy.exc import NoSuchTableError
+    from sqlalchemy import inspect, text
+    from sqlalchemy.exc import DBAPIError
 
     try:
-        return {str(column["name"]).lower() for column in inspect(connection).get_columns(table)}
-    except NoSuchTableError:
+        # Found as Spark finds it, in any schema of PostgreSQL's search_path.
+        found = connection.execute(text(f"SELECT * FROM {table} WHERE 1 = 0"))
+        return set(map(str.lower, found.keys()))
+    except DBAPIError:
+        if inspect(connection).has_table(table):
+            raise
         return set()
 
 
