@@ -126,7 +126,7 @@ class SparkWorld:
         """A session that no process uses. One that ended by an error goes: so it does with its process."""
         for process, session in [one for one in self._running if one[0].dead]:
             self._running.remove((process, session))
-            if process.rebucketing_interrupted:
+            if process.cut_off:
                 session.close()
             else:
                 self._free.append(session)

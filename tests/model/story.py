@@ -745,10 +745,13 @@ class Story:
             return True
         process.watch = lambda step: self._meanwhile(process, begun)
         error: Exception | None = None
+        seen = 0
         self._depth += 1
         try:
             for table in (self.orders, self.copy):
                 self._observe(table)
+            if writes is not None and writes.shown is not None:
+                seen = len(writes.current.order)
             action(process)
         except (Killed, ArcticError) as raised:
             error = raised
@@ -756,13 +759,17 @@ class Story:
             self._depth -= 1
             process.dead = True
         if error is not None:
-            process.rebucketing_interrupted = True
+            process.cut_off = True
             self._note(f"-> {error!r}".splitlines()[0][:200])
             self._judge(error, disturbed, may_end)
         self.check()
         if writes is not None and writes.shown is not None:
             landed = writes.current.runs.count(process.context.run_id)
-            if error is None and process.context.run_id not in writes.done:
+            if (
+                error is None
+                and process.context.run_id not in writes.done
+                and not _changes_nothing(writes, process.context.run_id, seen)
+            ):
                 self._fail(f"{what} was done, and is not in the log")
             if landed > 1 or (isinstance(error, ConcurrentRun) and landed):
                 self._fail(f"{what} is {landed} times in the log, although {error!r}")
@@ -815,6 +822,18 @@ def _difference(before: State, after: State) -> State:
 
 def _listed(batch: Sequence[Change]) -> str:
     return f"[{', '.join(map(str, batch))}]"
+
+
+def _changes_nothing(table: TableLog, run_id: str, seen: int) -> bool:
+    """Whether a run changes no row of a state that there was while it ran. Then it need not commit.
+
+    :param seen: how many commits there were when it began.
+    """
+    log, effect = table.current, table.effects.get(run_id)
+    states = [log.states[one] for one in log.order[max(seen - 1, 0) :]] or [log.now]
+    return effect is not None and any(
+        visible(apply(state, effect(table, state, None))) == visible(state) for state in states
+    )
 
 
 def _is_missing(error: Exception) -> bool:

@@ -89,7 +89,7 @@ class Process:
         hit = self._events == self.disturbance.at if not step else event == step and not self._events
         self._events += hit if step else 1
         if hit and kind == "die":
-            self.dead = self.rebucketing_interrupted = True
+            self.dead = self.cut_off = True
             raise Killed(event)
         if hit and kind == "meet" and self.disturbance.meet is not None:
             self.disturbance.meet()

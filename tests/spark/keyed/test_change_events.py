@@ -250,7 +250,10 @@ def test_what_cannot_be_read_is_an_error(shop: Any) -> None:
         "amount is not a decimal": {**message, "after": {**message["after"], "amount": "!"}},
         "name is missing": {**message, "after": {k: v for k, v in message["after"].items() if k != "name"}},
         "not an event": {"id": 1},
-        "its order": {**message, "source": {**message["source"], "lsn": None, "sequence": None}},
+        "no position": {
+            **message,
+            "source": {**message["source"], "lsn": None, "sequence": None},
+        },
     }
     for number, (said, one) in enumerate(wrong.items()):
         view = topic(shop, f"wrong_{number}", [(7, text(one))])
