@@ -10,7 +10,7 @@ from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from dbt_arctic.refresh.run import check_skipped, write_rows
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import require_same_name
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 from dbt_arctic.store.without_views import reading_records

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Choice, Outcome
+from dbt_arctic.store.refresh_outcome import Choice, Outcome
 from dbt_arctic.store.state import load_keyed, stored_rows, total
 
 

@@ -39,7 +39,7 @@ from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_with_retries
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Choice, Outcome
+from dbt_arctic.store.refresh_outcome import Choice, Outcome
 from dbt_arctic.store.row_counts import changes_among
 from dbt_arctic.store.state import stored_rows, total
 

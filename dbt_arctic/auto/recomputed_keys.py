@@ -6,7 +6,8 @@ an error in a plan is found, whatever its cause. This module makes no plan of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dbt_arctic.auto import select_list_subqueries
@@ -88,6 +89,22 @@ class Difference:
     what: str
 
 
+@contextmanager
+def _failures_as_unverified() -> Iterator[None]:
+    """A failure of the verification says nothing of the refresh, unless Spark has ended."""
+    try:
+        yield
+    except SparkEnded:
+        raise
+    except VersionUnavailable as error:
+        raise CannotVerify(
+            "a version that the refresh has read is no longer available", error.what
+        ) from error
+    except StatementError as error:
+        raise CannotVerify("a statement of the verification failed", error.why or error.what) from error
+
+
+@_failures_as_unverified()
 def recompute(
     context: Context,
     refresh: Committed,
@@ -103,26 +120,6 @@ def recompute(
 
     :raises CannotVerify: the result cannot be compared, or only by computing all of a large query.
     """
-    try:
-        return _recompute(context, refresh, config, sampling, sql, terms)
-    except SparkEnded:
-        raise
-    except VersionUnavailable as error:
-        raise CannotVerify(
-            "a version that the refresh has read is no longer available", error.what
-        ) from error
-    except StatementError as error:
-        raise CannotVerify("a statement of the verification failed", error.why or error.what) from error
-
-
-def _recompute(
-    context: Context,
-    refresh: Committed,
-    config: KeyedConfig,
-    sampling: Sampling,
-    sql: str,
-    terms: RefreshParameters,
-) -> tuple[int, list[Difference]]:
     table = refresh.table
     text, inputs = _at_its_versions(context.catalog, refresh, config, sql, terms)
     compared = _compared(table, inputs)

@@ -43,7 +43,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Choice, Outcome
+from dbt_arctic.store.refresh_outcome import Choice, Outcome
 from dbt_arctic.store.state import find_keyed, total
 
 _OF_ROWS = frozenset(["small", "few-rows", "limit", "many-changes", "many-keys", "slower", "found-late"])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from dbt_arctic.store.outcome import Outcome, StageRun
+from dbt_arctic.store.refresh_outcome import Outcome, StageRun
 
 
 @dataclass

@@ -29,7 +29,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.auto_config import Sampling
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome, Verification
+from dbt_arctic.store.refresh_outcome import Outcome, Verification
 from dbt_arctic.store.state import load_change, load_keyed, pinned_pair, version_of
 
 _SHORT_S = 5.0

@@ -24,7 +24,7 @@ def unreadable_metadata(
         f"The metadata of the {kind} `{relation}` cannot be read.",
         where=location or f"the catalog's row of {relation}",
         why=_cause(error),
-        fix=_remedy(error, f"Restore the file from a backup, or {remedy}."),
+        fix=_remedy(error, f"restore the file from a backup, or {remedy}"),
     )
 
 
@@ -51,8 +51,8 @@ def unreadable_manifest(
         why=_cause(error),
         fix=_remedy(
             error,
-            "Restore the file from a backup, or roll the table back to an older snapshot with"
-            f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`.",
+            "restore the file from a backup, or roll the table back to an older snapshot with"
+            f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`",
         ),
     )
 
@@ -65,13 +65,13 @@ def unreadable_rows(
         f"The rows of `{catalog}.{schema}.{name}` cannot be read.",
         where=location,
         why=_cause(error),
-        fix=_remedy(error, "Restore the file from a backup, or drop the table if its rows can be spared."),
+        fix=_remedy(error, "restore the file from a backup, or drop the table if its rows can be spared"),
     )
 
 
 def _remedy(error: Exception, otherwise: str) -> str:
     if isinstance(error, PermissionError):
-        return "Give this user the right to read the file, and to enter the folders above it."
+        return "give this user the right to read the file, and to enter the folders above it"
     return otherwise
 
 

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -20,6 +21,32 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """A cache that drops the least recently used values first. It is thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of ``key``. Two threads may compute it concurrently, which is harmless."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+        return value
+
+
+_CLIENTS: LruCache[Hashable, FileIO] = LruCache(limit=16)
+"""Clients of object stores, by store and settings. Each holds connections."""
 
 
 def local_path(location: str) -> str | None:
@@ -53,7 +80,7 @@ def _remote_bytes(location: str, properties: Mapping[str, str]) -> bytes:
 
     try:
         client = _CLIENTS.get(
-            (location.split("/")[:3][-1], location.partition(":")[0], *sorted(properties.items())),
+            (*urlsplit(location)[:2], *sorted(properties.items())),
             lambda: load_file_io(dict(properties), location),
         )
         with client.new_input(location).open() as stream:
@@ -62,29 +89,3 @@ def _remote_bytes(location: str, properties: Mapping[str, str]) -> bytes:
         raise
     except Exception as error:  # of the client, which has errors of its own
         raise OSError(f"{type(error).__name__}: {error}") from error
-
-
-class LruCache(Generic[K, V]):
-    """A cache that drops the least recently used values first. It is thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: OrderedDict[K, V] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of ``key``. Two threads may compute it concurrently, which is harmless."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = make()
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
-        return value
-
-
-_CLIENTS: LruCache[Hashable, FileIO] = LruCache(limit=16)
-"""Clients of object stores, by store and settings. Each holds connections."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dbt_arctic.catalog.api import CatalogReader, InCatalog, Loaded, RelationEntry
-from dbt_arctic.catalog.loading import load_each
+from dbt_arctic.catalog.load_relations import load_each
 from dbt_arctic.errors import ConfigError
 
 

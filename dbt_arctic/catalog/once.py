@@ -7,7 +7,7 @@ decides what to write, or waits for another writer, must use the catalog itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from dbt_arctic.catalog.api import (
     CatalogReader,
@@ -56,18 +56,19 @@ class Once(ForwardingReader):
         return self._names[schema]
 
     def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
-        places = [
-            (self._tables if one.kind == "table" else self._views, (schema, one.name)) for one in entries
-        ]
-        missing = [one for one, (kept, key) in zip(entries, places, strict=True) if key not in kept]
+        missing = [one for one in entries if (schema, one.name) not in self._kept(one)]
         states = iter(self._catalog.load_all(schema, missing))
         found: list[Loaded] = []
-        for kept, key in places:
+        for entry in entries:
+            kept, key = self._kept(entry), (schema, entry.name)
             state = kept[key] if key in kept else next(states)
             if not isinstance(state, CatalogUnavailable):
-                cast("dict[Any, Any]", kept)[key] = state
+                kept[key] = state
             found.append(state)
         return found
+
+    def _kept(self, entry: RelationEntry) -> dict[Any, Any]:
+        return self._tables if entry.kind == "table" else self._views
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         if (schema, name) not in self._tables:

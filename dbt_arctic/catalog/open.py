@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SparkSqlCatalog
-from dbt_arctic.catalog.database_rows import DatabaseRows
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
+from dbt_arctic.catalog.sqlalchemy_rows import SqlAlchemyRows
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind, pyiceberg_properties, sqlite_file
 
 
@@ -35,7 +35,7 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
         return by_sql
     if translated["type"] == "sql":
         wants_views = properties.get("jdbc.schema-version", "").upper() == "V1"
-        return JdbcCatalog(name, DatabaseRows(name, translated["uri"], wants_views=wants_views), translated)
+        return JdbcCatalog(name, SqlAlchemyRows(name, translated["uri"], wants_views=wants_views), translated)
     return RemoteCatalog(name, translated, by_sql, views_by_sql=catalog_kind(properties) != "rest")
 
 

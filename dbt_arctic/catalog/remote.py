@@ -30,7 +30,7 @@ from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
 from dbt_arctic.catalog.damage import no_answer
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
-from dbt_arctic.catalog.loading import load_each
+from dbt_arctic.catalog.load_relations import load_each
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
@@ -147,10 +147,9 @@ class RemoteCatalog(OneCatalog):
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         try:
-            table = self._table(schema, name)
+            return self._state(schema, name)
         except _BeyondPyiceberg:
             return self._by_sql.load_table(schema, name)
-        return self._metadata(schema, name, table).state if table else None
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         try:
@@ -179,10 +178,7 @@ class RemoteCatalog(OneCatalog):
 
         def request(entry: RelationEntry) -> Loaded | _BeyondPyiceberg:
             try:
-                if entry.kind == "table":
-                    table = self._table(schema, entry.name)
-                    return self._metadata(schema, entry.name, table).state if table else None
-                return self._view(schema, entry.name)
+                return (self._state if entry.kind == "table" else self._view)(schema, entry.name)
             except (_BeyondPyiceberg, CatalogUnavailable) as error:
                 return error
 
@@ -259,6 +255,10 @@ class RemoteCatalog(OneCatalog):
                 return None
             except (ValidationError, pydantic.ValidationError) as error:
                 raise _BeyondPyiceberg from error
+
+    def _state(self, schema: str, name: str) -> TableState | None:
+        table = self._table(schema, name)
+        return self._metadata(schema, name, table).state if table else None
 
     def _metadata(self, schema: str, name: str, table: Table) -> TableMetadata:
         def read() -> TableMetadata:

@@ -1,26 +1,25 @@
 """Reads the rows that Iceberg's JDBC catalog keeps in a SQLite file, without changing a table.
 
-Depends on the two tables of that catalog (schema versions V0 and V1) and on the errors of SQLite. The
-metadata that the rows refer to is read elsewhere.
+Depends on the errors of SQLite. The metadata that the rows refer to is read elsewhere.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
-from dbt_arctic.catalog.jdbc_rows import Row
+from dbt_arctic.catalog.jdbc_rows import JdbcRows
 from dbt_arctic.errors import CatalogUnavailable
 
 BUSY_SECONDS = 15.0
 """How long a read waits for a writer, whose commit locks the file for milliseconds."""
 
 
-class SqliteRows:
+class SqliteRows(JdbcRows):
     """The relations of the catalog ``name`` in the SQLite file ``path``. A missing file is an empty catalog.
 
     Each call opens the file again. So it holds no lock between calls, detects that the file was replaced, and
@@ -30,51 +29,18 @@ class SqliteRows:
     """
 
     def __init__(self, name: str, path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._name = name
+        super().__init__(name)
         self._path = path
         self._busy_seconds = busy_seconds
 
     def has_views(self) -> bool:
-        """Always: Spark is given a JDBC catalog with views for it."""
-        return True
-
-    def schemas(self) -> list[str]:
-        """All namespaces that were created or that contain something, sorted."""
-        with self._reading() as connection:
-            found: set[str] = set()
-            for table, column in (
-                ("iceberg_namespace_properties", "namespace"),
-                ("iceberg_tables", "table_namespace"),
-            ):
-                if _columns(connection, table):
-                    query = f"SELECT DISTINCT {column} FROM {table} WHERE catalog_name = ?"
-                    found.update(row[0] for row in connection.execute(query, (self._name,)))
-            return sorted(found)
-
-    def relations(self, schema: str, name: str | None = None) -> list[Row]:
-        """The relations of a schema by name, or only the one called ``name``."""
-        with self._reading() as connection:
-            columns = _columns(connection, "iceberg_tables")
-            if not columns:
-                return []
-            # Schema version V0 has no views and no column for the kind; V1 has NULL there for old rows.
-            kind = "iceberg_type" if "iceberg_type" in columns else "NULL"
-            query = (
-                f"SELECT table_name, {kind}, metadata_location FROM iceberg_tables"
-                " WHERE catalog_name = ? AND table_namespace = ?"
-            )
-            values = [self._name, schema]
-            if name is not None:
-                query += " AND table_name = ?"
-                values.append(name)
-            rows = connection.execute(query + " ORDER BY table_name", values).fetchall()
-        return [Row.of(schema, *row) for row in rows]
+        return True  # Spark is given a JDBC catalog with views for it
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _database(self) -> Iterator[_Open]:
         try:
             with closing(self._open()) as connection:
-                yield connection
+                yield _Open(connection)
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
 
@@ -137,6 +103,14 @@ class SqliteRows:
         )
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a table; empty if it does not exist yet, because Spark creates the file first."""
-    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+class _Open:
+    """An open connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def columns(self, table: str) -> Collection[str]:
+        return {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}
+
+    def rows(self, sql: str, values: dict[str, str]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, values).fetchall()

@@ -118,8 +118,7 @@ def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     named = {name: properties.get(f"jdbc.{name}") for name in _OF_POSTGRES}
     parameters = urlencode({name: value for name, value in named.items() if value})
     uri = f"{dialects[0]}://{login}{rest.removeprefix('//')}" + (f"?{parameters}" if parameters else "")
-    # A reader must not create tables.
-    return {**_common(properties), "type": "sql", "uri": uri, "init_catalog_tables": "false"}
+    return {**_common(properties), "type": "sql", "uri": uri}
 
 
 _KINDS: dict[str, Callable[[Mapping[str, str]], dict[str, Any] | None]] = {

@@ -18,7 +18,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.forwarding_reader import ForwardingReader
-from dbt_arctic.catalog.loading import load_each
+from dbt_arctic.catalog.load_relations import load_each
 
 
 class RecordNames(NamedTuple):
@@ -84,9 +84,12 @@ class WithRecords(ForwardingReader):
         return self._catalog.load_view(schema, name) or self._record(schema, name)
 
     def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
-        if self.has_views():
-            return self._catalog.load_all(schema, entries)
-        return load_each(self, schema, entries)
+        loaded = self._catalog.load_all(schema, entries)
+        for place, entry in enumerate(entries):
+            # Only these may be a record, or have one.
+            if loaded[place] is None if entry.kind == "view" else self._names.recorded(entry.name):
+                loaded[place : place + 1] = load_each(self, schema, [entry])
+        return loaded
 
     def _record(self, schema: str, name: str) -> ViewState | None:
         """The record of a keyed table, as a view without a text."""

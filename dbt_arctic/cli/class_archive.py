@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.engine import class_archive_build
 from dbt_arctic.engine.class_archive import existing
+from dbt_arctic.human_readable import shown_bytes
 
 
 @click.group()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.cli.options import (
     catalog_options,
     duration_ms,
@@ -25,6 +24,7 @@ from dbt_arctic.compaction.plan import (
 )
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import shown_bytes, shown_seconds
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 

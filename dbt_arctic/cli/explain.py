@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.auto.explanation import Cost, Explanation
 from dbt_arctic.auto.stages import stages_of
+from dbt_arctic.human_readable import shown_bytes, shown_seconds
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan

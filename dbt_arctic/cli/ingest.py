@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.cli.ingest_init import init
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.human_readable import shown_bytes
 from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.amounts import shown_bytes
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
     catalog_options,
@@ -20,6 +19,7 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
 from dbt_arctic.cli.status import as_dict
+from dbt_arctic.human_readable import shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.expire_plan import shown_hold

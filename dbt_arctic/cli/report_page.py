@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import jinja2
 
 from dbt_arctic.adapter.run_results import RunResults
-from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.cli.lineage_picture import BOX_HEIGHT, BOX_WIDTH, lineage_picture
 from dbt_arctic.cli.output import counted, shareable
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED
+from dbt_arctic.human_readable import shown_bytes, shown_seconds
 from dbt_arctic.maintenance.expire_plan import shown_hold
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.report import Report

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
     catalog_options,
@@ -26,6 +25,7 @@ from dbt_arctic.cli.output import (
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
 from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.human_readable import shown_bytes, shown_seconds
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.overview import TableOverview, overview_of, overview_of_tables
 

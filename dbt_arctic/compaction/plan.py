@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dbt_arctic.amounts import shown_bytes, shown_seconds
 from dbt_arctic.compaction.bucketing import wanted_buckets
 from dbt_arctic.compaction.metrics import (
     OPEN_COST_BYTES,
@@ -25,6 +24,7 @@ from dbt_arctic.compaction.metrics import (
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import shown_bytes, shown_seconds
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 

@@ -116,7 +116,7 @@ def _until_one_fails(steps: list[_Step]) -> Iterator[Check]:
         except ArcticError as error:
             failed = "jars" if isinstance(error, DependencyError) else name
             detail = " ".join(part for part in (error.what, error.where, error.why) if part)
-            fix = error.fix or f"See {error.code} in the documentation."
+            fix = error.fix or f"see {error.code} in the documentation"
             yield Check(failed, False, detail, fix)
             return
 

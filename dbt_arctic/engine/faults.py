@@ -304,6 +304,6 @@ def _matching(causes: Sequence[Cause], pattern: re.Pattern[str]) -> Iterator[str
 
 def _advice(causes: Sequence[Cause]) -> str:
     if "OutOfMemoryError" in _names(causes) or any("OutOfMemoryError" in cause.message for cause in causes):
-        return "Give Spark more memory: `driver_memory` in the profile."
+        return "give Spark more memory: `driver_memory` in the profile"
     messages = "\n".join(cause.message for cause in causes)
     return next((fix for condition, fix in _FIXES.items() if f"[{condition}" in messages), "")

@@ -45,9 +45,9 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
             why=tail,
             fix="install Java 17 or 21, or set `java_home` in the profile",
         )
-    fix = f"Read the full log: {log_path}"
+    fix = f"read the full log: {log_path}"
     if _NO_MEMORY.search(log):
-        fix = f"Choose another `driver_memory` in the profile; it is {settings.driver_memory}."
+        fix = f"choose another `driver_memory` in the profile; it is {settings.driver_memory}"
     return SparkStartError("Spark did not start.", where=java, why=tail or "It wrote nothing.", fix=fix)
 
 

@@ -77,7 +77,7 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
         properties |= _appended(context.catalog, table, attempt.change, to)
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
-    purpose = Purpose("rollback", name.dotted, "check dbt-arctic history and roll back again")
+    purpose = Purpose("rollback", name.dotted, "check dbt-arctic history and roll back again", records=True)
     try:
         written = write_computed(context, table, purpose, statement)
     except StatementError:

@@ -46,8 +46,8 @@ from dbt_arctic.store.lease import (
     was_interrupted,
 )
 from dbt_arctic.store.leftovers import is_abandoned_generation
-from dbt_arctic.store.outcome import Outcome
 from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish_generation, require_unmoved
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, load_base, with_current_buckets

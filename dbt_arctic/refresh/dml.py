@@ -172,7 +172,7 @@ def _write(context: Context, table: KeyedTable, modification: Modification) -> W
 
     joins = modification.source is not None or modification.moves_keys(table)
     purpose = Purpose("modify", where, "run the statement again", joins=joins)
-    return write_computed(context, table, purpose, statement, publish_empty=False)
+    return write_computed(context, table, purpose, statement)
 
 
 def _counts(context: Context, table: KeyedTable, written: WriteResult) -> dict[int, int]:

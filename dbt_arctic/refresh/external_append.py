@@ -142,7 +142,7 @@ def _append_keyed(
     written = write_with_retries(
         context,
         table,
-        Purpose("append", where, AGAIN),
+        Purpose("append", where, AGAIN, records=True),
         statement,
         pointless=lambda change: _has_key(options.key, change),
         reads_rows=False,

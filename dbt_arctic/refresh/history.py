@@ -35,7 +35,7 @@ from dbt_arctic.refresh.upsert import check_unchanged_config, with_retention
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import load_base, load_change, load_keyed, with_current_buckets
 
@@ -146,7 +146,6 @@ def write_history(context: Context, name: Name, model: HistoryModel, consumption
             ),
             statement,
             check=lambda change: consumption.check(change, config.model, name),
-            publish_empty=bool(consumption.consumed),
         )
     return Outcome(with_rows("HISTORY", written.rows), written.rows, written.sql)
 

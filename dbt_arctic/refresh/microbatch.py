@@ -17,7 +17,7 @@ from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
 from dbt_arctic.refresh.upsert import prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.writer_lock import writer_lock
 
@@ -85,5 +85,5 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
         )
 
     purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")
-    written = write_computed(context, table, purpose, statement, publish_empty=False)
+    written = write_computed(context, table, purpose, statement)
     return Outcome(with_rows("REPLACE", written.rows), written.rows, written.sql)

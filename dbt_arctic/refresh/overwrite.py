@@ -16,7 +16,7 @@ from dbt_arctic.store.branches import branch_name, staged
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import head, load_change
 
@@ -67,6 +67,5 @@ def overwrite(
             ),
             statement,
             check=lambda pinned: consumption.check(pinned, config.model, name),
-            publish_empty=bool(consumption.consumed),
         )
     return Outcome(with_rows("OVERWRITE", written.rows), written.rows, written.sql)

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 
 _SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 

@@ -14,7 +14,7 @@ from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.upsert import check_unchanged_config, computed_upsert, upsert
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import find_keyed
 
 

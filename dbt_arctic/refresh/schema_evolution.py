@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
@@ -12,7 +12,7 @@ from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.nested import field_ids
 from dbt_arctic.keyed.schema_difference import FieldChange, Path, compare_columns, evolved
 from dbt_arctic.keyed.table import Column, KeyedTable
-from dbt_arctic.refresh.batch import require_same_columns, require_storable
+from dbt_arctic.refresh.batch import require_same_columns
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.schema_policy import (
     FULL_REFRESH,
@@ -26,14 +26,47 @@ from dbt_arctic.store.side_columns import Sides, changed_by_another
 from dbt_arctic.store.state import load_keyed
 
 
-def evolve(
-    context: Context,
-    config: KeyedConfig,
-    table: KeyedTable,
-    produced: tuple[Column, ...],
-    check: Callable[[KeyedTable], None] = lambda target: None,
-) -> KeyedTable:
-    """Change the columns of the table to those of the model, as far as ``on_schema_change`` allows.
+@dataclass(frozen=True)
+class ColumnPlan:
+    """The changes that bring a table to the columns of a model.
+
+    :param table: the table as it is.
+    :param target: the table with the new columns; ``table`` itself if nothing changes.
+    """
+
+    table: KeyedTable
+    target: KeyedTable
+    changes: tuple[FieldChange, ...] = ()
+
+
+def plan_columns(
+    context: Context, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
+) -> ColumnPlan:
+    """Plan the change of a table's columns to those of the model, as far as ``on_schema_change`` allows.
+
+    Changes nothing, except that it completes a change that was interrupted.
+
+    :raises SchemaChanged: the columns of the model do not fit.
+    """
+    mode = config.on_schema_change
+    table = _put_right(context, config, table)
+    difference = compare_columns(table.columns, produced)
+    if mode == "ignore":
+        require_same_columns(config.model, table.columns, produced)
+    if mode == "fail" or (mode == FULL_REFRESH and needs_rebuild(table.columns, produced)):
+        # With full_refresh, the run was to rebuild the table, and another one has changed it since.
+        refuse_difference(config.model, difference)
+    changes = tuple(changes_to_make(config.model, mode, difference))
+    if not changes:
+        return ColumnPlan(table, table)
+    _refuse_layout_columns(config, table, changes)
+    required = tuple(name for name in table.required if (name,) not in _removed(changes))
+    target = replace(table, columns=evolved(table.columns, changes), required=required)
+    return ColumnPlan(table, target, changes)
+
+
+def change_columns(context: Context, config: KeyedConfig, plan: ColumnPlan) -> KeyedTable:
+    """Change the columns of a table.
 
     Columns are added to the base and change table before the view shows them, and dropped after the view has
     stopped showing them, so readers see a consistent state. After an interrupted run, the next one adds the
@@ -45,49 +78,23 @@ def evolve(
     (``KeyedTable.projected``). The next run repairs the result of an interrupted change before it writes
     anything.
 
-    :param check: raises an error if the batch cannot be written to a table with these columns. It is called
-        before the columns are changed.
-    :raises SchemaChanged: the columns of the model do not fit. Nothing was changed.
     :raises ConcurrentRun: another run is changing the columns. Nothing was written.
     """
-    mode = config.on_schema_change
-    table = _put_right(context, config, table)
-    difference = compare_columns(table.columns, produced)
-    if mode == "ignore":
-        require_same_columns(config.model, table.columns, produced)
-    if mode == "fail" or (mode == FULL_REFRESH and needs_rebuild(table.columns, produced)):
-        # With full_refresh, the run was to rebuild the table, and another one has changed it since.
-        refuse_difference(config.model, difference)
-    changes = changes_to_make(config.model, mode, difference)
-    if not changes:
-        check(table)
-        return table
-    _refuse_layout_columns(config, table, changes)
-    target = replace(
-        table,
-        columns=evolved(table.columns, changes),
-        required=tuple(name for name in table.required if (name,) not in _removed(changes)),
-    )
-    require_storable(config, produced, target)
-    check(target)
+    if not plan.changes:
+        return plan.table
     try:
-        return _change(context, config, table, target, changes)
+        return _change(context, config, plan)
     except ConcurrentRun:
-        _mend(context, config, table)
+        _mend(context, config, plan.table)
         raise
     except StatementError as error:
-        if not _mend(context, config, table):
+        if not _mend(context, config, plan.table):
             raise
-        raise changed_by_another(config.model, table) from error
+        raise changed_by_another(config.model, plan.table) from error
 
 
-def _change(
-    context: Context,
-    config: KeyedConfig,
-    table: KeyedTable,
-    target: KeyedTable,
-    changes: Sequence[FieldChange],
-) -> KeyedTable:
+def _change(context: Context, config: KeyedConfig, plan: ColumnPlan) -> KeyedTable:
+    table, target, changes = plan.table, plan.target, plan.changes
     if any(change.is_nested or change.kind in ("widened", "typed") for change in changes):
         table = _project(context, config, table)
     sides = Sides(context, config.model, table)

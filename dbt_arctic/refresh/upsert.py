@@ -16,11 +16,11 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.batch import make_batch, model_columns
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.partial_upsert import updated_columns, with_kept_columns
-from dbt_arctic.refresh.schema_evolution import evolve, relax, require_same_fields
+from dbt_arctic.refresh.schema_evolution import change_columns, plan_columns, relax, require_same_fields
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.replay import replay_after_switch, replay_into_current
 from dbt_arctic.store.row_counts import rows_written, with_rows
 from dbt_arctic.store.side_columns import changed_by_another, takes_rows
@@ -99,7 +99,6 @@ def computed_upsert(
         statement,
         check=lambda change: consumption.check(change, config.model, name),
         reads_rows=reads_rows,
-        publish_empty=bool(consumption.consumed),
     )
     return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
 
@@ -182,21 +181,18 @@ def _prepare(
     produced = model_columns(config, schema)
     if config.is_partial:
         produced = with_kept_columns(config, table, produced)
-
-    def check(target: KeyedTable) -> None:
-        """A run that is refused leaves the columns as they are."""
-        batch = make_batch(config, sql, schema, existing=target)
-        if config.is_partial:
-            updated_columns(config, target, batch)
-        elif target.columns != table.columns and not batch.unavailable:
-            # Spark finds a mistake in delete_when or deduplicate_by.
-            context.query_schema(batch.one_row_per_key(0))
-
-    evolved = evolve(context, config, table, produced, check)
-    has_new = evolved.columns != table.columns
-    table = relax(context, config, evolved)
-    table = with_retention(context, config, table)
-    return with_current_buckets(table, change), make_batch(config, sql, schema, existing=table), has_new
+    plan = plan_columns(context, config, table, produced)
+    # All checks come before the first change: a run that is refused leaves the table as it is.
+    batch = make_batch(config, sql, schema, existing=plan.target)
+    if config.is_partial:
+        updated_columns(config, plan.target, batch)
+    elif plan.changes and not batch.unavailable:
+        # Spark finds a mistake in delete_when or deduplicate_by.
+        context.query_schema(batch.one_row_per_key(0))
+    changed = change_columns(context, config, plan)
+    has_new = changed.columns != table.columns
+    table = with_retention(context, config, relax(context, config, changed))
+    return with_current_buckets(table, change), batch, has_new
 
 
 def with_retention(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:

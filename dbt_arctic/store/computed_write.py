@@ -44,6 +44,7 @@ class Purpose:
     :param again: what the user does after other runs were faster, for example ``run the model again``.
     :param pulls: whether it consumes upstream versions. A full refresh consumes them itself and would lose
         any other computed write that runs concurrently, so the two exclude each other.
+    :param records: whether its commit records something other than rows: a rollback, or an idempotency key.
     :param joins: whether the statement joins other rows with the rows of the table, whose distribution should
         be kept.
     """
@@ -53,6 +54,12 @@ class Purpose:
     again: str
     joins: bool = False
     pulls: bool = False
+    records: bool = False
+
+    @property
+    def publishes_empty(self) -> bool:
+        """Whether a commit without rows carries information."""
+        return self.pulls or self.records
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,6 @@ def write_computed(
     *,
     check: Callable[[TableState], None] | None = None,
     reads_rows: bool = True,
-    publish_empty: bool = True,
 ) -> WriteResult:
     """Publish one commit that was computed from the state right before it.
 
@@ -106,9 +112,7 @@ def write_computed(
 
     :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
-    written = write_with_retries(
-        context, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
-    )
+    written = write_with_retries(context, table, purpose, statement, check=check, reads_rows=reads_rows)
     assert written is not None
     return written
 
@@ -122,7 +126,6 @@ def write_with_retries(
     check: Callable[[TableState], None] | None = None,
     pointless: Callable[[TableState], bool] = lambda change: False,
     reads_rows: bool = True,
-    publish_empty: bool = True,
 ) -> WriteResult | None:
     """Like ``write_computed``, but publishes nothing and returns ``None`` if the write has become pointless.
 
@@ -132,7 +135,6 @@ def write_with_retries(
     :param pointless: inspects the pinned change table and ends the write if a different write is needed.
     :param reads_rows: whether ``statement`` needs a pinned version. Otherwise it only requires that no other
         commit was made in the meantime.
-    :param publish_empty: whether a commit without rows carries information, namely the consumed versions.
     :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
     previous: Attempt | None = None
@@ -157,7 +159,7 @@ def write_with_retries(
             sql = statement(attempt)
             reported = _run(context, table, purpose, sql)
             rows = rows_written(context, reported, table.change, txn=attempt.txn, branch=attempt.branch)
-            if rows == 0 and not publish_empty:
+            if rows == 0 and not purpose.publishes_empty:
                 return WriteResult(rows, sql, attempt)
             with writer_lock(table.change):
                 pinned = attempt.change

@@ -21,7 +21,7 @@ from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.history import HistoryModel, build_history, write_history
 from dbt_arctic.refresh.history_config import parse_history
 from dbt_arctic.store.consumption import Consumption
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import current_version, load_keyed
 from tests.model.world import Disturbance, Process, World
 

@@ -14,7 +14,7 @@ from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from tests.model import plain  # noqa: F401  # the statements of users
 from tests.model.world import MemoryWorld
 

@@ -23,7 +23,7 @@ from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
 from tests.model import duck
 from tests.model.test_automatic import FIRST, sales

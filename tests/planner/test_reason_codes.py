@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dbt_arctic.auto.reason_advice import ADVICE
 from dbt_arctic.planner.properties import determinism
-from dbt_arctic.store.outcome import Choice
+from dbt_arctic.store.refresh_outcome import Choice
 
 ROOT = Path(__file__).parents[2]
 

@@ -36,7 +36,7 @@ from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.computed_write import Attempt, WriteResult
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from tests.planner import printed_plan, tpch_data
 from tests.planner.test_tpch import CHANGING, TIES, unlimited
 

@@ -29,7 +29,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.session_cursor import SessionCursor
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from tests.extent import extent
 from tests.planner import printed_plan, tpch_data
 

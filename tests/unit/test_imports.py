@@ -33,12 +33,22 @@ PLANNER = (
 
 _CORE = {"keyed", "data_type", "errors", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
-_ALL |= {"amounts", "keyed", "data_type", "brokers", "databases", "engine", "catalog", "errors", "secret"}
+_ALL |= {
+    "human_readable",
+    "keyed",
+    "data_type",
+    "brokers",
+    "databases",
+    "engine",
+    "catalog",
+    "errors",
+    "secret",
+}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
-    "amounts": set(),
+    "human_readable": set(),
     "data_type": set(),
     "brokers": {"errors"},
     "databases": {"errors", "secret"},
@@ -49,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": _CORE,
     "refresh": {"store", *_CORE},
     "sources": {"refresh", "store", *_CORE},
-    "compaction": {"amounts", "store", *_CORE},
+    "compaction": {"human_readable", "store", *_CORE},
     "scheduling": {"compaction", "sources", "refresh", "store", *_CORE},
     "auto": {"refresh", "store", *PLANNER, *_CORE},
     "maintenance": {"compaction", "auto", "refresh", "store", *_CORE},
@@ -82,7 +92,7 @@ OUTSIDE = {
 MAY_REACH: dict[str, set[str]] = {
     "secret": set(),
     "errors": set(),
-    "amounts": set(),
+    "human_readable": set(),
     "data_type": set(),
     "keyed": set(),
     **{part: {"sqlglot"} for part in PLANNER},

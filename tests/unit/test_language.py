@@ -110,12 +110,12 @@ def messages_of(source: str) -> Iterator[str]:
 
 
 def fixes_of(source: str) -> Iterator[str]:
-    """The first literal part of each text that an error is given as ``fix``."""
+    """The first literal part of each text that is given to an error as ``fix``, or assigned to ``fix``."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.keyword) and node.arg == "fix":
-            values = (
-                [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
-            )
+        is_named = isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["fix"]
+        if is_named or (isinstance(node, ast.keyword) and node.arg == "fix"):
+            value = node.value  # type: ignore[attr-defined] # of both
+            values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
             parts = [one.values[0] if isinstance(one, ast.JoinedStr) else one for one in values]
             yield from (str(one.value) for one in parts if isinstance(one, ast.Constant))
 
@@ -304,7 +304,7 @@ def test_the_words_are_found_in_messages() -> None:
 
 def test_the_fixes_of_errors_are_found() -> None:
     source = 'Error("What", fix="Run it" if ready else f"Wait for {name}", why="Not")\nother(fix=found)\n'
-    assert list(fixes_of(source)) == ["Run it", "Wait for "]
+    assert list(fixes_of(source + 'fix = "Look"\nwhy = "Not"')) == ["Look", "Run it", "Wait for "]
 
 
 def test_a_definition_without_a_summary_is_found() -> None:

@@ -28,6 +28,7 @@ from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import build, plain_config, upsert
+from dbt_arctic.refresh.schema_evolution import ColumnPlan
 from tests.dbt.random.draw_other_programs import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -170,8 +171,13 @@ def _no_new_fields(patch: Patch) -> None:
 
 
 def _columns_before_checks(patch: Patch) -> None:
-    changing = upsert.evolve
-    patch.setattr(upsert, "evolve", lambda *given: changing(*given[:4]))
+    plan = upsert.plan_columns
+
+    def changing_at_once(*given: Any) -> Any:
+        table = upsert.change_columns(*given[:2], plan(*given))
+        return ColumnPlan(table, table)
+
+    patch.setattr(upsert, "plan_columns", changing_at_once)
 
 
 def _types_of_seeds_by_case(patch: Patch) -> None:

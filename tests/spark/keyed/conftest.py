@@ -40,7 +40,7 @@ from dbt_arctic.refresh.pull import Pull, plan_pull
 from dbt_arctic.refresh.upsert import computed_upsert, upsert
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
 from dbt_arctic.store.without_views import reading_records, with_records
 from tests.extent import LONG, extent

@@ -22,7 +22,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.auxiliary import reduced_view, regrouping
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import load_change, load_keyed
 from tests.extent import extent, first
 from tests.spark.keyed.conftest import Orders, Row

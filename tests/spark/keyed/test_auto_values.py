@@ -15,7 +15,7 @@ from dbt_arctic.auto.recorded_values import known_values
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.state import load_change, load_keyed
 from tests.extent import first
 from tests.spark.keyed.conftest import Orders, Row

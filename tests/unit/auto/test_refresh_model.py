@@ -14,7 +14,7 @@ from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.store.outcome import Outcome
+from dbt_arctic.store.refresh_outcome import Outcome
 
 STATE, MODEL = Name("lake", "s", "m__state"), Name("lake", "s", "m")
 

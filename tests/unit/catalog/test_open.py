@@ -134,7 +134,6 @@ def test_a_jdbc_address_becomes_one_of_sqlalchemy_that_creates_nothing() -> None
     assert translated is not None
     assert translated["type"] == "sql"
     assert translated["uri"] == "postgresql+psycopg://ada:p%40ss%2Fword@host:5432/db"
-    assert translated["init_catalog_tables"] == "false"
     assert translated["warehouse"] == "s3://bucket/wh"
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.database_rows import DatabaseRows
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.jdbc import JdbcCatalog
+from dbt_arctic.catalog.sqlalchemy_rows import SqlAlchemyRows
 from dbt_arctic.errors import CatalogUnavailable
 from tests.unit.catalog.conftest import HandmadeWarehouse
 
 
 def in_database(file: Path, *, wants_views: bool = True) -> JdbcCatalog:
     """SQLAlchemy reads SQLite as it reads a server."""
-    return JdbcCatalog("lake", DatabaseRows("lake", f"sqlite:///{file}", wants_views=wants_views))
+    return JdbcCatalog("lake", SqlAlchemyRows("lake", f"sqlite:///{file}", wants_views=wants_views))
 
 
 @pytest.fixture
@@ -88,6 +88,6 @@ def test_a_catalog_from_before_there_were_views_has_tables_only(handmade: Handma
 )
 def test_a_database_that_does_not_answer_is_an_error_without_its_password(uri: str) -> None:
     with pytest.raises(CatalogUnavailable, match="did not answer") as caught:
-        JdbcCatalog("lake", DatabaseRows("lake", uri, wants_views=True)).list_schemas()
+        JdbcCatalog("lake", SqlAlchemyRows("lake", uri, wants_views=True)).list_schemas()
     assert "pw" not in caught.value.where
     assert caught.value.why.startswith("OperationalError")
