@@ -80,9 +80,9 @@ _DBT_COMMENT = re.compile(r'\s*/\* \{"app": "dbt".*?\} \*/', re.DOTALL)
 _NODE = re.compile(r'"node_id": "([^"\\]+)"')
 _SUGGESTIONS = re.compile(r" Did you mean one of the following\? \[([^\]]*)\]\.")
 _FIXES = {
-    "TABLE_OR_VIEW_NOT_FOUND": "Check the name and the schema. Build an upstream model first: `dbt build "
+    "TABLE_OR_VIEW_NOT_FOUND": "check the name and the schema. Build an upstream model first: `dbt build "
     "--select +MODEL`. A table that is declared as a source has to be created by the program that loads it.",
-    "UNRESOLVED_COLUMN": "Check this name in the model's SQL, and in its settings that contain SQL, such as "
+    "UNRESOLVED_COLUMN": "check this name in the model's SQL, and in its settings that contain SQL, such as "
     "`delete_when` and `deduplicate_by`.",
 }
 """What to do, by Spark's error condition."""

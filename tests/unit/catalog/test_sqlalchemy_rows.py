@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.api import CatalogReader, RelationEntry
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.jdbc import JdbcCatalog
+from dbt_arctic.catalog.jdbc_rows import JdbcRows, Row
 from dbt_arctic.catalog.sqlalchemy_rows import SqlAlchemyRows
 from dbt_arctic.errors import CatalogUnavailable
 from tests.unit.catalog.conftest import HandmadeWarehouse
@@ -91,3 +92,32 @@ def test_a_database_that_does_not_answer_is_an_error_without_its_password(uri: s
         JdbcCatalog("lake", SqlAlchemyRows("lake", uri, wants_views=True)).list_schemas()
     assert "pw" not in caught.value.where
     assert caught.value.why.startswith("OperationalError")
+
+
+def test_a_listing_is_loaded_with_one_query(
+    handmade: HandmadeWarehouse, readers: list[CatalogReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handmade.table("a", "t")
+    handmade.view("a", "v")
+    handmade.table("a", "broken").write_bytes(b"{")
+    asked: list[str | None] = []
+    right = JdbcRows.relations
+
+    def counted(self: JdbcRows, schema: str, name: str | None = None) -> list[Row]:
+        asked.append(name)
+        return right(self, schema, name)
+
+    monkeypatch.setattr(JdbcRows, "relations", counted)
+    for catalog in readers:
+        listed = [
+            *catalog.list_names("a"),
+            RelationEntry("a", "gone", "view"),
+            RelationEntry("a", "v", "table"),
+        ]
+        asked.clear()
+        broken, *others = catalog.load_all("a", listed)
+        assert asked == [None, "broken"], (
+            "a damaged one is looked up again, because it may have been replaced"
+        )
+        assert isinstance(broken, CatalogUnavailable)
+        assert others == [catalog.load_table("a", "t"), catalog.load_view("a", "v"), None, None]

@@ -43,7 +43,7 @@ def test_errors_are_those_of_other_connections() -> None:
     )
     found = fault(missing, QUERY).error
     assert isinstance(found, StatementError)
-    assert "Check the name and the schema" in found.fix
+    assert "check the name and the schema" in found.fix
     assert "thriftserver" not in str(found)
     raised = (
         "[USER_RAISED_EXCEPTION] org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] AR-101|x"

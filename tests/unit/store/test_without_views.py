@@ -10,9 +10,10 @@ import pytest
 from dbt_arctic.adapter.engines import RECORDS
 from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import RelationEntry, TableState, ViewState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.without_views import WithRecords
+from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
@@ -73,6 +74,33 @@ def test_a_listing_of_names_loads_no_record(catalog: WithRecords, monkeypatch: p
     monkeypatch.setattr(EmbeddedCatalog, "load_table", noted)
     assert "orders" in {entry.name for entry in catalog.list_names("a")}
     assert loaded == ["strange__arctic_keyed"]  # only its properties say whether it is one
+
+
+def test_a_listing_is_loaded_with_its_records(
+    catalog: WithRecords, handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = RelationEntry("a", "orders__arctic_keyed", "table")
+    listed = [*catalog.list_names("a"), record]
+    by_name = dict(zip([one.name for one in listed], catalog.load_all("a", listed), strict=True))
+    assert by_name == {
+        "orders": catalog.load_view("a", "orders"),
+        "orders__base_2": catalog.load_table("a", "orders__base_2"),
+        "plain": catalog.load_table("a", "plain"),
+        "strange__arctic_keyed": catalog.load_table("a", "strange__arctic_keyed"),
+        record.name: None,
+    }
+    assert isinstance(by_name["orders"], ViewState)
+    handmade.table("a", record.name, properties=ORDERS.to_properties()).write_bytes(b"{")
+    (damaged,) = catalog.load_all("a", [RelationEntry("a", "orders", "view")])
+    assert isinstance(damaged, CatalogUnavailable)
+
+    def asked(catalog: EmbeddedCatalog) -> bool:
+        raise AssertionError("it may take a statement on Spark")
+
+    monkeypatch.setattr(EmbeddedCatalog, "has_views", asked)
+    assert None not in catalog.load_all(
+        "a", [one for one in listed if one.name in ("plain", "orders__base_2")]
+    )
 
 
 def test_a_catalog_with_views_has_no_records(catalog: WithRecords, monkeypatch: pytest.MonkeyPatch) -> None:
