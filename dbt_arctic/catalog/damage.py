@@ -36,7 +36,7 @@ def no_answer(catalog: str, address: str, error: Exception) -> CatalogUnavailabl
     return CatalogUnavailable(
         f"The catalog `{catalog}` did not answer.",
         where=address.rpartition("@")[2],
-        why=f"{type(error).__name__}: {error}",
+        why=" ".join(_cause(error).split()),
         fix="check the catalog's address and credentials in the profile, and that it is up",
     )
 

@@ -43,7 +43,8 @@ class SqlAlchemyRows(JdbcRows):
             with self._opened().connect() as connection:
                 yield _Open(connection, self._known)
         except Exception as error:  # of SQLAlchemy or of the driver, which may be missing
-            raise no_answer(self._name, self._uri, error) from error
+            cause = getattr(error, "orig", None) or error  # without SQLAlchemy's own hints
+            raise no_answer(self._name, self._uri, cause) from error
 
     def _opened(self) -> Engine:
         from sqlalchemy import create_engine

@@ -83,7 +83,7 @@ _FIXES = {
     "TABLE_OR_VIEW_NOT_FOUND": "check the name and the schema. Build an upstream model first: `dbt build "
     "--select +MODEL`. A table that is declared as a source has to be created by the program that loads it.",
     "UNRESOLVED_COLUMN": "check this name in the model's SQL, and in its settings that contain SQL, such as "
-    "`delete_when` and `deduplicate_by`.",
+    "`delete_when` and `deduplicate_by`",
 }
 """What to do, by Spark's error condition."""
 _ERRORS_BY_CODE = {
