@@ -17,8 +17,8 @@ _KINDS = ("model", "seed", "snapshot")
 
 
 @dataclass(frozen=True)
-class LineageInput:
-    """A table that a node reads.
+class LineageDataset:
+    """A table that a node reads or writes.
 
     :param outside: the ``meta.arctic`` of a source whose rows are outside the catalog; ``None`` for a table.
     """
@@ -41,7 +41,7 @@ class NodeRun:
     name: Name
     started: dt.datetime
     ended: dt.datetime
-    upstreams: tuple[LineageInput, ...]
+    upstreams: tuple[LineageDataset, ...]
     error: str | None
     rows: int | None
 
@@ -104,13 +104,13 @@ def _nodes(results: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[
         )
 
 
-def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[LineageInput]:
+def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[LineageDataset]:
     """The tables that a node reads, itself or through ephemeral models."""
     for unique_id in (node.get("depends_on") or {}).get("nodes", ()):
         source = manifest["sources"].get(unique_id)
         if source is not None:
             levels = (source.get("source_meta"), source.get("meta"), (source.get("config") or {}).get("meta"))
-            yield LineageInput(_name(source), source_settings(*levels))
+            yield LineageDataset(_name(source), source_settings(*levels))
             continue
         upstream = manifest["nodes"].get(unique_id)
         if upstream is None or upstream["resource_type"] not in _KINDS:
@@ -118,7 +118,7 @@ def _upstreams(node: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator
         if upstream["config"].get("materialized") == "ephemeral":
             yield from _upstreams(upstream, manifest)
         else:
-            yield LineageInput(_name(upstream))
+            yield LineageDataset(_name(upstream))
 
 
 def _name(node: Mapping[str, Any]) -> Name:
@@ -130,4 +130,4 @@ def _time(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-__all__ = ["LastCommand", "LineageInput", "NodeRun", "read_last_command"]
+__all__ = ["LastCommand", "LineageDataset", "NodeRun", "read_last_command"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from dbt_arctic.adapter.last_command import LastCommand, LineageInput, NodeRun
+from dbt_arctic.adapter.last_command import LastCommand, LineageDataset, NodeRun
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.maintenance.written_versions import WrittenVersion
 from dbt_arctic.secret import without_secrets
@@ -101,7 +101,7 @@ def _facet(name: str, **values: Any) -> Event:
     return {"_producer": _producer(), "_schemaURL": url, **values}
 
 
-def _input(upstream: LineageInput, written: WrittenVersion | None) -> Event:
+def _input(upstream: LineageDataset, written: WrittenVersion | None) -> Event:
     if upstream.outside is not None:
         return _outside(upstream, upstream.outside)
     read = None if written is None else written.consumed.get(upstream.name.dotted)
@@ -121,19 +121,19 @@ def _output(node: NodeRun, written: WrittenVersion | None) -> Event:
             statistics["outputStatistics"] = _facet(
                 "outputStatistics", rowCount=rows, size=written.size_bytes
             )
-    return {**_dataset(LineageInput(node.name)), "facets": facets, "outputFacets": statistics}
+    return {**_dataset(LineageDataset(node.name)), "facets": facets, "outputFacets": statistics}
 
 
 def _fields(columns: tuple[CatalogColumn, ...]) -> list[Event]:
     return [{"name": column.name, "type": column.type} for column in columns]
 
 
-def _dataset(table: LineageInput) -> Event:
+def _dataset(table: LineageDataset) -> Event:
     name = table.name
     return {"namespace": f"iceberg://{name.catalog}", "name": f"{name.schema}.{name.identifier}"}
 
 
-def _outside(upstream: LineageInput, settings: Mapping[str, Any]) -> Event:
+def _outside(upstream: LineageDataset, settings: Mapping[str, Any]) -> Event:
     """A source outside of the catalog, by the names that OpenLineage gives to files and topics."""
     table = upstream.name.identifier
     if settings["from"] == "files":

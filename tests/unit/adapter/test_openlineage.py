@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import ValidationError
 
-from dbt_arctic.adapter.last_command import LastCommand, LineageInput, NodeRun, read_last_command
+from dbt_arctic.adapter.last_command import LastCommand, LineageDataset, NodeRun, read_last_command
 from dbt_arctic.adapter.openlineage import events_of
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
@@ -138,7 +138,7 @@ def test_a_source_outside_of_the_catalog_has_its_own_name(
     settings: dict[str, Any], namespace: str, name: str
 ) -> None:
     now = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
-    upstream = LineageInput(Name("lake", "raw", "clicks"), settings)
+    upstream = LineageDataset(Name("lake", "raw", "clicks"), settings)
     run = NodeRun("model.shop.m", "model", ORDERS, now, now, (upstream,), None, None)
     _, complete = events_of(LastCommand(INVOCATION, "run", "shop", (run,)), lambda run: None)
     check_event(complete)
