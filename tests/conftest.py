@@ -12,6 +12,7 @@ from dbt_common.behavior_flags import BehaviorFlagRendered
 from dbt_common.tests import enable_test_caching
 from xdist.scheduler import LoadScopeScheduling
 
+from dbt_arctic import secret
 from tests import java
 from tests.extent import leave_out_long
 
@@ -41,6 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "without_views: a modelled test that also runs in a catalog without views, in memory"
     )
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password that one test makes up is not removed from the messages of the next test.
+
+    Fixtures of a wider scope ran before: their secrets are kept.
+    """
+    monkeypatch.setattr(secret, "_known", set(secret._known))
 
 
 LONGEST_FIRST = (
