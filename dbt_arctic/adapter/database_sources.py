@@ -27,6 +27,15 @@ def database_source(declared: Mapping[str, Any]) -> DatabaseSource:
 
     :raises ConfigError: a setting is unknown or wrong, or a secret.
     """
+    refuse_password(declared)
+    return parse_database(declared["name"], declared["settings"], declared["where"])
+
+
+def refuse_password(declared: Mapping[str, Any]) -> None:
+    """Refuse a password in the settings of a source.
+
+    :raises ConfigError: the URL contains one.
+    """
     url = str(declared["settings"].get("url") or "")
     secret.remember({"url": url})
     if has_password(url):
@@ -37,7 +46,6 @@ def database_source(declared: Mapping[str, Any]) -> DatabaseSource:
             fix=f"remove it there, and set it in profiles.yml: jdbc: {{{_connection(declared)}: "
             "{user: name, password: \"{{ env_var('DBT_ENV_SECRET_CRM') }}\"}}",
         )
-    return parse_database(declared["name"], declared["settings"], declared["where"])
 
 
 def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Database:
@@ -47,7 +55,7 @@ def database_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, s
     :raises ConfigError: it is not known where the database is.
     """
     source = database_source(declared)
-    address = _address(declared, logins)
+    address = address_of(declared, logins)
     table = PostgresTable if address.kind == "postgresql" else MariaTable
     return table(address, source.table, declared["where"])
 
@@ -61,12 +69,17 @@ def read_schema(
     :raises ConfigError: it is not known where the database is.
     """
     database_source(declared)
-    address = _address(declared, logins)
+    address = address_of(declared, logins)
     read = postgres.read_schema if address.kind == "postgresql" else mariadb.read_schema
     return read(address, declared["where"])
 
 
-def _address(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Address:
+def address_of(declared: Mapping[str, Any], logins: Mapping[str, Mapping[str, str]]) -> Address:
+    """Where the database of a source is, and how to log in.
+
+    :param logins: by name of a connection: ``url``, ``user`` and ``password`` of the profile.
+    :raises ConfigError: it is not known where the database is.
+    """
     name = _connection(declared)
     login = logins.get(name, {})
     url = str(declared["settings"].get("url") or login.get("url") or "")
@@ -98,4 +111,4 @@ def _connection(declared: Mapping[str, Any]) -> str:
     return str(declared["settings"].get("connection") or str(declared["name"]).partition(".")[0])
 
 
-__all__ = ["database_of", "database_source", "read_schema", "writes_of"]
+__all__ = ["address_of", "database_of", "database_source", "read_schema", "refuse_password", "writes_of"]

@@ -7,7 +7,9 @@ from typing import Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.invocation import get_invocation_id
 
+from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.external_sources import connectors_of, kind_of
@@ -22,6 +24,8 @@ from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.refresh.event_time import refuse_pull
+from dbt_arctic.sources.capture import Capture
+from dbt_arctic.sources.capture_pull import CapturePlanner
 from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
@@ -97,6 +101,8 @@ class ExternalPullsApi(KeyedApi):
             return DatabasePlanner(
                 self.context(), self._handle, database, table, writes, lambda: self._holder(target)
             )
+        if kind == "postgres":
+            return self._capture_planner(declared)
         if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties, root)
             where = declared["where"]
@@ -104,6 +110,19 @@ class ExternalPullsApi(KeyedApi):
             return KafkaPlanner(self.context(), self._handle, broker, topic, registry)
         source = file_source(declared, root)
         return FilePlanner(self.context(), self._handle, source, target)
+
+    def _capture_planner(self, declared: Mapping[str, Any]) -> CapturePlanner:
+        credentials = self.config.credentials
+        found = declared_capture(declared, credentials.databases)
+        capture = Capture(
+            self.context(),
+            self._handle,
+            found.open_slot,
+            found.source,
+            found.name(credentials),
+            get_invocation_id(),
+        )
+        return CapturePlanner(capture, found.table, found.table.place)
 
     def _holder(self, target: Name) -> Name:
         """The table that has the rows of a model, which may be the original of a clone."""

@@ -9,13 +9,14 @@ from dbt_arctic.databases.address import kind_of_url
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
 from dbt_arctic.sources.avro_settings import AVRO_SETTINGS
 
-Kind = Literal["files", "kafka", "jdbc"]
+Kind = Literal["files", "kafka", "jdbc", "postgres"]
 """The values of ``from``."""
 
 _CALLED: Mapping[str, str] = {
     "files": "a folder of files",
     "kafka": "a Kafka topic",
     "jdbc": "a table of another database",
+    "postgres": "a table of another database",
 }
 
 _READ_AS: dict[str, Mapping[str, Any]] = {}
@@ -108,6 +109,7 @@ def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
     found = [one["settings"] for node in nodes if (one := declared_source(node)) is not None]
     readers = {"kafka" for settings in found if settings["from"] == "kafka"}
     readers |= {"avro" for settings in found if _is_avro(settings)}
+    readers |= {"postgresql" for settings in found if settings["from"] == "postgres"}
     databases = (kind_of_url(str(one.get("url") or "")) for one in found if one["from"] == "jdbc")
     return tuple(sorted(readers | {kind for kind in databases if kind is not None}))
 

@@ -11,6 +11,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.database_sources import database_of, database_source
 from dbt_arctic.adapter.external_sources import kind_of
@@ -68,6 +69,10 @@ class FreshnessApi(KeyedApi):
         if kind == "jdbc":
             database = database_of(declared, self.config.credentials.databases)
             return newest_ms(database_source(declared), database)
+        if kind == "postgres":
+            capture = declared_capture(declared, self.config.credentials.databases)
+            captured = capture.captured(self.catalog, self.config.credentials).captured()
+            return None if captured is None else captured.newest_ms(capture.table.place.dotted)
         if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties)
             return broker_of(topic, declared["where"]).newest_ms(topic.topic)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
 
+from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
@@ -136,6 +137,8 @@ class LagReader:
                     return unread_files(self._catalog, files, model, name, consumed)
                 if kind == "jdbc":
                     return self._unread_rows(declared, node, state, consumed)
+                if kind == "postgres":
+                    return self._unread_changes(declared, model, state, consumed)
                 topic = kafka_source(declared, self._target.credentials.kafka_properties)
                 key = f"{PLACE}.{topic.name}"
                 read_ms = consumed_at_ms(state.history(), key)
@@ -158,6 +161,15 @@ class LagReader:
         history = state.history()
         newest = history[0].timestamp_ms if history else None
         return unread_rows(preview, consumed_at_ms(history, key) or newest)
+
+    def _unread_changes(
+        self, declared: Mapping[str, Any], model: str, state: TableState, consumed: Mapping[str, Consumed]
+    ) -> Unread:
+        """What a model has not read of a captured table."""
+        capture = declared_capture(declared, self._target.credentials.databases)
+        key = capture.upstream.dotted
+        table = capture.captured(self._catalog, self._target.credentials)
+        return table.unread(model, consumed.get(key), consumed_at_ms(state.history(), key))
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""

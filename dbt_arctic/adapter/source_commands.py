@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.external_sources import declared_source, kind_of
@@ -19,19 +20,21 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
+from dbt_arctic.sources.capture_preview import CapturePreview
 from dbt_arctic.sources.database_preview import TablePreview, preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview, preview_read, preview_topic
 
+Preview = ReadPreview | TopicPreview | TablePreview | CapturePreview
+"""What the next run of a model would read of a source."""
 
-def preview_sources(
-    session: TargetSession, target: Target, select: Sequence[str]
-) -> list[ReadPreview | TopicPreview | TablePreview]:
+
+def preview_sources(session: TargetSession, target: Target, select: Sequence[str]) -> list[Preview]:
     """What the next run of the selected models would read of their sources.
 
     Starts no Spark.
     """
-    found: list[ReadPreview | TopicPreview | TablePreview] = []
+    found: list[Preview] = []
     catalog = Once(session.catalog)
     for node, name, declared in _pulled(target, select):
         kind = kind_of(declared)
@@ -47,6 +50,10 @@ def preview_sources(
             last = consumed_by(catalog, name).get(upstream_of(declared["name"]).dotted)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
             found.append(preview_table(database, database_source(declared), node.name, last, writes))
+        elif kind == "postgres":
+            capture = declared_capture(declared, target.credentials.databases)
+            table = capture.captured(catalog, target.credentials)
+            found.append(table.preview(node.name, consumed_by(catalog, name).get(capture.upstream.dotted)))
     return found
 
 
@@ -76,4 +83,4 @@ def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, 
                 yield node, name, dict(declared)
 
 
-__all__ = ["preview_sources", "replay_rejected"]
+__all__ = ["Preview", "preview_sources", "replay_rejected"]

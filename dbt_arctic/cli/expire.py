@@ -26,6 +26,7 @@ from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.sources.capture_table import PROPERTY_CAPTURES
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE
 from dbt_arctic.store.other_catalogs import has_other_name
 from dbt_arctic.store.rejected_table import model_of
@@ -141,8 +142,8 @@ def _chosen(
 
 
 def _is_of_a_source(state: TableState) -> bool:
-    """Whether a table lists the files of a source, or contains its rejected rows."""
-    return PROPERTY_SOURCE in state.properties or model_of(state) is not None
+    """Whether a table lists the files of a source, or contains its captured changes or rejected rows."""
+    return bool({PROPERTY_SOURCE, PROPERTY_CAPTURES} & set(state.properties)) or model_of(state) is not None
 
 
 def _show(plans: list[ExpirePlan], nothing: str) -> None:

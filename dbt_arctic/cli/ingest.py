@@ -15,11 +15,13 @@ from dbt_arctic.cli.ingest_init import init
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.human_readable import shown_bytes
+from dbt_arctic.sources.capture_preview import CapturePreview
 from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.source_commands import Preview
 
 
 @click.group()
@@ -52,6 +54,7 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
         _show_previews([one for one in found if isinstance(one, ReadPreview)])
         _show_topics([one for one in found if isinstance(one, TopicPreview)])
         _show_tables([one for one in found if isinstance(one, TablePreview)])
+        _show_captures([one for one in found if isinstance(one, CapturePreview)])
 
 
 @ingest.command()
@@ -84,10 +87,10 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
 
 
 def _with_rejected(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview]:
-    return [one for one in _look(target, select) if not isinstance(one, TablePreview)]
+    return [one for one in _look(target, select) if isinstance(one, ReadPreview | TopicPreview)]
 
 
-def _look(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview | TablePreview]:
+def _look(target: Target, select: Sequence[str]) -> list[Preview]:
     from dbt_arctic.adapter.source_commands import preview_sources
     from dbt_arctic.adapter.target_session import target_session
 
@@ -140,6 +143,24 @@ def _show_tables(found: Sequence[TablePreview]) -> None:
                 f"about {one.rows:,} (all)" if one.reads_all else f"{one.rows:,}",
                 one.since,
                 "keys are compared" if one.deletes else "",
+                one.problem,
+            ]
+            for one in found
+        ],
+    )
+
+
+def _show_captures(found: Sequence[CapturePreview]) -> None:
+    if not found:
+        return
+    print_table(
+        {"model": "name", "source": "name", "changes": "number", "log kept": "number", "problem": "text"},
+        [
+            [
+                one.model,
+                one.source,
+                "all rows" if one.reads_all else f"{one.changes:,}",
+                shown_bytes(one.kept_bytes),
                 one.problem,
             ]
             for one in found

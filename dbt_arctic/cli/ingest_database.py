@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 from dbt_arctic.databases.api import TableName
+from dbt_arctic.databases.replication import capture_statements
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
+from dbt_arctic.sources.database_scaffold import Deletes, database_model_sql, database_properties
 from dbt_arctic.sources.draft_database_tables import (
     DatabaseTableDraft,
     choose_tables,
@@ -24,14 +25,15 @@ def init_database(
     logins: Mapping[str, Mapping[str, str]],
     patterns: Sequence[str],
     excluded: Sequence[str],
-    compares_keys: bool,
+    deletes: Deletes,
+    slot: str = "",
 ) -> None:
     """Write a source and models for tables of a database that have a primary key.
 
     :param url: of the database; empty for that of the profile.
     :param logins: of the profile, by name of a source.
     :param patterns: globs for the tables; empty for all tables.
-    :param compares_keys: whether rows that are no longer in the database are deleted.
+    :param slot: the replication slot from which the changes are captured, for ``from_log``.
     :raises ConfigError: the database is not known, or no table has a primary key.
     :raises UnknownRelation: no table has such a name.
     :raises ServerUnreachable: the database does not answer, or refuses.
@@ -65,12 +67,22 @@ def init_database(
         )
     written = files.write(
         source,
-        database_properties(source, url, keyed, files.prefix, compares_keys),
-        {draft.name: database_model_sql(source, draft, compares_keys) for draft in keyed},
+        database_properties(source, url, keyed, files.prefix, deletes, slot),
+        {draft.name: database_model_sql(source, draft, deletes) for draft in keyed},
     )
     if not written:
         return
-    _show(drafts)
+    _show(drafts, has_cursors=not slot)
+    if slot:
+        statements = capture_statements(slot, [draft.table for draft in keyed])
+        files.conclude(
+            source,
+            written,
+            "Review the files. Changes are read from a replication slot. Create it in the database, once:\n"
+            + "".join(f"    {one};\n" for one in statements)
+            + "Then load the data:",
+        )
+        return
     files.conclude(
         source,
         written,
@@ -80,15 +92,11 @@ def init_database(
     )
 
 
-def _show(drafts: Sequence[DatabaseTableDraft]) -> None:
+def _show(drafts: Sequence[DatabaseTableDraft], has_cursors: bool) -> None:
     print_table(
         {
-            "table": "name",
-            "rows": "number",
-            "columns": "number",
-            "left out": "name",
-            "key": "name",
-            "cursor": "name",
+            **{"table": "name", "rows": "number", "columns": "number", "left out": "name", "key": "name"},
+            **({"cursor": "name"} if has_cursors else {}),
             "model": "name",
         },
         [
@@ -98,7 +106,7 @@ def _show(drafts: Sequence[DatabaseTableDraft]) -> None:
                 str(len(draft.columns)),
                 ", ".join(draft.left_out),
                 ", ".join(draft.key) or "none",
-                draft.cursor if draft.key else "",
+                *([draft.cursor if draft.key else ""] if has_cursors else []),
                 draft.name if draft.key else "not written: it has no primary key",
             ]
             for draft in drafts

@@ -12,6 +12,7 @@ from dbt_arctic.cli.ingest_folder import init_folder
 from dbt_arctic.cli.ingest_topics import init_topics
 from dbt_arctic.cli.options import FOLDER
 from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
+from dbt_arctic.sources.database_scaffold import Deletes
 
 _URL_OF_PROFILE = ""
 
@@ -31,6 +32,9 @@ _URL_OF_PROFILE = ""
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only these topics. Repeatable.")
 @click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only these tables. Repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these tables or topics. Repeatable.")
+@click.option(
+    "--slot", metavar="NAME", help="Capture all changes from the log of a PostgreSQL, through this slot."
+)
 @click.option("--compare-deletes", is_flag=True, help="Delete rows that are no longer in the database.")
 @click.option("--prefix", default="", help="Put this before the name of each model.")
 @click.option("--into", metavar="FOLDER", help="Folder of the new files. Default: models/<source>.")
@@ -47,6 +51,7 @@ def init(
     topics: tuple[str, ...],
     tables: tuple[str, ...],
     exclude: tuple[str, ...],
+    slot: str | None,
     compare_deletes: bool,
     prefix: str,
     into: str | None,
@@ -73,6 +78,8 @@ def init(
 
     if kafka is None and registry is not None:
         raise click.UsageError("--registry needs --kafka")
+    if slot is not None and (jdbc is None or compare_deletes):
+        raise click.UsageError("--slot needs --jdbc, and finds deleted rows without --compare-deletes")
     _check_options(source, jdbc, kafka, topics, tables, exclude, compare_deletes)
     files = ScaffoldWriter(find_project(project_dir), prefix, into, dry_run)
     if jdbc is None and kafka is None:
@@ -82,7 +89,8 @@ def init(
     if kafka is not None:
         init_topics(files, folder, kafka, profile.kafka_properties, topics, exclude, registry)
     elif jdbc is not None:
-        init_database(files, folder, jdbc, profile.databases, tables, exclude, compare_deletes)
+        deletes: Deletes = "from_log" if slot else "compare" if compare_deletes else "ignore"
+        init_database(files, folder, jdbc, profile.databases, tables, exclude, deletes, slot or "")
 
 
 def _check_options(

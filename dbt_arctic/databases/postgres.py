@@ -176,7 +176,7 @@ class PostgresTable:
         """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
-            table = PostgresSchemaReader(run, self.address, self.where).describe(self._place)
+            table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
 
         def export() -> str:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
@@ -205,13 +205,14 @@ class PostgresTable:
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
     @property
-    def _place(self) -> TableName:
+    def place(self) -> TableName:
+        """The schema and the name of the table."""
         *schema, name = parts_of(self.name, self.where)
         return TableName(schema[0] if schema else _DEFAULT_SCHEMA, name)
 
     @property
     def _quoted(self) -> str:
-        return ".".join(map(PostgresDialect().quote, self._place))
+        return ".".join(map(PostgresDialect().quote, self.place))
 
 
 __all__ = ["DRIVER", "PostgresSchemaReader", "PostgresTable", "connect", "read_schema"]

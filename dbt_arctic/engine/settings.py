@@ -115,6 +115,9 @@ class OtherCatalog:
     warehouse: str = ""
     properties: Mapping[str, str] | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        secret.remember(self.properties or {})
+
 
 @dataclass(frozen=True)
 class SparkSettings:

@@ -25,6 +25,9 @@ TOPIC = "topic:"
 DATABASE = "database:"
 """Begins the ``table_id`` of what was consumed of a table of another database."""
 
+SLOT = "slot:"
+"""Begins the ``table_id`` of what was consumed of the log of another database."""
+
 _NO_SNAPSHOT = "0"
 """The version of a plain table that had no snapshot, as it is committed."""
 
@@ -77,7 +80,8 @@ class Consumed:
     a plain Iceberg table. A different id means a different table of the same name. ``version`` is a token for
     a keyed upstream, and a snapshot id for a plain one. For a topic, they are its id after ``TOPIC``, and the
     next offset of each partition. For a table of a database, they are its id after ``DATABASE``, and the
-    largest value of its cursor with fingerprints of rows.
+    largest value of its cursor with fingerprints of rows. For the log of a database, they are the id of the
+    slot after ``SLOT``, and the position up to which its changes were read.
     """
 
     table_id: str
@@ -109,7 +113,7 @@ def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
 
 def is_outside(consumed: Consumed) -> bool:
     """Whether this was consumed of a topic or a database, which are not in the catalog."""
-    return consumed.table_id.startswith((TOPIC, DATABASE))
+    return consumed.table_id.startswith((TOPIC, DATABASE, SLOT))
 
 
 def encode_consumed(consumed: Mapping[str, Consumed]) -> str:

@@ -89,9 +89,12 @@ def _untyped(value: str, type_: str) -> str:
     return value
 
 
-def execute_plain_write(context: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:
+def execute_plain_write(
+    context: Context, write: PlainWrite, statements: Sequence[str], notes: Mapping[str, str] | None = None
+) -> Outcome:
     """Run the statements, which were generated for the name of the branch, and publish them together.
 
+    :param notes: additional properties of the commits, if the write consumes upstream versions.
     :raises ConcurrentRun: others kept committing, or consumed the same changes first.
     """
     text = ";\n".join(statements)
@@ -116,7 +119,8 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
             )
         drop_stale_branches(context, write.target, state, None)
         with staged(context, write.target, state.current_snapshot_id, write.branch):
-            rows = _with_properties(context, {**write.last_consumed, **write.consumed}, statements)
+            consumed = {**write.last_consumed, **write.consumed}
+            rows = _with_properties(context, consumed, statements, notes)
             if publish(context, write.target, write.branch, None, state.current_snapshot_id):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(

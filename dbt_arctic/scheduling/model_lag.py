@@ -16,7 +16,7 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED
 from dbt_arctic.sources.unread import Unread
 
-Unit = Literal["commit", "file", "message", "row"]
+Unit = Literal["commit", "file", "message", "row", "change"]
 
 NOT_BUILT = "it is not built yet"
 NO_VERSIONS = "it records no versions of what it reads"
@@ -83,7 +83,7 @@ def waiting_outside(unread: Unread) -> PendingUpstream:
         unread.unit,
         unread.count,
         unread.since_ms,
-        unread.count if unread.unit in ("message", "row") else None,
+        unread.count if unread.unit in ("message", "row", "change") else None,
         unread.size_bytes,
         unread.problem,
     )

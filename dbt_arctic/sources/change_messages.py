@@ -35,9 +35,8 @@ def messages(events: ChangeEvents, source: str, delivered: str) -> str:
     :param delivered: SQL of the order in which messages were delivered, as text; NULL if it is not known.
     """
     parsed = computed([("_message", f"TRY_CAST(try_parse_json({quote(TEXT)}) AS {_MAP})")], source)
-    return {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal}[events.format](
-        events, parsed, delivered
-    )
+    parse = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal, "postgres": _postgres}
+    return parse[events.format](events, parsed, delivered)
 
 
 def _get(container: str, name: str, kind: str = "STRING") -> str:
@@ -196,6 +195,21 @@ def _canal(events: ChangeEvents, parsed: str, delivered: str) -> str:
         ("_changes", f"transform({data}, (r, p) -> struct({before} AS before, r AS after))"),
     ]
     return computed(columns, f"(\n{made}\n)")
+
+
+def _postgres(events: ChangeEvents, parsed: str, delivered: str) -> str:
+    operation = _get("`_message`", "operation")
+    before, after = (_get("`_message`", name, _MAP) for name in ("before", "after"))
+    columns = [
+        ("_kind", f"IF({operation} = 'truncate', 'truncate', 'change')"),
+        ("_table", _get("`_message`", "table")),
+        ("_operation", operation),
+        ("_at", f"timestamp_millis({_get('`_message`', 'at_ms', 'BIGINT')})"),
+        ("_place", _get("`_message`", "place")),
+        ("_changes", f"array(struct({before} AS before, {after} AS after))"),
+        ("_fields", _NO_FIELDS),
+    ]
+    return computed(columns, f"(\n{parsed}\n)")
 
 
 __all__ = ["TEXT", "computed", "messages"]

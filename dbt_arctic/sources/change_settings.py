@@ -13,6 +13,8 @@ from dbt_arctic.sources.common_settings import columns_of, one_of, texts
 from dbt_arctic.sources.source_planner import DELETES
 
 ChangeFormat = Literal["debezium", "maxwell", "canal"]
+EventFormat = Literal[ChangeFormat, "postgres"]
+"""``postgres`` is the form of a capture table."""
 Order = Literal["position", "time", "delivery"]
 Unavailable = Literal["fail", "keep"]
 Decimals = Literal["precise", "string", "double"]
@@ -77,7 +79,7 @@ class ChangeEvents:
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
     """
 
-    format: ChangeFormat
+    format: EventFormat
     columns: Mapping[str, str]
     key: tuple[str, ...]
     table: str = ""
@@ -88,6 +90,11 @@ class ChangeEvents:
     decimals: Decimals | None = None
     binary: Binary = "base64"
     units: Mapping[str, Unit] = field(default_factory=dict)
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether events may have ``unavailable_value`` in place of a value that did not change."""
+        return self.format in ("debezium", "postgres")
 
     @property
     def added(self) -> dict[str, str]:
@@ -243,6 +250,7 @@ __all__ = [
     "ChangeEvents",
     "ChangeFormat",
     "Decimals",
+    "EventFormat",
     "Order",
     "Unavailable",
     "Unit",

@@ -22,7 +22,9 @@ from dbt_arctic.sources.change_types import EncodedValue, decoded
 
 _SHOWN = 200
 _VALUES, _ACTION = "`_arctic_row`.vals", "`_arctic_row`.action"
+_NEW_KEY = "`_arctic_row`.is_new_key"
 _NOT_SENT = "_arctic_not_sent"
+_MOVED = "{} was not sent with a new key, and rows of the new key do not have it"
 _VALUE, _TEXT = "{} (value)", "{} (text)"
 """Columns with the values in the message, as variants and as strings."""
 
@@ -149,12 +151,12 @@ def _actions(events: ChangeEvents) -> str:
         f"(TRY_CAST(c.before[{name}] AS STRING) <=> TRY_CAST(c.after[{name}] AS STRING)))"
         for name in map(literal, events.key)
     )
-    delete = "named_struct('action', 'D', 'vals', c.before, 'ordinal', p)"
-    upsert = "named_struct('action', 'U', 'vals', c.after, 'ordinal', p)"
+    delete = "named_struct('action', 'D', 'vals', c.before, 'ordinal', p, 'is_new_key', false)"
+    upsert = "named_struct('action', 'U', 'vals', c.after, 'ordinal', p, 'is_new_key', "
     return (
         f"flatten(transform(`_changes`, (c, p) -> CASE WHEN `_operation` = 'delete' THEN array({delete}) "
-        f"WHEN c.before IS NOT NULL AND ({changed}) THEN array({delete}, {upsert}) "
-        f"ELSE array({upsert}) END))"
+        f"WHEN c.before IS NOT NULL AND ({changed}) THEN array({delete}, {upsert}true)) "
+        f"ELSE array({upsert}`_operation` = 'insert')) END))"
     )
 
 
@@ -192,7 +194,7 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
     if name in events.key:
         return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
     sent = f"{_ACTION} = 'U' AND {text} IS NOT NULL"
-    if events.format == "debezium":
+    if events.has_unsent:
         sent += f" AND NOT coalesce(array_contains({quote(_NOT_SENT)}, {literal(name)}), false)"
     return f"CASE WHEN {sent} THEN {made} END"
 
@@ -201,15 +203,20 @@ def _fits(events: ChangeEvents, delivery: Delivery) -> str:
     """SQL condition: an error for a row that lacks a column, or a value that does not fit its column."""
     found = ",\n    ".join(_wrong(events, name, kind) for name, kind in events.columns.items())
     fixes = ["correct the source's columns"]
+    if events.format == "postgres":
+        fixes = ["load the table again with --full-refresh; or " + fixes[0]]
     if events.format == "debezium":
         fixes.append(
             "in messages without a schema, a decimal needs decimal_handling and a timestamp_ntz needs units"
         )
+    if events.has_unsent:
         fixes.append(
-            "a value that was not sent (TOAST) keeps the stored one with unavailable: keep, and is sent "
-            "after ALTER TABLE .. REPLICA IDENTITY FULL"
+            "a value that was not sent (TOAST) keeps the stored one with unavailable: keep, unless the key "
+            "has changed; after ALTER TABLE .. REPLICA IDENTITY FULL, it is sent"
         )
-    if any(has_kind(kind, "timestamp", "timestamp_ntz") for kind in events.columns.values()):
+    # Of a capture, the database knows the types.
+    is_declared = events.format != "postgres"
+    if is_declared and any(has_kind(one, "timestamp", "timestamp_ntz") for one in events.columns.values()):
         fixes.append("a value without a time zone is a timestamp_ntz, one with a time zone is a timestamp")
     fixes.append("a column that is newer than the event belongs in optional: [..], and is NULL then")
     wrong = _raising(
@@ -231,8 +238,11 @@ def _wrong(events: ChangeEvents, name: str, kind: str) -> str:
         missing = literal(f"{name} is missing")
         branches.append(f"WHEN {value} IS NULL THEN {missing}")
     unfit = f"concat({literal(f'{name} is not a {kind}: ')}, left({text}, {_SHOWN}))"
-    if events.format == "debezium" and name not in events.key:
+    if events.has_unsent and name not in events.key:
         not_sent = f"array_contains({quote(_NOT_SENT)}, {literal(name)})"
+        if events.unavailable == "keep":
+            # An insert lacks no value. Debezium writes a change of the key as a delete and an insert.
+            branches.append(f"WHEN {not_sent} AND {_NEW_KEY} THEN {literal(_MOVED.format(name))}")
         kept = "NULL" if events.unavailable == "keep" else literal(f"{name} was not sent")
         branches.append(f"WHEN {not_sent} THEN {kept}")
     branches.append(
@@ -262,7 +272,7 @@ def _not_sent(events: ChangeEvents) -> str:
         for name in events.columns
         if name not in events.key
     )
-    if events.format != "debezium" or not names:
+    if not events.has_unsent or not names:
         return "CAST(NULL AS ARRAY<STRING>)"
     return (
         f"CASE WHEN {_ACTION} = 'U' THEN nullif(array_compact(array({names})), "

@@ -26,8 +26,8 @@ _TIMESTAMPS: dict[Unit, tuple[str, ...]] = {
     "nanos": (f"{_DEBEZIUM}time.NanoTimestamp",),
 }
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6}0*)?"
-_LOCAL = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$"
-_ZONED = f"{_LOCAL[:-1]}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$"
+_LOCAL = f"^[0-9]{{4,6}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$"
+_ZONED = f"{_LOCAL[:-1]}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$"
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _FIRST_MICROS, _LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
@@ -126,7 +126,7 @@ def _time_of_day(micros: str) -> str:
 
 def _date(encoded: EncodedValue, events: ChangeEvents) -> str:
     text = encoded.text
-    iso = _when(f"trim(TRAILING 'Z' FROM {text})", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "DATE")
+    iso = _when(f"trim(TRAILING 'Z' FROM {text})", "^[0-9]{4,6}-[0-9]{2}-[0-9]{2}$", "DATE")
     if events.format != "debezium":
         return iso
     is_days = f"({_named(encoded, *_DATES)} OR NOT {encoded.described})"

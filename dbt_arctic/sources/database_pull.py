@@ -110,20 +110,10 @@ class DatabasePlanner:
         self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: PullPurpose
     ) -> _RowsOfView:
         """SQL of the rows, and the view that it reads."""
-        ranges = ranges_of(self.source, transaction, plan, bool(snapshot)) if purpose == "consume" else None
-        read = self.database.read(
-            RowQuery(
-                [one.selected for one in plan.columns],
-                plan.window,
-                [one.column.name for one in plan.key],
-                ranges[1] if ranges else (),
-                ranges[0] if ranges else None,
-                snapshot,
-            )
+        view = create_view(
+            self.context, self.connection(), self.database, self.source, transaction, plan, snapshot, purpose
         )
         stored = load_keyed(self.context.catalog, self.standing()) if plan.key else None
-        view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
-        self.connection().create_source_view(view, SourceRead("jdbc", read.options, read.predicates))
         if stored is None:
             return _RowsOfView(rows_of(self.source, plan.columns, view), view)
         keys = zip((one.column.name for one in plan.key), stored.key, strict=False)  # the write compares them
@@ -136,4 +126,34 @@ class DatabasePlanner:
         refuse_renamed(last_consumed, key, model, self.source.name, read, "all rows of the table")
 
 
-__all__ = ["DatabasePlanner", "upstream_of"]
+def create_view(
+    context: Context,
+    connection: Connection,
+    database: Database,
+    source: DatabaseSource,
+    transaction: TableTransaction,
+    plan: ReadPlan,
+    snapshot: str,
+    purpose: PullPurpose,
+) -> str:
+    """Create a temporary view over the rows that a plan reads, and return its name.
+
+    :param snapshot: of ``TableTransaction.share``.
+    """
+    ranges = ranges_of(source, transaction, plan, bool(snapshot)) if purpose == "consume" else None
+    read = database.read(
+        RowQuery(
+            [one.selected for one in plan.columns],
+            plan.window,
+            [one.column.name for one in plan.key],
+            ranges[1] if ranges else (),
+            ranges[0] if ranges else None,
+            snapshot,
+        )
+    )
+    view = f"{source.name.replace('.', '__')}__pull_{context.new_txn()}"
+    connection.create_source_view(view, SourceRead("jdbc", read.options, read.predicates))
+    return view
+
+
+__all__ = ["DatabasePlanner", "create_view", "upstream_of"]

@@ -45,7 +45,7 @@ class Unread:
     """
 
     source: str
-    unit: Literal["file", "message", "row"]
+    unit: Literal["file", "message", "row", "change"]
     count: int = 0
     since_ms: int | None = None
     size_bytes: int | None = None

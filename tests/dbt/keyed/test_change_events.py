@@ -60,6 +60,12 @@ def test_a_model_follows_a_table_with_two_settings(shop: Shop) -> None:
     shop.model("narrow", MODEL.replace("COLUMNS", "id, name, _source_sequence, _action"))
     assert "does not return _unavailable" in shop.fail("run", "--select", "narrow")
 
+    # A change of the key is a delete and an insert. The value is in the row of the other key.
+    land(shop, "4.json", event(10, "d", 1), event(11, "c", 2, UNSENT))
+    assert "name was not sent with a new key" in shop.fail("run", "--select", "orders")
+    assert shop.sql(stored) == [(1, "a", "2.00"), (2, "b", "1.50")]
+    (shop.folder / "landing" / "4.json").unlink()
+
     land(shop, "4.json", event(20, "t", 0), event(21, "c", 5, "new"))
     said = shop.fail("run", "--select", "orders")
     assert "AR-312" in said

@@ -16,15 +16,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import yaml
 
+from dbt_arctic.sources import capture
 from tests.dbt.keyed.conftest import Shop, opened_shop
 from tests.dbt.keyed.kafka_topics import Topic
 from tests.dbt.sources.mariadb_log import MariaDbLog
 from tests.dbt.sources.postgres_log import Keyed, PostgresLog
 from tests.dbt.sources.project import Parts
 from tests.dbt.sources.story import Different
+from tests.matrix.components import PASSWORD
 
 STATEMENTS = 16
 """At most so many statements of the model run before it is cut off."""
@@ -40,7 +43,7 @@ class LogStory:
     """:param told: what has happened, one act a line."""
 
     shop: Shop
-    topic: Topic
+    topic: Topic | None
     log: PostgresLog | MariaDbLog
     chance: random.Random
     told: list[str] = field(default_factory=list)
@@ -80,8 +83,7 @@ class LogStory:
         elif what < 0.82:
             self.deliver(0)
             if not self.pending:
-                self.pending += self.log.snapshot_again()
-                self.told.append("a snapshot")
+                self.snapshot_again()
         elif what < 0.95:
             self.run(is_cut=self.chance.random() < 0.5, is_full=self.chance.random() < 0.05)
         else:
@@ -137,12 +139,17 @@ class LogStory:
         self.send(again, is_new=False)
 
     def send(self, events: list[Keyed], *, is_new: bool = True) -> None:
+        assert self.topic is not None
         for key, event in events:
             partition = zlib.crc32(key.encode()) % self.topic.partitions
             value = None if event is None else json.dumps(event, ensure_ascii=False).encode()
             self.topic.producer.send(self.topic.name, key=key.encode(), value=value, partition=partition)
         self.topic.producer.flush()
         self.sent += events if is_new else []
+
+    def snapshot_again(self) -> None:
+        self.pending += self.log.snapshot_again()
+        self.told.append("a snapshot")
 
     # Runs
 
@@ -153,28 +160,36 @@ class LogStory:
             self.optional |= set(new) ^ set(self.columns)
         self.columns = dict(new)
         settings = {
-            **{"from": "kafka", "servers": self.topic.servers, "topic": self.topic.name},
-            **self.log.settings,
+            **self.place_settings(),
             **{"columns": new, "optional": sorted(self.optional & set(new))},
         }
         if self.log.settings["format"] == "debezium" and self.log.has_unsent:
             settings["unavailable"] = "keep"
-        if "table" in settings:
-            settings["table"] = "shop.orders"
         tables = [{"name": "rows", "config": {"meta": {"arctic": settings}}}]
         source = {"version": 2, "sources": [{"name": "log", "schema": "nowhere", "tables": tables}]}
         self.shop.file("models/log.yml", yaml.safe_dump(source, sort_keys=False))
         self.shop.model("rows", _MODEL)
         self._needs_full = True
 
+    def place_settings(self) -> dict[str, Any]:
+        """Where the events are, and what they look like."""
+        assert self.topic is not None
+        settings = {"from": "kafka", "servers": self.topic.servers, "topic": self.topic.name}
+        settings |= self.log.settings
+        return {**settings, "table": "shop.orders"} if "table" in settings else settings
+
+    def ends(self) -> dict[str, tuple[int, bool]]:
+        """Where a run is cut off."""
+        return {"rows": (self.chance.randrange(STATEMENTS), self.chance.random() < 0.5)}
+
     def run(self, *, is_cut: bool = False, is_full: bool = False) -> bool:
         """Run the model, and do what its error says; whether it was successful."""
         if set(self.log.declared) != set(self.columns):
             self.declare()
         is_full = is_full or self._needs_full
-        ends = {"rows": (self.chance.randrange(STATEMENTS), self.chance.random() < 0.5)} if is_cut else {}
+        ends = self.ends() if is_cut else {}
         words = ["run", "--select", "rows", *(["--full-refresh"] if is_full else [])]
-        self.told.append(" ".join(["dbt", *words, f"ends at {ends['rows']}" if ends else ""]))
+        self.told.append(" ".join(["dbt", *words, f"ends at {ends}" if ends else ""]))
         self.shop.end(ends)
         outcome = self.shop.try_dbt(*words)
         self.shop.end({})
@@ -187,9 +202,50 @@ class LogStory:
         elif "AR-312" in said and not is_full:
             self.told.append("the table was truncated")
             self._needs_full = True
+        elif "was not sent with a new key" in said and not is_full and isinstance(self, CaptureStory):
+            self.told.append("a large value is under another key")
+            self._needs_full = True
         else:
             raise Different(f"the run failed: {said[:_SHOWN]}")
         return False
+
+
+class CaptureStory(LogStory):
+    """The table is captured from its log by the runs themselves: ``from: postgres``."""
+
+    def play(self, steps: int) -> None:
+        assert isinstance(self.log, PostgresLog)
+        self.log.create_slot()
+        path = self.shop.folder / "profiles.yml"
+        profile = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for output in profile["shop"]["outputs"].values():
+            output["jdbc"] = {"log": {"password": PASSWORD}}
+        path.write_text(yaml.safe_dump(profile), encoding="utf-8")
+        self.declare()
+        # In some stories, a run takes the changes in many small parts.
+        with mock.patch.object(capture, "_MESSAGES_OF_COMMIT", self.chance.choice((5, 100_000))):
+            for _ in range(steps):
+                self.step()
+            self.settle()
+
+    def deliver(self, count: int) -> None:
+        """Nothing is delivered. The slot has what was committed."""
+
+    def deliver_again(self) -> None:
+        """The slot has what was not confirmed."""
+
+    def snapshot_again(self) -> None:
+        """The table is read by full refreshes."""
+
+    def place_settings(self) -> dict[str, Any]:
+        assert isinstance(self.log, PostgresLog)
+        return {"from": "postgres", "url": self.log.server.url, "slot": self.log.name, "table": self.log.name}
+
+    def ends(self) -> dict[str, tuple[int, bool]]:
+        """A run is cut off while it captures, or while the model is written."""
+        if self.chance.random() < 0.5:
+            return {"log__capture": (self.chance.randrange(STATEMENTS), self.chance.random() < 0.5)}
+        return super().ends()
 
 
 def _short(rows: list[Any]) -> str:
@@ -204,16 +260,20 @@ def opened_log_story(parts: Parts, mariadb: Any, seed: int) -> Iterator[LogStory
     :param mariadb: a MariaDB; ``None`` for stories of PostgreSQL only.
     """
     chance = random.Random(seed)
-    tools = ["postgres", "full", *(["debezium", "maxwell", "canal"] if mariadb else [])]
+    tools = ["postgres", "full", "captured", *(["debezium", "maxwell", "canal"] if mariadb else [])]
     tool = tools[seed % len(tools)]
     with contextlib.ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="soak-cdc-")))
         shop = opened.enter_context(opened_shop(folder, parts.warehouse, parts.connection))
-        if tool in ("postgres", "full"):
-            log: Any = PostgresLog(chance, parts.server, sends_all=tool == "full")
+        if tool in ("postgres", "full", "captured"):
+            sends_all = tool == "full" or (tool == "captured" and chance.random() < 0.5)
+            log: Any = PostgresLog(chance, parts.server, sends_all, moves_all=tool == "captured")
         else:
             log = MariaDbLog(chance, mariadb, tool)
         opened.callback(log.close)
+        if tool == "captured":
+            yield CaptureStory(shop, None, log, chance, [f"a story of {tool}"])
+            return
         topic = parts.broker.topic(1 if tool == "canal" else 2)
         yield LogStory(shop, topic, log, chance, [f"a story of {tool}"])
 

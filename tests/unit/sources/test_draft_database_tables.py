@@ -10,7 +10,8 @@ import yaml
 from dbt_arctic.databases.api import Column, ListedTable, Table
 from dbt_arctic.databases.client import parts_of
 from dbt_arctic.errors import UnknownRelation
-from dbt_arctic.sources.database_scaffold import database_model_sql, database_properties
+from dbt_arctic.sources.capture_settings import parse_capture
+from dbt_arctic.sources.database_scaffold import Deletes, database_model_sql, database_properties
 from dbt_arctic.sources.database_settings import parse_database
 from dbt_arctic.sources.draft_database_tables import (
     choose_tables,
@@ -82,23 +83,41 @@ def test_columns_that_a_source_cannot_have_are_left_out() -> None:
     assert draft_database_table("accounts", LISTED, Table("1", columns, ("id", "shape"))).key == ()
 
 
-@pytest.mark.parametrize("compares_keys", [False, True])
-def test_the_declared_source_is_one_that_can_be_read(compares_keys: bool) -> None:
+@pytest.mark.parametrize("deletes", ["ignore", "compare"])
+def test_the_declared_source_is_one_that_can_be_read(deletes: Deletes) -> None:
     columns = (ID, UPDATED._replace(name="it's", family="text"), UPDATED._replace(name="changed_at"))
     draft = draft_database_table("accounts", LISTED, Table("1", columns, ("id", "it's")))
-    declared = yaml.safe_load(yaml.safe_dump(database_properties("crm", "", [draft], "stg_", compares_keys)))
+    declared = yaml.safe_load(yaml.safe_dump(database_properties("crm", "", [draft], "stg_", deletes)))
     [source], [model] = declared["sources"], declared["models"]
     [table] = source["tables"]
     settings = {**source["config"]["meta"]["arctic"], **table["config"]["meta"]["arctic"]}
     read = parse_database("crm.accounts", settings)
-    assert (read.table, read.cursor, read.compares_keys) == ("public.accounts", "changed_at", compares_keys)
+    assert (read.table, read.cursor, read.compares_keys) == (
+        "public.accounts",
+        "changed_at",
+        deletes == "compare",
+    )
     assert (read.null_cursor, dict(read.columns)) == ("fail", {})
     assert model["name"] == "stg_accounts"
     assert {one["name"]: one["data_tests"] for one in model["columns"]} == {
         "id": ["not_null"],
         "it's": ["not_null"],
     }
-    sql = database_model_sql("crm", draft, compares_keys)
+    sql = database_model_sql("crm", draft, deletes)
     assert sql.startswith("{{ config(materialized='incremental', unique_key=['id', 'it\\'s']) }}")
-    assert ("_action" in sql) == compares_keys
+    assert ("_action" in sql) == (deletes == "compare")
     assert "`it's`" in sql
+
+
+def test_the_declared_source_may_be_captured_from_the_log() -> None:
+    draft = draft_database_table("accounts", LISTED, Table("1", (ID, UPDATED), ("id",)))
+    declared = database_properties("crm", "postgresql://host/crm", [draft], "", "from_log", "arctic_dev")
+    [source] = declared["sources"]
+    [table] = source["tables"]
+    settings = {**source["config"]["meta"]["arctic"], **table["config"]["meta"]["arctic"]}
+    assert settings["from"] == "postgres"
+    read = parse_capture("crm.accounts", settings)
+    assert (read.slot, read.table.table) == ("arctic_dev", "public.accounts")
+    sql = database_model_sql("crm", draft, "from_log")
+    assert "sequence_by='_source_sequence'" in sql
+    assert "    _source_sequence,\n    _action\n" in sql

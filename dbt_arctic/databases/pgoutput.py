@@ -1,0 +1,175 @@
+"""Decodes the messages of PostgreSQL's output plugin ``pgoutput``, protocol version 1.
+
+PostgreSQL's documentation describes them in "Logical Replication Message Formats". They come from a
+replication slot, transaction by transaction in the order of the commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Literal, NamedTuple
+
+Values = dict[str, "str | None"]
+"""The text of each value by column. A value that was not sent is not in it."""
+
+ChangeKind = Literal["insert", "update", "delete"]
+_ROWS: Mapping[bytes, ChangeKind] = {b"I": "insert", b"U": "update", b"D": "delete"}
+
+_EPOCH_US = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()) * 10**6
+"""The beginning of PostgreSQL's time, in microseconds since that of Unix."""
+
+
+class LoggedTable(NamedTuple):
+    """A table as a message describes it, at the time of the change.
+
+    :param name: ``schema.table``.
+    :param types: the oid of the type of each column.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[int, ...]
+
+
+class TransactionBegin(NamedTuple):
+    """The beginning of a transaction.
+
+    :param commit: the position of its commit in the log.
+    :param at_us: when it committed, in microseconds since the epoch.
+    """
+
+    commit: int
+    at_us: int
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A row that was inserted, updated or deleted.
+
+    :param old: the key before, or the whole row with ``REPLICA IDENTITY FULL``; ``None`` if it was not sent.
+    """
+
+    kind: ChangeKind
+    table: LoggedTable
+    old: Values | None
+    new: Values | None
+
+
+class Truncated(NamedTuple):
+    """Tables that were truncated."""
+
+    tables: tuple[LoggedTable, ...]
+
+
+class TransactionEnd(NamedTuple):
+    """The end of a transaction.
+
+    :param end: the position after its commit.
+    """
+
+    end: int
+
+
+Message = TransactionBegin | RowChange | Truncated | TransactionEnd
+
+
+@dataclass
+class Decoder:
+    """Decodes the messages of a slot. It remembers the columns of each table, which are sent once."""
+
+    tables: dict[int, LoggedTable] = field(default_factory=dict)
+
+    def decode(self, data: bytes) -> Message | None:
+        """A message; ``None`` for one that changes no row, such as the description of a table."""
+        kind, read = data[:1], _Reader(data, 1)
+        if kind in _ROWS:
+            return self._row(read, _ROWS[kind])
+        match kind:
+            case b"B":
+                return TransactionBegin(read.number(8), read.number(8) + _EPOCH_US)
+            case b"C":
+                read.take(9)
+                return TransactionEnd(read.number(8))
+            case b"R":
+                self._describe(read)
+            case b"T":
+                count = read.number(4)
+                read.take(1)
+                return Truncated(tuple(self.tables[read.number(4)] for _ in range(count)))
+        return None
+
+    def _describe(self, read: _Reader) -> None:
+        relation = read.number(4)
+        schema, name = read.text(), read.text()
+        read.take(1)
+        columns, types = [], []
+        for _ in range(read.number(2)):
+            read.take(1)
+            columns.append(read.text())
+            types.append(read.number(4))
+            read.take(4)
+        # An empty schema stands for pg_catalog.
+        self.tables[relation] = LoggedTable(f"{schema or 'pg_catalog'}.{name}", tuple(columns), tuple(types))
+
+    def _row(self, read: _Reader, kind: ChangeKind) -> RowChange:
+        table = self.tables[read.number(4)]
+        old: Values | None = None
+        new: Values | None = None
+        while not read.is_done:
+            is_new = read.take(1) == b"N"
+            values = read.values(table.columns)
+            if is_new:
+                new = values
+            else:
+                old = values
+        return RowChange(kind, table, old, new)
+
+
+@dataclass
+class _Reader:
+    data: bytes
+    at: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.at >= len(self.data)
+
+    def take(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def text(self) -> str:
+        end = self.data.index(0, self.at)
+        made = self.data[self.at : end].decode()
+        self.at = end + 1
+        return made
+
+    def values(self, columns: tuple[str, ...]) -> Values:
+        found: Values = {}
+        for name in columns[: self.number(2)]:
+            kind = self.take(1)
+            if kind == b"n":
+                found[name] = None
+            elif kind == b"t":
+                found[name] = self.take(self.number(4)).decode()
+            elif kind != b"u":
+                raise ValueError(f"a value of the kind {kind!r}")
+        return found
+
+
+__all__ = [
+    "ChangeKind",
+    "Decoder",
+    "LoggedTable",
+    "Message",
+    "RowChange",
+    "TransactionBegin",
+    "TransactionEnd",
+    "Truncated",
+    "Values",
+]

@@ -1,0 +1,248 @@
+"""Takes the changes of a replication slot into a capture table, each exactly once.
+
+A commit of the capture table has the changes and the position up to which it has them. Only then is the slot
+moved. If the run ends in between, the next one finds the changes in the slot again, and leaves out those that
+the table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import NamedTuple
+
+from dbt_arctic.databases.api import LoggedChange, Slot, SlotState, TableName
+from dbt_arctic.engine.api import Connection
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
+from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
+from dbt_arctic.sources.capture_settings import CaptureSource
+from dbt_arctic.sources.capture_table import (
+    COLUMNS,
+    Captured,
+    CapturedRange,
+    append_statement,
+    as_rows,
+    create_statement,
+    cutoff_of,
+    entry,
+    load_capture,
+    remove_statements,
+    removed_statement,
+    tables_property,
+)
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.writer_lock import writer_lock
+
+_MESSAGES_OF_COMMIT = 100_000
+"""After so many messages, a commit takes no further transaction. They are in memory until then."""
+_MUCH_KEPT_BYTES = 1024**3
+"""If the server keeps so much of its log for the slot, the run warns."""
+_MOST_FOREIGN_BYTES = 64 * 1024 * 1024
+"""How much of the log may have passed without a change of a published table before the slot moves on."""
+
+
+class _CapturedByInvocation(NamedTuple):
+    """What an invocation has taken.
+
+    :param end: the position up to which it has.
+    :param tables: those that the slot sends.
+    :param warning: about the slot; empty for none.
+    """
+
+    invocation: str
+    end: int
+    tables: frozenset[TableName]
+    warning: str = ""
+
+
+class CaptureRead(NamedTuple):
+    """What a model reads of a capture table.
+
+    :param end: the position up to which it reads.
+    :param warnings: what the user should know of the slot.
+    """
+
+    captured: Captured
+    end: int
+    warnings: tuple[str, ...] = ()
+
+
+_last_invocations: dict[Name, _CapturedByInvocation] = {}
+"""By capture table, the last invocation of this process."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture table, and what is needed to append to it.
+
+    :param connection: the session of the context.
+    :param open_slot: opens the slot of the source.
+    :param invocation: an id of the dbt command. Its models read up to the same position.
+    """
+
+    context: Context
+    connection: Callable[[], Connection]
+    open_slot: Callable[[], AbstractContextManager[Slot]]
+    source: CaptureSource
+    name: Name
+    invocation: str
+
+    def take(self, table: TableName, model: str, starts_again: bool) -> CaptureRead:
+        """Take the changes that the slot has now, unless this invocation has done so already.
+
+        :param table: whose changes the model reads.
+        :param model: for errors.
+        :param starts_again: whether the model has read nothing yet, so that it misses no changes.
+        :returns: the models of an invocation read up to the same position.
+        :raises ConfigError: the slot does not send the changes of the table.
+        :raises VersionUnavailable: changes are lost, and the model does not start again.
+        :raises ConcurrentRun: another run took the same changes at the same time. Nothing was written.
+        """
+        with writer_lock(self.name):
+            taken = _last_invocations.get(self.name)
+            if taken is None or taken.invocation != self.invocation or table not in taken.tables:
+                with self.open_slot() as slot:
+                    tables = slot.published()
+                    if table not in tables:
+                        raise slot.not_published(table)
+                    taken = self._take_all(slot, model, starts_again)._replace(tables=tables)
+                _last_invocations[self.name] = taken._replace(warning="")
+            return CaptureRead(self._reloaded(), taken.end, (taken.warning,) if taken.warning else ())
+
+    def _take_all(self, slot: Slot, model: str, starts_again: bool) -> _CapturedByInvocation:
+        slot.lock()
+        state, captured = slot.state(), self._load()
+        if captured is None or (lost := _lost(captured.range, state)):
+            if captured is not None and not starts_again:
+                raise VersionUnavailable(
+                    f"changes of the source {self.source.name} are lost",
+                    where=model,
+                    why=lost,
+                    fix=f"load the table again: dbt run --full-refresh --select {model}. The other models "
+                    "of the source need the same",
+                )
+            captured = self._begin(state, captured)
+        captured = self._without_old(captured)
+        while True:
+            changes, is_all = slot.changes(state.current, _MESSAGES_OF_COMMIT)
+            new = [one for one in changes if one.end > captured.range.end]
+            last = max((one.end for one in changes), default=0)
+            end = max(last, captured.range.end, state.current if is_all else 0)
+            if new or end - captured.range.end > _MOST_FOREIGN_BYTES:
+                captured = self._append(captured, new, end)
+            if changes or captured.range.end == end:
+                slot.advance(captured.range.end)
+            if is_all:
+                return _CapturedByInvocation(
+                    self.invocation, captured.range.end, frozenset(), _much_kept(slot, state)
+                )
+
+    def load(self) -> Captured | None:
+        """The capture table; ``None`` if nothing was captured yet."""
+        found = load_capture(self.context.catalog, self.name, self.source.name)
+        return None if found is None else found[1]
+
+    def _load(self) -> Captured | None:
+        """The same, and the table exists afterwards."""
+        found = load_capture(self.context.catalog, self.name, self.source.name)
+        if found is None:
+            self.context.run("create_capture", create_statement(self.name, self.source.name))
+            return None
+        return found[1]
+
+    def _begin(self, state: SlotState, before: Captured | None) -> Captured:
+        """Begin at the position of the slot, without rows from before."""
+        range_ = CapturedRange(state.identity, state.confirmed, state.confirmed, self._today())
+        self._commit(before, range_, remove_statements)
+        return self._reloaded()
+
+    def _append(self, captured: Captured, changes: list[LoggedChange], end: int) -> Captured:
+        old = captured.range
+        range_ = CapturedRange(old.identity, old.start, end, old.oldest, old.removed)
+        view = f"{self.name.identifier}_{self.context.new_txn()}"
+        self.connection().create_temp_view(view, COLUMNS, as_rows(changes))
+        try:
+            self._commit(
+                captured,
+                range_,
+                lambda target: [append_statement(target, view, self._today())],
+                tables_property(changes),
+            )
+        finally:
+            self.context.run("drop_staging", f"DROP VIEW IF EXISTS {quote(view)}")
+        return self._reloaded()
+
+    def _without_old(self, captured: Captured) -> Captured:
+        """Remove what is older than the retention. Whole days are removed without reading them."""
+        cutoff = cutoff_of(self._today(), self.source.retention_days)
+        if captured.range.oldest >= cutoff:
+            return captured
+        found = self.context.query(removed_statement(self.name, cutoff))
+        removed = {str(table): int(position) for table, position in found}
+        range_ = captured.range.without(cutoff, removed)
+        self._commit(captured, range_, lambda target: remove_statements(target, cutoff))
+        return self._reloaded()
+
+    def _commit(
+        self,
+        before: Captured | None,
+        range_: CapturedRange,
+        statements: Callable[[str], list[str]],
+        notes: dict[str, str] | None = None,
+    ) -> None:
+        """Publish one commit, if the capture table still has the range that it had before."""
+        write = begin_plain_write(
+            self.context,
+            self.name,
+            statements=2,
+            last_consumed={} if before is None else entry(before.range),
+            consumed=entry(range_),
+        )
+        assert write.branch is not None
+        execute_plain_write(self.context, write, statements(self.name.branch(write.branch)), notes)
+
+    def _reloaded(self) -> Captured:
+        captured = self.load()
+        assert captured is not None, "a commit records the range"
+        return captured
+
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self.context.now_ms() / 1000, timezone.utc).date()
+
+
+def waiting_changes(slot: Slot, captured: Captured | None) -> dict[str, TableChanges]:
+    """The changes that the slot has and the capture table lacks, by table; at most those of one commit."""
+    state = slot.state()
+    end = 0 if captured is None else captured.range.end
+    changes = slot.changes(state.current, _MESSAGES_OF_COMMIT).changes
+    return changes_by_table(one for one in changes if one.end > end)
+
+
+def _much_kept(slot: Slot, state: SlotState) -> str:
+    """A warning about a slot that keeps much of the log; empty for none."""
+    if state.kept_bytes < _MUCH_KEPT_BYTES:
+        return ""
+    return (
+        f"Before this run, PostgreSQL kept {state.kept_bytes / 1024**3:.1f} GiB of its log for the "
+        f"slot {slot.name}. It keeps more if runs are further apart, or if a transaction is open for long. "
+        "To limit it, set max_slot_wal_keep_size; a slot that exceeds this loses changes."
+    )
+
+
+def _lost(range_: CapturedRange, state: SlotState) -> str:
+    """Why changes after a range are not in the slot; empty if they are."""
+    if range_.identity != state.identity:
+        return f"they were captured from {range_.identity}, and the slot is {state.identity}"
+    if state.confirmed > range_.end:
+        return (
+            f"the slot was moved from {range_.end} to {state.confirmed} by another reader, or it was dropped "
+            "and created again. Each target needs a slot of its own"
+        )
+    return ""
+
+
+__all__ = ["Capture", "CaptureRead", "waiting_changes"]

@@ -1,0 +1,200 @@
+"""Plans what a model reads of a table that is captured from the log of its database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.databases.api import Database, TableName, TableTransaction
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.pull import Pull, StagedView
+from dbt_arctic.sources.capture import Capture, CaptureRead
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
+from dbt_arctic.sources.capture_table import unread_statement
+from dbt_arctic.sources.change_pull import take_changes
+from dbt_arctic.sources.change_settings import SEQUENCE, ChangeEvents, must_select
+from dbt_arctic.sources.change_sql import Delivery, rows_of_events
+from dbt_arctic.sources.cursor import Progress
+from dbt_arctic.sources.database_columns import value_of
+from dbt_arctic.sources.database_plan import ReadPlan
+from dbt_arctic.sources.database_pull import create_view
+from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows, refuse_renamed
+from dbt_arctic.store.context import Context
+
+
+@dataclass(frozen=True)
+class CapturePlanner:
+    """Plans what a model reads of a table.
+
+    The first run reads the rows of the table, and later ones the changes since.
+
+    :param database: the table.
+    :param place: its name.
+    """
+
+    capture: Capture
+    database: Database
+    place: TableName
+
+    @property
+    def source(self) -> CaptureSource:
+        """The settings of the source."""
+        return self.capture.source
+
+    @property
+    def context(self) -> Context:
+        """The context in which the SQL of the pull will run."""
+        return self.capture.context
+
+    @property
+    def upstream(self) -> Name:
+        """The name of the source among what a model has consumed."""
+        return upstream_of(self.source)
+
+    def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
+        """Plan a run. The changes of the whole slot are captured first, once for all models of a run.
+
+        :raises ConfigError: the model has read the table as another source; see also ``resolve_columns``.
+        :raises VersionUnavailable: changes that the model has not read are lost.
+        :raises SourceTruncated: the table was truncated.
+        """
+        name, last = self.upstream, last_consumed.get(self.upstream.dotted)
+        if purpose == "describe":
+            types = self._columns(model).events
+            return Planned(Pull(name, self._no_rows(types), last or Consumed("", ""), last is None), last)
+        first = last is None and self.source.loads
+        taken = self._take(model, purpose, last is None)
+        if first:
+            return self._load_rows(taken, last_consumed, model, purpose)
+        if taken is None:
+            columns = self._columns(model).events
+            return Planned(Pull(name, self._no_rows(columns), last or Consumed("", ""), False), last)
+        return self._read_changes(taken, last, model, purpose)
+
+    def _take(self, model: str, purpose: PullPurpose, starts_again: bool) -> CaptureRead | None:
+        """The capture table. Only a run takes changes of the slot, so there may be none otherwise."""
+        if purpose == "consume":
+            return self.capture.take(self.place, model, starts_again)
+        captured = self.capture.load()
+        return None if captured is None else CaptureRead(captured, captured.range.end)
+
+    def _read_changes(
+        self, read: CaptureRead, last: Consumed | None, model: str, purpose: PullPurpose
+    ) -> Planned:
+        name, table, (captured, end, warnings) = self.upstream, self._table, read
+        start = captured.range.start
+        if last is not None:
+            start = captured.require_unread(last, table, self.source.name, model)
+        known = captured.changes_since(table, start, end)
+        columns = self._columns(model).events
+        if last is not None and (end <= start or (known is not None and not known.number)):
+            return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
+        view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
+        rows_read = unread_statement(captured, table, start, end)
+        self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
+        consumed, stage = captured.range.at(end, table), StagedView(view)
+        if purpose != "consume":
+            rows = rows_of_events(columns, _delivery(self.source), view)
+            return Planned(Pull(name, rows, consumed, True, stage=stage), last)
+        with dropped_on_error(self.context, view):
+            changes = take_changes(self.context, columns, _delivery(self.source), view, last is None, model)
+        pull = Pull(name, changes.sql, consumed, True, stage=stage)
+        return Planned(pull, last, warnings, notes=changes.notes, must_select=must_select(columns))
+
+    def _load_rows(
+        self,
+        read: CaptureRead | None,
+        last_consumed: Mapping[str, Consumed],
+        model: str,
+        purpose: PullPurpose,
+    ) -> Planned:
+        """Read the rows of the table. They are not older than what was captured."""
+        consumed = Consumed("", "") if read is None else read.captured.range.at(read.end, self._table)
+        if purpose == "consume":
+            table = f"the table {self.source.table.table}"
+            refuse_renamed(last_consumed, consumed.table_id, model, self.source.name, table, "all its rows")
+        transaction = self.database.begin()
+        is_open = False
+        try:
+            columns = self._resolved(transaction, model)
+            snapshot = transaction.share() if purpose == "consume" else ""
+            view = self._view(transaction, columns, snapshot, purpose)
+            is_open = bool(snapshot)
+        finally:
+            if not is_open:
+                transaction.close()
+        sql = _loaded(self.source, columns, view)
+        pull = Pull(self.upstream, sql, consumed, True, stage=StagedView(view))
+        return Planned(
+            pull,
+            None,
+            () if read is None else read.warnings,
+            release=transaction.close if is_open else None,
+            must_select=must_select(columns.events),
+        )
+
+    def _view(
+        self, transaction: TableTransaction, columns: CapturedColumns, snapshot: str, purpose: PullPurpose
+    ) -> str:
+        plan = ReadPlan(columns.read, None, Progress("", None, "", "", ""), changed=True)
+        return create_view(
+            self.context,
+            self.capture.connection(),
+            self.database,
+            self.source.table,
+            transaction,
+            plan,
+            snapshot,
+            purpose,
+        )
+
+    def _columns(self, model: str) -> CapturedColumns:
+        transaction = self.database.begin()
+        try:
+            return self._resolved(transaction, model)
+        finally:
+            transaction.close()
+
+    def _resolved(self, transaction: TableTransaction, model: str) -> CapturedColumns:
+        return resolve_columns(self.source, transaction.table, self._table, model)
+
+    @property
+    def _table(self) -> str:
+        """``schema.table``, as the log has it."""
+        return self.place.dotted
+
+    def _no_rows(self, events: ChangeEvents) -> str:
+        return no_rows(f"no changes of {self.source.name}", {**events.columns, **events.added})
+
+
+def _delivery(source: CaptureSource) -> Delivery:
+    at = "concat('position ', CAST(`position` AS STRING))"
+    return Delivery(source.name, "`message`", "CAST(NULL AS STRING)", at, {})
+
+
+def _loaded(source: CaptureSource, columns: CapturedColumns, view: str) -> str:
+    """SQL of the rows of the table, with the columns of changes.
+
+    The empty sequence is less than that of each change. All changes since the table was read will follow, so
+    the last one of a key decides.
+    """
+    made = {
+        SEQUENCE: "''",
+        "_source_operation": "'read'",
+        "_action": "'U'",
+    }
+    added = [
+        f"{made.get(name, f'CAST(NULL AS {kind})')} AS {quote(name)}"
+        for name, kind in columns.events.added.items()
+    ]
+    values = [
+        f"CAST({value_of(source.table, one, quote(f'c{at}'))} AS {columns.events.columns[one.column.name]}) "
+        f"AS {quote(one.column.name)}"
+        for at, one in enumerate(columns.read)
+    ]
+    listed = ",\n  ".join([*values, *added])
+    return f"SELECT\n  {listed}\nFROM {quote(view)}"
+
+
+__all__ = ["CapturePlanner"]

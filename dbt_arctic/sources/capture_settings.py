@@ -1,0 +1,193 @@
+"""Reads and checks the ``meta.arctic`` of a source that is captured from the log of a PostgreSQL. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from dbt_arctic.data_type import has_kind
+from dbt_arctic.databases.api import Table
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type
+from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown
+from dbt_arctic.sources.database_columns import ReadColumn, read_columns
+from dbt_arctic.sources.database_settings import DatabaseSource
+from dbt_arctic.store.duration import parse_duration
+
+PLACE = "capture"
+"""In the place of a catalog in the name of a source."""
+UNSENT = "__arctic_value_not_sent"
+"""Stands for a value that the log does not have, because it is large and did not change."""
+DEFAULT_RETENTION_DAYS = 7
+
+_DAY_S = 24 * 60 * 60
+_SETTINGS = (
+    *("from", "url", "connection", "slot", "publication", "retention", "table", "columns", "key"),
+    *("optional", "unavailable", "initial_load", "partitions", "partition_column"),
+)
+
+
+@dataclass(frozen=True)
+class CaptureSource:
+    """A table of a PostgreSQL, followed by its log.
+
+    :param name: ``<source>.<table>``, as in ``source('<source>', '<table>')``.
+    :param slot: the replication slot. All tables of one slot are captured together.
+    :param retention_days: how long captured changes are kept.
+    :param table: how the rows of the table are read, for the initial load.
+    :param key: the columns of the primary key; empty for those of the database.
+    :param loads: whether the first run reads the rows of the table.
+    """
+
+    name: str
+    slot: str
+    publication: str
+    retention_days: int
+    table: DatabaseSource
+    key: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    unavailable: Unavailable = "fail"
+    loads: bool = True
+
+
+@dataclass(frozen=True)
+class CapturedColumns:
+    """The columns of a source, as the database has them.
+
+    :param read: how the initial load reads them.
+    :param events: how the changes are read.
+    """
+
+    read: list[ReadColumn] = field(repr=False)
+    events: ChangeEvents
+
+
+def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> CaptureSource:
+    """Read the settings of a source, apart from how to connect.
+
+    :param name: ``<source>.<table>``.
+    :param settings: the source's ``meta.arctic``.
+    :param where: the file that declares the source.
+    :raises ConfigError: a setting is unknown or wrong.
+    """
+    where = where or name
+    reject_unknown(name, settings, _SETTINGS, where)
+    slot = str(settings.get("slot") or "")
+    if not slot:
+        raise ConfigError(
+            f"the source {name} has no slot",
+            where=where,
+            why="a replication slot keeps the changes of the database until they were read, and each target "
+            "needs its own",
+            fix='add slot: "arctic_{{ target.name }}" to the source\'s meta.arctic, and create the slot in '
+            "the database",
+        )
+    columns = settings.get("columns") or {}
+    if isinstance(columns, list):
+        columns = dict.fromkeys(map(str, columns))
+    declared = columns_of({key: kind or "" for key, kind in columns.items()}, ADDED, name, where)
+    loads = settings.get("initial_load", True)
+    if not isinstance(loads, bool):
+        raise ConfigError(
+            f"the source {name} has initial_load: {loads}", where=where, fix="write true or false"
+        )
+    table = DatabaseSource(
+        name,
+        str(settings.get("table") or name.partition(".")[2]),
+        declared,
+        partitions=settings.get("partitions"),
+        partition_column=str(settings.get("partition_column") or ""),
+    )
+    return CaptureSource(
+        name,
+        slot,
+        str(settings.get("publication") or slot),
+        _days(settings.get("retention"), name, where),
+        table,
+        _names(settings.get("key")),
+        _names(settings.get("optional")),
+        one_of(get_args(Unavailable), "unavailable", settings.get("unavailable", "fail"), name, where),
+        loads,
+    )
+
+
+def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) -> CapturedColumns:
+    """The columns and the key of a source.
+
+    :param name: ``schema.table``, as the log has it.
+    :param where: the model, for errors.
+    :raises ConfigError: a declared column does not exist or has another type, a column has the name of one
+        that each row gets, or no key is known.
+    """
+    read = read_columns(source.table, table, where)
+    names = {one.column.name.lower(): one.column.name for one in read}
+    for added in ADDED:
+        if added in names:
+            raise ConfigError(
+                f"the table {name} has a column {names[added]}",
+                where=where,
+                why="each row of the source gets a column of that name",
+                fix="list the other columns in columns of the source's meta.arctic",
+            )
+    types = {one.column.name: _type_of(one, source, where) for one in read}
+    key = tuple(names.get(one.lower(), one) for one in source.key or table.key)
+    if not key or (missing := [one for one in key if one not in types]):
+        what = f"the table {name} has no primary key" if not key else f"{missing[0]} is not among its columns"
+        raise ConfigError(
+            f"the key of the source {source.name} is not known: {what}",
+            where=where,
+            why="a change is one of the row of a key",
+            fix="add key: the columns that identify a row, to the source's meta.arctic; the log has them for "
+            "updates and deletes if they are the primary key or the table has REPLICA IDENTITY FULL",
+        )
+    optional = tuple(names.get(one.lower(), one) for one in source.optional)
+    events = ChangeEvents(
+        "postgres",
+        types,
+        key,
+        name,
+        optional=optional,
+        unavailable=source.unavailable,
+        unavailable_value=UNSENT,
+        binary="hex",
+    )
+    return CapturedColumns(read, events)
+
+
+def upstream_of(source: CaptureSource) -> Name:
+    """``capture.<source>.<table>``: the same for all models, because each records its own progress."""
+    return Name(PLACE, *source.name.split(".", 1))
+
+
+def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
+    kind = column_type(column.type.lower())
+    database = column.column
+    if kind and not (database.family == "timestamptz" and not has_kind(kind, "timestamp")):
+        return kind
+    raise ConfigError(
+        f"the column {database.name} of the source {source.name} cannot be read as {column.type.lower()}",
+        where=where,
+        why=f"its type in the database is {database.type}",
+        fix=f"declare it as {database.spark_type.lower()}, and cast it in the model",
+    )
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(map(str, given or ()))
+
+
+def _days(given: Any, name: str, where: str) -> int:
+    days = parse_duration(name, "retention", given, DEFAULT_RETENTION_DAYS * _DAY_S) // _DAY_S
+    if days < 1:
+        raise ConfigError(
+            f"the source {name} has retention: {given}",
+            where=where,
+            why="captured changes are removed by days",
+            fix="write at least one day, for instance retention: 7 days",
+        )
+    return int(days)
+
+
+__all__ = ["UNSENT", "CaptureSource", "CapturedColumns", "parse_capture", "resolve_columns", "upstream_of"]

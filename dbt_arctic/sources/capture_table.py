@@ -1,0 +1,250 @@
+"""The capture table of a source: the changes that were taken from a replication slot, and which these are.
+
+Columns: ``transaction_end`` BIGINT and ``position`` BIGINT (positions in the database's log), ``table_name``
+STRING, ``message`` STRING (JSON, see ``capture_messages``), ``captured_on`` DATE (UTC). Each commit records
+the range of the log that the table has, so rows and range become visible together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.databases.api import LoggedChange
+from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.version import SLOT, Consumed
+from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
+
+COLUMNS = ("transaction_end", "position", "table_name", "message")
+PROPERTY_CAPTURES = "arctic.captures"
+"""On the table: the source whose changes it has."""
+PROPERTY_TABLES = "arctic.captured"
+"""On a commit: ``TableChanges`` by table of the database, as JSON."""
+
+_ENTRY = "slot"
+"""The name under which a commit records the range."""
+
+
+@dataclass(frozen=True)
+class CapturedRange:
+    """The part of a database's log that a capture table has.
+
+    :param identity: of the slot.
+    :param start: the position after which it has all changes, apart from those that were removed.
+    :param end: the position up to which it has them.
+    :param oldest: the day of the oldest rows, or a day before it.
+    :param removed: by table, the position up to which changes were removed because of their age.
+    """
+
+    identity: str
+    start: int
+    end: int
+    oldest: date
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    def consumed(self) -> Consumed:
+        """The form in which a commit of the capture table records the range."""
+        parts = {
+            "start": self.start,
+            "end": self.end,
+            "oldest": self.oldest.isoformat(),
+            "removed": dict(sorted(self.removed.items())),
+        }
+        return Consumed(SLOT + self.identity, json.dumps(parts))
+
+    @classmethod
+    def of(cls, consumed: Consumed) -> CapturedRange:
+        """The range that a commit of a capture table has recorded."""
+        parts = json.loads(consumed.version)
+        return cls(
+            consumed.table_id.removeprefix(SLOT),
+            parts["start"],
+            parts["end"],
+            date.fromisoformat(parts["oldest"]),
+            parts["removed"],
+        )
+
+    def without(self, cutoff: date, removed: Mapping[str, int]) -> CapturedRange:
+        """The range without the rows of the days before ``cutoff``."""
+        return replace(self, oldest=cutoff, removed={**self.removed, **removed})
+
+    def at(self, position: int, table: str) -> Consumed:
+        """What a model has consumed that has read a table up to a position."""
+        return Consumed(f"{SLOT}{self.identity}/{table}", str(position))
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A capture table as of one load."""
+
+    name: Name
+    state: TableState
+    range: CapturedRange
+
+    def changes_since(self, table: str, position: int, until: int) -> TableChanges | None:
+        """The changes of a table between two positions, from the commits.
+
+        ``None`` if they are not known, because old commits have expired.
+        """
+        found = TableChanges()
+        for snapshot in self.state.history():
+            own = consumed_versions([snapshot]).get(_ENTRY)
+            end = None if own is None else CapturedRange.of(own).end
+            if end is not None and end <= position:
+                return found
+            if end is None or end > until:
+                continue
+            changes = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
+            found = found if changes is None else found.plus(TableChanges(*changes))
+        return found if position <= self.range.start else None
+
+    def newest_ms(self, table: str) -> int | None:
+        """When the newest change of a table was committed in the database; ``None`` if it is not known."""
+        for snapshot in self.state.history():
+            found = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
+            if found is not None:
+                return TableChanges(*found).newest_ms
+        return None
+
+    def require_unread(self, last: Consumed, table: str, source: str, model: str) -> int:
+        """The position up to which a model has read, if the changes since are all there.
+
+        :raises VersionUnavailable: some are not.
+        """
+        position = int(last.version)
+        if last.table_id != self.range.at(0, table).table_id:
+            why = "the source has another table, replication slot or server than the one that was read"
+        elif position < self.range.start:
+            why = f"the changes between {position} and {self.range.start} were not captured"
+        elif position < self.range.removed.get(table, 0):
+            why = "they were removed from the capture table before the model read them (retention)"
+        else:
+            return position
+        raise VersionUnavailable(
+            f"changes of the source {source} that {model} has not read are lost",
+            where=model,
+            why=why,
+            fix=f"load the table again: dbt run --full-refresh --select {model}",
+        )
+
+
+def capture_name(schema: Name, source: str) -> Name:
+    """The name of the capture table of a source, which all of the source's tables share.
+
+    :param schema: any name in the schema of the target.
+    """
+    return schema.sibling(f"{source.partition('.')[0]}__capture")
+
+
+def load_capture(
+    catalog: CatalogReader, name: Name, source: str
+) -> tuple[TableState, Captured | None] | None:
+    """A capture table, and its range unless nothing was committed yet; ``None`` if there is no table.
+
+    :raises ConfigError: the table of this name is another one.
+    """
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    if state is None:
+        return None
+    owner = source.partition(".")[0]
+    if state.properties.get(PROPERTY_CAPTURES) != owner:
+        raise ConfigError(
+            f"the table {name} is not the capture table of the source {owner}",
+            where=name.dotted,
+            why=f"it has this name, and not the property {PROPERTY_CAPTURES}={owner}",
+            fix="rename the table, or the source",
+        )
+    recorded = consumed_versions(state.history()).get(_ENTRY)
+    return state, None if recorded is None else Captured(name, state, CapturedRange.of(recorded))
+
+
+def create_statement(name: Name, source: str) -> str:
+    """SQL that creates a capture table."""
+    owner = source.partition(".")[0]
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  `transaction_end` BIGINT, `position` BIGINT, "
+        "`table_name` STRING, `message` STRING, `captured_on` DATE\n)\nUSING iceberg\n"
+        "PARTITIONED BY (`captured_on`)\n"
+        f"TBLPROPERTIES ('format-version'='3', {literal(PROPERTY_CAPTURES)}={literal(owner)})"
+    )
+
+
+def append_statement(target: str, view: str, day: date) -> str:
+    """SQL that appends the changes of a view with ``COLUMNS`` as strings.
+
+    :param target: SQL of a branch of the table.
+    """
+    return (
+        f"INSERT INTO {target} (`transaction_end`, `position`, `table_name`, `message`, `captured_on`)\n"
+        "SELECT /*+ COALESCE(1) */ CAST(`transaction_end` AS BIGINT), CAST(`position` AS BIGINT), "
+        f"`table_name`, `message`, DATE'{day}'\nFROM {quote(view)}"
+    )
+
+
+def as_rows(changes: Sequence[LoggedChange]) -> list[tuple[int, int, str, str]]:
+    """The rows of changes, in the order of ``COLUMNS``."""
+    return [(one.end, one.position, one.table, message_of(one)) for one in changes]
+
+
+def entry(range_: CapturedRange) -> dict[str, Consumed]:
+    """What a commit of a capture table records."""
+    return {_ENTRY: range_.consumed()}
+
+
+def tables_property(changes: Iterable[LoggedChange]) -> dict[str, str]:
+    """The property of a commit with these changes."""
+    found = changes_by_table(changes)
+    return {PROPERTY_TABLES: json.dumps(found)} if found else {}
+
+
+def unread_statement(captured: Captured, table: str, position: int, until: int) -> str:
+    """SQL of the messages of a table between two positions."""
+    return (
+        f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
+        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position} "
+        f"AND `transaction_end` <= {until}"
+    )
+
+
+def removed_statement(name: Name, cutoff: date) -> str:
+    """SQL of the greatest position of each table in the rows of the days before a day."""
+    return (
+        f"SELECT `table_name`, max(`transaction_end`)\nFROM {name.sql}\n"
+        f"WHERE `captured_on` < DATE'{cutoff}'\nGROUP BY `table_name`"
+    )
+
+
+def remove_statements(target: str, cutoff: date | None = None) -> list[str]:
+    """SQL that removes the rows of the days before a day, or all rows. There is a commit in any case."""
+    days = f"\nWHERE `captured_on` < DATE'{cutoff}'" if cutoff else ""
+    # A DELETE that finds no rows commits nothing.
+    return [f"DELETE FROM {target}{days}", f"INSERT INTO {target}\nSELECT * FROM {target} WHERE false"]
+
+
+def cutoff_of(today: date, retention_days: int) -> date:
+    """The first day whose rows are kept."""
+    return today - timedelta(days=retention_days)
+
+
+__all__ = [
+    "COLUMNS",
+    "PROPERTY_CAPTURES",
+    "Captured",
+    "CapturedRange",
+    "append_statement",
+    "as_rows",
+    "capture_name",
+    "create_statement",
+    "cutoff_of",
+    "entry",
+    "load_capture",
+    "remove_statements",
+    "removed_statement",
+    "tables_property",
+    "unread_statement",
+]

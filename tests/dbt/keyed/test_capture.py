@@ -1,0 +1,408 @@
+"""Sources that are captured from the log of a PostgreSQL: each change once, in the order of the commits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from dbt_arctic.databases.replication import PostgresSlot
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.sources import capture
+from dbt_arctic.sources.capture_table import CapturedRange, load_capture
+from tests.extent import extent
+from tests.matrix.components import PASSWORD
+
+from .conftest import Shop, Terminal
+from .database_servers import Server
+from .test_database_sources import POSTGRES_VALUES
+
+SLOT = "arctic_dev"
+
+
+@pytest.fixture
+def server(postgres_server: Server) -> Iterator[Server]:
+    """The server, with two published tables and a slot."""
+    postgres_server.sql(
+        "CREATE TABLE customers (id bigint PRIMARY KEY, name text, score numeric(10,2))",
+        "CREATE TABLE orders (region text, id bigint, at timestamptz, PRIMARY KEY (region, id))",
+        f"CREATE PUBLICATION {SLOT} FOR TABLE customers, orders",
+        f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')",
+    )
+    yield postgres_server
+    postgres_server.sql(
+        f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{SLOT}'",
+        f"DROP PUBLICATION IF EXISTS {SLOT}",
+        "DROP TABLE customers, orders",
+    )
+
+
+def declare(shop: Shop, server: Server, **settings: dict[str, Any]) -> None:
+    tables = [
+        {"name": name, "config": {"meta": {"arctic": settings.get(name, {})}}}
+        for name in ("customers", "orders")
+    ]
+    shared = {"from": "postgres", "url": server.url, "slot": SLOT, **settings.get("shared", {})}
+    source = {"name": "crm", "schema": "nowhere", "config": {"meta": {"arctic": shared}}, "tables": tables}
+    shop.file("models/crm.yml", yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False))
+    path = shop.folder / "profiles.yml"
+    profile = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for output in profile["shop"]["outputs"].values():
+        output["jdbc"] = {"crm": {"password": PASSWORD}}
+    path.write_text(yaml.safe_dump(profile), encoding="utf-8")
+    for name, key in (("customers", "id"), ("orders", "['region', 'id']")):
+        key = key if key.startswith("[") else f"'{key}'"
+        shop.model(
+            name,
+            f"{{{{ config(materialized='incremental', unique_key={key}, sequence_by='_source_sequence', "
+            f"buckets=1) }}}}\nselect * from {{{{ incremental_pull(source('crm', '{name}')) }}}}",
+        )
+
+
+COLUMNS = {"customers": "id, name, score", "orders": "region, id, at"}
+TEXTS = {
+    "customers": ("CAST(id AS STRING), name, CAST(score AS STRING)", "id::text, name, score::text"),
+    "orders": (
+        "region, CAST(id AS STRING), date_format(at, 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
+        "region, id::text, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+    ),
+}
+
+
+def assert_equal(shop: Shop, server: Server) -> None:
+    for name, (spark, postgres) in TEXTS.items():
+        stored = sorted(shop.sql(f"SELECT {spark} FROM lake.{shop.schema}.{name}"), key=repr)
+        there = sorted(server.sql(f"SELECT {postgres} FROM {name}"), key=repr)
+        assert list(map(tuple, stored)) == there, name
+
+
+def confirmed(server: Server) -> int:
+    ((found,),) = server.sql(
+        f"SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = '{SLOT}'"
+    )
+    return int(found)
+
+
+class Changes:
+    """Random transactions."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        self.server, self.chance = server, random.Random(seed)
+
+    def change(self, times: int) -> None:
+        for _ in range(times):
+            self.server.sql("BEGIN", *(self.one() for _ in range(self.chance.randrange(1, 5))), "COMMIT")
+
+    def one(self) -> str:
+        draw = self.chance
+        if draw.random() < 0.5:
+            key, other = draw.randrange(8), draw.randrange(8)
+            what = draw.random()
+            if what < 0.2:
+                return f"DELETE FROM customers WHERE id = {key}"
+            if what < 0.4:
+                free = f"NOT EXISTS (SELECT 1 FROM customers WHERE id = {other})"
+                return f"UPDATE customers SET id = {other} WHERE id = {key} AND {free}"
+            name = draw.choice(["NULL", "''", "'Öl | \"x\"'", "'null'", "'t'", f"'n{draw.randrange(99)}'"])
+            score = draw.choice(["NULL", "0", f"{draw.randrange(-(10**9), 10**9) / 100:.2f}"])
+            return (
+                f"INSERT INTO customers VALUES ({key}, {name}, {score}) "
+                "ON CONFLICT (id) DO UPDATE SET name = excluded.name, score = excluded.score"
+            )
+        key = draw.randrange(6)
+        if draw.random() < 0.3:
+            return f"DELETE FROM orders WHERE id = {key}"
+        at = draw.choice(
+            ["NULL", f"'2026-0{draw.randrange(1, 9)}-0{draw.randrange(1, 9)} 10:00:00.{key}+02'"]
+        )
+        return (
+            f"INSERT INTO orders VALUES ('{draw.choice('ab')}', {key}, {at}) "
+            "ON CONFLICT (region, id) DO UPDATE SET at = excluded.at"
+        )
+
+
+def test_models_have_the_rows_of_the_database(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = Changes(server, 1)
+    looked, everything = list[int](), PostgresSlot.changes
+
+    def counted(slot: Any, until: int, limit: int) -> Any:
+        looked.append(limit)
+        return everything(slot, until, limit)
+
+    monkeypatch.setattr(PostgresSlot, "changes", counted)
+    declare(shop, server)
+    changes.change(5)
+    shop.dbt("run")
+    assert_equal(shop, server)
+    for _ in range(extent(2, 12)):
+        changes.change(changes.chance.randrange(1, 4))
+        shop.dbt("run")
+        assert_equal(shop, server)
+        # All models of a run read what one look at the slot has found.
+        assert sum("INSERT INTO" in one and "crm__capture" in one for one in shop.script.ran) <= 1
+    # Many changes are taken in several commits. Each transaction has more messages than changes.
+    monkeypatch.setattr(capture, "_MESSAGES_OF_COMMIT", 5)
+    looked.clear()
+    changes.change(6)
+    shop.dbt("run")
+    assert len(looked) > 2
+    monkeypatch.setattr(capture, "_MESSAGES_OF_COMMIT", 100_000)
+    assert_equal(shop, server)
+    # Nothing is new: no statement is sent, and nothing is committed.
+    before = shop.catalog.load_table(shop.schema, "crm__capture")
+    shop.dbt("run")
+    assert not [one for one in shop.script.ran if "INSERT" in one or "VIEW" in one]
+    assert shop.catalog.load_table(shop.schema, "crm__capture") == before
+    # Rows are shown, and queries compiled, without taking anything.
+    changes.change(3)
+    server.sql("UPDATE customers SET score = 5")
+    at = confirmed(server)
+    shop.dbt("compile")
+    shop.dbt("show", "--select", "customers")
+    shop.dbt("run", "--empty")
+    assert confirmed(server) == at
+    (lag,) = Terminal(shop).json("lag", "customers")
+    (planned,) = Terminal(shop).json("ingest", "plan", "--select", "customers")
+    (waiting,) = lag["upstreams"]
+    assert waiting["changes"] == planned["changes"] > 0
+    assert (planned["reads_all"], planned["problem"]) == (False, "")
+    shop.dbt("run")
+    assert_equal(shop, server)
+
+
+def captured_range(shop: Shop) -> CapturedRange:
+    found = load_capture(shop.catalog, Name("lake", shop.schema, "crm__capture"), "crm.customers")
+    assert found is not None
+    assert found[1] is not None
+    return found[1].range
+
+
+def test_a_change_is_captured_once_wherever_a_run_ends(shop: Shop, server: Server) -> None:
+    """The slot moves after the commit of the changes, and only then."""
+    changes = Changes(server, 2)
+    declare(shop, server)
+    changes.change(3)
+    shop.dbt("run")
+    for at in range(extent(7, 14)):
+        for after in extent((True,), (False, True)):
+            changes.change(2)
+            shop.end({"crm__capture": (at, after)})
+            # With another model, which takes the changes again, nothing would be left to the next run.
+            shop.try_dbt("run", "--select", "customers")
+            shop.end({})
+            assert confirmed(server) <= captured_range(shop).end
+    shop.dbt("run")
+    assert_equal(shop, server)
+    places = "count(*), count(DISTINCT message)"
+    ((rows, distinct),) = shop.rows("crm__capture", places)
+    assert rows == distinct
+
+
+def test_changes_that_another_reader_took_are_missed_by_nobody(shop: Shop, server: Server) -> None:
+    changes = Changes(server, 3)
+    declare(shop, server)
+    shop.dbt("run")
+    changes.change(5)
+    server.sql(f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())")
+    changes.change(5)
+    said = shop.fail("run")
+    assert said.count("AR-403") == 2
+    assert "by another reader" in said
+    assert "--full-refresh --select customers" in said
+    # The table that is loaded again has everything. The other one still says what it lacks.
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert "orders has not read are lost" in shop.fail("run", "--select", "orders")
+    shop.dbt("run", "--full-refresh", "--select", "orders")
+    changes.change(5)
+    shop.dbt("run")
+    assert_equal(shop, server)
+
+
+def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:
+    declare(shop, server, shared={"slot": "missing", "publication": SLOT})
+    said = shop.fail("run", "--select", "customers")
+    assert "SELECT pg_create_logical_replication_slot('missing', 'pgoutput')" in said
+    declare(shop, server, shared={"publication": "none"})
+    said = shop.fail("run", "--select", "customers")
+    assert 'CREATE PUBLICATION "none" FOR TABLE "public"."customers"' in said
+    server.sql(f"ALTER PUBLICATION {SLOT} DROP TABLE customers")
+    declare(shop, server)
+    said = shop.fail("run", "--select", "customers")
+    assert f'ALTER PUBLICATION "{SLOT}" ADD TABLE "public"."customers"' in said
+    shop.dbt("run", "--select", "orders")
+    server.sql(f"ALTER PUBLICATION {SLOT} ADD TABLE customers")
+    shop.dbt("run")
+    assert_equal(shop, server)
+    declare(shop, server, customers={"slto": "x"})
+    assert "unknown setting 'slto'" in shop.fail("run", "--select", "customers")
+
+
+def test_rollback_truncation_and_age(shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = Changes(server, 4)
+    declare(shop, server)
+    changes.change(4)
+    shop.dbt("run")
+    Terminal(shop)("savepoint", "customers", "before")
+    server.sql("INSERT INTO customers VALUES (77, 'x', 1)")
+    shop.dbt("run")
+    # A rollback rewinds what was read. The capture table still has it.
+    Terminal(shop)("rollback", "customers", "before", "--yes")
+    assert not shop.rows("customers WHERE id = 77")
+    shop.dbt("run")
+    assert_equal(shop, server)
+    server.sql("TRUNCATE customers", "INSERT INTO customers VALUES (1, 'new', 1)")
+    assert "AR-312" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert_equal(shop, server)
+    # Changes that are older than the retention are removed. A model that has not read them says so.
+    server.sql("INSERT INTO customers VALUES (2, 'late', 1)", "INSERT INTO orders VALUES ('a', 99, NULL)")
+    shop.dbt("run", "--select", "orders")
+    later = lambda today, days: today + timedelta(days=1)  # noqa: E731
+    monkeypatch.setattr(capture, "cutoff_of", later)
+    shop.dbt("run", "--select", "orders")
+    monkeypatch.undo()
+    assert not shop.rows("crm__capture")
+    said = shop.fail("run", "--select", "customers")
+    assert "AR-403" in said
+    assert "retention" in said
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert_equal(shop, server)
+
+
+def test_a_log_of_changes_without_a_key(shop: Shop, server: Server) -> None:
+    """A model may also add each change, in place of following the table."""
+    declare(shop, server, customers={"initial_load": False})
+    shop.model(
+        "customers",
+        "{{ config(materialized='incremental', incremental_strategy='append') }}\n"
+        "select id, name, _source_operation from {{ incremental_pull(source('crm', 'customers')) }}",
+    )
+    server.sql("INSERT INTO customers VALUES (1, 'a', 1)")
+    shop.dbt("run", "--select", "customers")
+    server.sql("UPDATE customers SET name = 'b'", "DELETE FROM customers")
+    shop.dbt("run", "--select", "customers")
+    assert shop.rows("customers") == [(1, "a", "insert"), (1, "b", "update"), (1, None, "delete")]
+    # It cannot load what it misses, but begin again.
+    server.sql(
+        "INSERT INTO customers VALUES (2, 'missed', 1)",
+        f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())",
+        "INSERT INTO customers VALUES (3, 'c', 1)",
+    )
+    assert "AR-403" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--select", "customers", "--full-refresh")
+    assert shop.rows("customers") == [(3, "c", "insert")]
+
+
+def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server) -> None:
+    """What the initial load reads through JDBC, the log has in another form."""
+    columns = ", ".join(f"c{at} {kind}" for at, (kind, *_) in enumerate(POSTGRES_VALUES))
+    values = ", ".join(value for _, value, *_ in POSTGRES_VALUES)
+    nulls = ", ".join("NULL" for _ in POSTGRES_VALUES)
+    server.sql(
+        "CREATE TYPE mood AS ENUM ('ok')",
+        "CREATE DOMAIN cents AS numeric(12,2)",
+        f"CREATE TABLE typed (id int PRIMARY KEY, {columns})",
+        f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
+        f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
+    )
+    try:
+        declare(shop, server, customers={"table": "typed"})
+        shop.dbt("run", "--select", "customers")
+        server.sql(f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})")
+        shop.dbt("run", "--select", "customers")
+        names = ", ".join(f"c{at}" for at in range(len(POSTGRES_VALUES)))
+        for loaded, captured in ((1, 3), (2, 4)):
+            (before,), (after,) = (
+                shop.rows(f"customers WHERE id = {at}", names) for at in (loaded, captured)
+            )
+            for (kind, *_), left, right in zip(POSTGRES_VALUES, before, after, strict=True):
+                assert left == right, kind
+    finally:
+        server.sql("DROP TABLE typed", "DROP TYPE mood", "DROP DOMAIN cents")
+
+
+def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:
+    server.sql("ALTER TABLE customers ALTER COLUMN name SET STORAGE EXTERNAL")
+    declare(shop, server)
+    server.sql("INSERT INTO customers VALUES (1, repeat('x', 9000), 1)")
+    shop.dbt("run", "--select", "customers")
+    server.sql("UPDATE customers SET score = 2")
+    said = shop.fail("run", "--select", "customers")
+    assert "name was not sent" in said
+    assert "unavailable: keep" in said
+    declare(shop, server, customers={"unavailable": "keep"})
+    shop.dbt("run", "--select", "customers")
+    (row,) = shop.rows("customers", "id, name, CAST(score AS STRING)")
+    assert row == (1, "x" * 9000, "2.00")
+    # The row of another key has the value, so it is not guessed.
+    server.sql("UPDATE customers SET id = 2")
+    said = shop.fail("run", "--select", "customers")
+    assert "name was not sent with a new key" in said
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    server.sql("ALTER TABLE customers REPLICA IDENTITY FULL", "UPDATE customers SET id = 3")
+    shop.dbt("run", "--select", "customers")
+    assert shop.rows("customers", "id, name") == [(3, "x" * 9000)]
+
+
+def test_the_generated_files_follow_the_database(shop: Shop, server: Server) -> None:
+    changes = Changes(server, 5)
+    changes.change(4)
+    declare(shop, server)
+    for name in ("crm.yml", "customers.sql", "orders.sql"):
+        (shop.folder / "models" / name).unlink()
+    words = ["--jdbc", server.url, "--slot", "arctic_new", "--table", "customers", "--table", "orders"]
+    said = Terminal(shop)("ingest", "init", "crm", *words)
+    statements = [line.strip() for line in said.splitlines() if line.startswith("    ") and ";" in line]
+    assert [one.split()[0] for one in statements] == ["CREATE", "SELECT"]
+    server.sql(*statements)
+    try:
+        shop.dbt("build")
+        changes.change(4)
+        shop.dbt("build")
+        assert_equal(shop, server)
+    finally:
+        server.sql("SELECT pg_drop_replication_slot('arctic_new')", "DROP PUBLICATION arctic_new")
+
+
+@pytest.mark.long
+def test_a_slot_that_moves_before_the_commit_loses_changes(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant that the order of the protocol forbids."""
+    append = capture.Capture._append
+
+    def too_early(self: Any, captured: Any, changes: Any, end: int) -> Any:
+        server.sql(f"SELECT pg_replication_slot_advance('{SLOT}', '0/0'::pg_lsn + {end}::numeric)")
+        return append(self, captured, changes, end)
+
+    monkeypatch.setattr(capture.Capture, "_append", too_early)
+    with pytest.raises(AssertionError):
+        test_a_change_is_captured_once_wherever_a_run_ends(shop, server)
+
+
+@pytest.mark.long
+def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other mutant: the slot still has what was committed before a run ended."""
+    append, everything = capture.Capture._append, PostgresSlot.changes
+    seen: list[Any] = []
+
+    def remembered(slot: Any, until: int, limit: int) -> Any:
+        batch = everything(slot, until, limit)
+        seen[:] = batch.changes
+        return batch
+
+    monkeypatch.setattr(PostgresSlot, "changes", remembered)
+    monkeypatch.setattr(
+        capture.Capture, "_append", lambda self, captured, changes, end: append(self, captured, seen, end)
+    )
+    with pytest.raises(AssertionError):
+        test_a_change_is_captured_once_wherever_a_run_ends(shop, server)

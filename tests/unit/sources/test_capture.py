@@ -1,0 +1,193 @@
+"""Captured changes: what a range says of a model's position, and the messages of transactions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.databases.logged_changes import logged_changes
+from dbt_arctic.databases.pgoutput import (
+    LoggedTable,
+    Message,
+    RowChange,
+    TransactionBegin,
+    TransactionEnd,
+    Truncated,
+)
+from dbt_arctic.databases.postgres_values import ValueType
+from dbt_arctic.databases.replication import PostgresSlot, capture_statements
+from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
+from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
+from dbt_arctic.sources.capture_settings import UNSENT, parse_capture
+from dbt_arctic.sources.capture_table import (
+    PROPERTY_TABLES,
+    Captured,
+    CapturedRange,
+    entry,
+)
+
+RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
+ORDERS = LoggedTable("public.orders", ("id", "flag", "body"), (20, 16, 25))
+TYPES = {20: ValueType(20), 16: ValueType(16), 25: ValueType(25)}
+
+
+def captured(*commits: tuple[int, dict[str, TableChanges]], start: int = 100) -> Captured:
+    """A capture table with these commits, the oldest first: the end of each, and its changes."""
+    snapshots, parent = [], None
+    for at, (end, tables) in enumerate(commits, 1):
+        range_ = replace(RANGE, start=start, end=end)
+        summary = {PROPERTY_CONSUMED: encode_consumed(entry(range_))}
+        if tables:
+            summary[PROPERTY_TABLES] = json.dumps(tables)
+        snapshots.append(Snapshot(at, parent, at, at, "append", summary))
+        parent = at
+    state = TableState("s", "crm__capture", "", {}, (), tuple(snapshots), len(snapshots), {})
+    return Captured(Name("lake", "s", "crm__capture"), state, replace(RANGE, start=start, end=commits[-1][0]))
+
+
+def test_the_changes_between_two_positions() -> None:
+    found = captured(
+        (100, {}),
+        (200, {"public.orders": TableChanges(2, 5, 9)}),
+        (300, {"public.items": TableChanges(7, 1, 1)}),
+        (400, {"public.orders": TableChanges(1, 20, 20)}),
+    )
+    assert found.changes_since("public.orders", 100, 400) == TableChanges(3, 5, 20)
+    assert found.changes_since("public.orders", 200, 400) == TableChanges(1, 20, 20)
+    assert found.changes_since("public.orders", 200, 300) == TableChanges()
+    assert found.changes_since("public.orders", 400, 400) == TableChanges()
+    assert found.newest_ms("public.items") == 1
+    assert found.newest_ms("public.none") is None
+
+
+def test_changes_of_expired_commits_are_not_known() -> None:
+    found = captured((300, {}), (400, {}))
+    assert found.changes_since("public.orders", 200, 400) is None
+    assert found.changes_since("public.orders", 100, 400) == TableChanges()
+
+
+@pytest.mark.parametrize(
+    ("table", "range_", "position", "why"),
+    [
+        ("public.orders", RANGE, 99, "were not captured"),
+        ("public.old", RANGE, 199, "retention"),
+        ("public.orders", replace(RANGE, identity="2/crm/slot"), 400, "another table, replication slot"),
+    ],
+)
+def test_a_model_that_would_miss_changes_fails(
+    table: str, range_: CapturedRange, position: int, why: str
+) -> None:
+    found = replace(captured((400, {})), range=range_)
+    with pytest.raises(VersionUnavailable, match=why):
+        found.require_unread(RANGE.at(position, table), table, "crm.orders", "orders")
+
+
+@pytest.mark.parametrize(
+    ("table", "position"), [("public.orders", 100), ("public.old", 200), ("public.orders", 400)]
+)
+def test_a_model_that_misses_nothing_goes_on(table: str, position: int) -> None:
+    found = captured((400, {}))
+    found = replace(found, range=RANGE)
+    assert found.require_unread(RANGE.at(position, table), table, "crm.x", "x") == position
+
+
+def test_a_range_is_recorded_as_it_is() -> None:
+    assert CapturedRange.of(RANGE.consumed()) == RANGE
+
+
+def changes(*messages: Message) -> list[tuple[int, Any]]:
+    found = logged_changes(enumerate(messages, 10), TYPES)
+    return [(one.end, json.loads(message_of(one))) for one in found]
+
+
+def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -> None:
+    row = {"id": "1", "flag": "t", "body": "x"}
+    found = changes(
+        *(TransactionBegin(500, 7_000_000), RowChange("insert", ORDERS, None, row), TransactionEnd(510)),
+        *(TransactionBegin(600, 8_000_000), Truncated((ORDERS,))),
+    )
+    assert found == [
+        (
+            510,
+            {
+                **{"operation": "insert", "table": "public.orders", "at_ms": 7000},
+                **{"place": f"{500:020}.{11:020}", "before": None},
+                "after": {"id": "1", "flag": True, "body": "x"},
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "body"),
+    [(None, UNSENT), ({"id": "1", "flag": None, "body": None}, UNSENT), ({"id": "1", "body": "y"}, "y")],
+)
+def test_a_value_that_was_not_sent_comes_from_the_old_row_or_is_marked(old: Any, body: str) -> None:
+    new = {"id": "1", "flag": None}
+    ((_, found),) = changes(TransactionBegin(1, 0), RowChange("update", ORDERS, old, new), TransactionEnd(2))
+    assert found["after"] == {"id": "1", "flag": None, "body": body}
+
+
+def test_changes_are_counted_by_table() -> None:
+    row = {"id": "1", "flag": None, "body": None}
+    messages = [TransactionBegin(1, 5_000), RowChange("insert", ORDERS, None, row), TransactionEnd(2)]
+    messages += [
+        TransactionBegin(3, 9_000),
+        RowChange("delete", ORDERS, row, None),
+        Truncated((ORDERS,)),
+        TransactionEnd(4),
+    ]
+    assert changes_by_table(logged_changes(enumerate(messages), TYPES)) == {
+        "public.orders": TableChanges(3, 5, 9)
+    }
+
+
+def slot(*row: Any) -> PostgresSlot:
+    return PostgresSlot(lambda text, values=None, /: [row] if row else [], "slot", "slot", "models/crm.yml")
+
+
+def test_a_slot_that_cannot_be_read_is_named() -> None:
+    state = slot("pgoutput", "logical", "reserved", 10, 20, 5, 7385, "crm").state()
+    assert state == ("7385/crm/slot", 10, 20, 5)
+    with pytest.raises(VersionUnavailable, match="has lost changes"):
+        slot("pgoutput", "logical", "lost", 10, 20, 5, 7385, "crm").state()
+    with pytest.raises(ConfigError, match="does not have the output plugin pgoutput"):
+        slot("test_decoding", "logical", "reserved", 10, 20, 5, 7385, "crm").state()
+    with pytest.raises(ConfigError, match="there is no replication slot slot"):
+        slot().state()
+
+
+def test_the_statements_of_a_database_are_quoted() -> None:
+    assert capture_statements("it's", ["shop.Orders", 'a."b.c"']) == [
+        'CREATE PUBLICATION "it\'s" FOR TABLE "shop"."Orders", "a"."b.c"',
+        "SELECT pg_create_logical_replication_slot('it''s', 'pgoutput')",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "has no slot"),
+        ({"slot": "s", "sloot": 1}, "unknown setting 'sloot'"),
+        ({"slot": "s", "retention": "1 hour"}, "retention: 1 hour"),
+        ({"slot": "s", "initial_load": "yes"}, "initial_load: yes"),
+        ({"slot": "s", "unavailable": "drop"}, "unavailable"),
+    ],
+)
+def test_a_wrong_setting_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_capture("crm.orders", settings)
+    assert said in str(error.value)
+
+
+def test_what_is_not_set_has_a_default() -> None:
+    found = parse_capture("crm.orders", {"slot": "s", "columns": ["id", "at"], "key": "id"})
+    assert (found.publication, found.retention_days, found.table.table) == ("s", 7, "orders")
+    assert (found.key, dict(found.table.columns), found.loads) == (("id",), {"id": "", "at": ""}, True)
