@@ -134,13 +134,23 @@ class SparkProcess:
         return True
 
     def traffic(self, groups: Sequence[str]) -> Traffic | None:
-        """The bytes that the statements of some groups read and wrote; see ``traffic.py``."""
+        """The bytes that the statements of some groups read and wrote; see ``traffic.py``.
+
+        ``None`` if Spark is too busy to answer, or has removed what it knew of them.
+        """
+        from py4j.protocol import Py4JJavaError
+
         if not self.is_alive() or not self._has_counted():
             return None
         # Reading a Java array takes three requests for each element.
         listed = (self._arrays.toString(self._jobs.getJobIdsForGroup(group)) for group in groups)
         jobs = {int(job) for ids in listed for job in ids.strip("[]").split(", ") if job}
-        return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)
+        try:
+            return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)
+        except Py4JJavaError as error:
+            if "NoSuchElementException" not in str(error.java_exception):
+                raise
+            return None
 
     def close_catalog(self, session: Any, name: str) -> None:
         """Close open resources of a session's catalog (database connections), if it was used."""

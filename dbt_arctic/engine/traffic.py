@@ -26,9 +26,17 @@ def traffic_of(store: Any, jobs: Set[int]) -> Traffic:
     """
     read = written = 0
     if jobs:
+        counted: set[int] = set()
         # The newest executions are last, and the jobs of an execution come after those of earlier statements.
         for place in range(store.executionsCount() - 1, -1, -1):
-            execution = store.executionsList(place, 1).head()
+            # Spark removes old executions meanwhile, and each of the others has a lower place then.
+            found = store.executionsList(place, 1)
+            if found.isEmpty():
+                continue
+            execution = found.head()
+            if execution.executionId() in counted:
+                continue
+            counted.add(execution.executionId())
             own = {int(job) for job in execution.jobs().keySet().mkString(",").split(",") if job}
             if own and max(own) < min(jobs):
                 break

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from dbt_arctic.engine import jvm
 from dbt_arctic.engine.jvm import SparkProcess
 
 
@@ -43,6 +44,18 @@ def test_a_spark_that_is_too_busy_does_not_fail_a_statement_that_has_run() -> No
     busy = process("java.util.concurrent.TimeoutException: the event queue is not empty after 10000 ms")
     assert busy.job_count("statement") is None
     assert busy.traffic(["statement"]) is None
+
+
+def test_statements_that_spark_has_forgotten_have_no_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgotten(store: Any, jobs: set[int]) -> None:
+        raise Failed("java.util.NoSuchElementException: 17")
+
+    monkeypatch.setattr(jvm, "traffic_of", forgotten)
+    spark = process()
+    state = SimpleNamespace(statusStore=lambda: None)
+    spark.root._jsparkSession = SimpleNamespace(sharedState=lambda: state)
+    monkeypatch.setattr(SparkProcess, "_arrays", SimpleNamespace(toString=str))
+    assert spark.traffic(["statement"]) is None
 
 
 def test_another_error_is_one() -> None:
