@@ -10,9 +10,10 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture import Capture, CaptureRead
+from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import unread_statement
-from dbt_arctic.sources.change_pull import take_changes
+from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import SEQUENCE, ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
 from dbt_arctic.sources.cursor import Progress
@@ -98,9 +99,24 @@ class CapturePlanner:
             rows = rows_of_events(columns, _delivery(self.source), view)
             return Planned(Pull(name, rows, consumed, True, stage=stage), last)
         with dropped_on_error(self.context, view):
-            changes = take_changes(self.context, columns, _delivery(self.source), view, last is None, model)
+            changes = self._take_changes(columns, view, known, last is None, model)
         pull = Pull(name, changes.sql, consumed, True, stage=stage)
         return Planned(pull, last, warnings, notes=changes.notes, must_select=must_select(columns))
+
+    def _take_changes(
+        self, events: ChangeEvents, view: str, known: TableChanges | None, first: bool, model: str
+    ) -> TakenChanges:
+        """The rows of the changes in a view.
+
+        :param known: what the commits of the capture table say of them; ``None`` to look at the messages.
+        """
+        delivery = _delivery(self.source)
+        if known is None:
+            return take_changes(self.context, events, delivery, view, first, model)
+        if known.truncated_at and not first:
+            raise truncation_error(delivery, first, model)
+        notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
+        return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
     def _load_rows(
         self,

@@ -18,8 +18,6 @@ from dbt_arctic.store.duration import parse_duration
 
 PLACE = "capture"
 """In the place of a catalog in the name of a source."""
-UNSENT = "__arctic_value_not_sent"
-"""Stands for a value that the log does not have, because it is large and did not change."""
 DEFAULT_RETENTION_DAYS = 7
 
 _DAY_S = 24 * 60 * 60
@@ -150,7 +148,6 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
         name,
         optional=optional,
         unavailable=source.unavailable,
-        unavailable_value=UNSENT,
         binary="hex",
     )
     return CapturedColumns(read, events)
@@ -190,4 +187,4 @@ def _days(given: Any, name: str, where: str) -> int:
     return int(days)
 
 
-__all__ = ["UNSENT", "CaptureSource", "CapturedColumns", "parse_capture", "resolve_columns", "upstream_of"]
+__all__ = ["CaptureSource", "CapturedColumns", "parse_capture", "resolve_columns", "upstream_of"]

@@ -7,8 +7,10 @@ Columns of the result, in addition to those of the messages:
 * ``_operation``: ``insert``, ``update``, ``delete``, ``read``.
 * ``_at``: when the row changed, according to the database.
 * ``_place``: the order of the event, as text that sorts like the events; NULL if it has none.
-* ``_changes``: an array of structs with the maps ``before`` and ``after``, of variants by column name.
-* ``_fields``: what the message says about the types of the columns, by column name.
+* ``_changes``: an array of structs with the maps ``before`` and ``after``, of variants by column name; of a
+  capture, of texts.
+* ``_fields``: what the message says about the types of the columns, by column name; of a capture, the columns
+  that were not sent.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ def messages(events: ChangeEvents, source: str, delivered: str) -> str:
     :param source: SQL of a relation with ``TEXT``.
     :param delivered: SQL of the order in which messages were delivered, as text; NULL if it is not known.
     """
+    if events.format == "postgres":
+        return _captured(source)
     parsed = computed([("_message", f"TRY_CAST(try_parse_json({quote(TEXT)}) AS {_MAP})")], source)
-    parse = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal, "postgres": _postgres}
+    parse = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal}
     return parse[events.format](events, parsed, delivered)
 
 
@@ -197,17 +201,21 @@ def _canal(events: ChangeEvents, parsed: str, delivered: str) -> str:
     return computed(columns, f"(\n{made}\n)")
 
 
-def _postgres(events: ChangeEvents, parsed: str, delivered: str) -> str:
-    operation = _get("`_message`", "operation")
-    before, after = (_get("`_message`", name, _MAP) for name in ("before", "after"))
+def _captured(source: str) -> str:
+    """The messages of a capture table. Their values are texts, or the JSON text of arrays."""
+    schema = (
+        "operation STRING, `table` STRING, at_ms BIGINT, place STRING, unsent ARRAY<STRING>, "
+        "`before` MAP<STRING, STRING>, `after` MAP<STRING, STRING>"
+    )
+    parsed = computed([("_message", f"from_json({quote(TEXT)}, {literal(schema)})")], source)
     columns = [
-        ("_kind", f"IF({operation} = 'truncate', 'truncate', 'change')"),
-        ("_table", _get("`_message`", "table")),
-        ("_operation", operation),
-        ("_at", f"timestamp_millis({_get('`_message`', 'at_ms', 'BIGINT')})"),
-        ("_place", _get("`_message`", "place")),
-        ("_changes", f"array(struct({before} AS before, {after} AS after))"),
-        ("_fields", _NO_FIELDS),
+        ("_kind", "IF(`_message`.operation = 'truncate', 'truncate', 'change')"),
+        ("_table", "`_message`.`table`"),
+        ("_operation", "`_message`.operation"),
+        ("_at", "timestamp_millis(`_message`.at_ms)"),
+        ("_place", "`_message`.place"),
+        ("_changes", "array(struct(`_message`.`before` AS before, `_message`.`after` AS after))"),
+        ("_fields", "`_message`.unsent"),
     ]
     return computed(columns, f"(\n{parsed}\n)")
 

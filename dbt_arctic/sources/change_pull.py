@@ -10,6 +10,7 @@ from dbt_arctic.sources.change_sql import Delivery, rows_of_events, summary_of
 from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.store.context import Context
 
+TRUNCATED = "The source {}: its table was truncated. Rows of older events are left out."
 _COUNTED = ("change", "truncate")
 
 
@@ -76,11 +77,9 @@ def take_changes(
         truncated_at = known
         notes.append(f"The source {delivery.name}: a truncation that was applied already has come again.")
     elif not first or unordered or events.order == "delivery":
-        raise _truncated(delivery, first, model)
+        raise truncation_error(delivery, first, model)
     else:
-        notes.append(
-            f"The source {delivery.name}: its table was truncated. Rows of older events are left out."
-        )
+        notes.append(TRUNCATED.format(delivery.name))
     return TakenChanges(rows_of_events(events, delivery, view, truncated_at), tuple(notes), truncated_at)
 
 
@@ -90,7 +89,11 @@ def _called(kind: str, number: int) -> str:
     return "events of other tables" if kind == "event of another table" else f"{kind}s"
 
 
-def _truncated(delivery: Delivery, first: bool, model: str) -> SourceTruncated:
+def truncation_error(delivery: Delivery, first: bool, model: str) -> SourceTruncated:
+    """The error if a model cannot leave out the rows from before a truncation.
+
+    :param first: whether the model has no rows of the source yet.
+    """
     if first:
         return SourceTruncated(
             f"the table of the source {delivery.name} was truncated or dropped, and it is not known which "
@@ -110,4 +113,4 @@ def _truncated(delivery: Delivery, first: bool, model: str) -> SourceTruncated:
     )
 
 
-__all__ = ["TakenChanges", "take_changes"]
+__all__ = ["TRUNCATED", "TakenChanges", "take_changes", "truncation_error"]

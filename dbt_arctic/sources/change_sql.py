@@ -79,7 +79,7 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
         (made, sql)
         for name in events.columns
         for made, sql in (
-            (_VALUE.format(name), f"{_VALUES}[{literal(name)}]"),
+            (_VALUE.format(name), _read(events, name)),
             (_TEXT.format(name), f"TRY_CAST({_VALUES}[{literal(name)}] AS STRING)"),
         )
     ]
@@ -181,10 +181,19 @@ def _sequence(events: ChangeEvents, delivery: Delivery) -> str:
     )
 
 
+def _read(events: ChangeEvents, name: str) -> str:
+    """SQL of a value in the message; of a capture, whose values are texts, true if it has a value or NULL."""
+    if events.format == "postgres":
+        return f"nullif(map_contains_key({_VALUES}, {literal(name)}), false)"
+    return f"{_VALUES}[{literal(name)}]"
+
+
 def _value(events: ChangeEvents, name: str, kind: str) -> str:
     """SQL of a column. A delete has only the key."""
     value, text = quote(_VALUE.format(name)), quote(_TEXT.format(name))
     encoded = EncodedValue(value, text)
+    if events.format == "postgres":
+        encoded = EncodedValue(f"try_parse_json({text})", text)
     if events.format == "debezium":
         field = f"`_arctic_fields`[{literal(name)}]"
         field = f"{field}.items" if kind_of(kind) == "array" else field
@@ -234,9 +243,6 @@ def _wrong(events: ChangeEvents, name: str, kind: str) -> str:
     """SQL of what is wrong with a column of a row; NULL if it fits."""
     value, text = quote(_VALUE.format(name)), quote(_TEXT.format(name))
     branches = [] if name in events.key else [f"WHEN {_ACTION} = 'D' THEN NULL"]
-    if name not in events.optional:
-        missing = literal(f"{name} is missing")
-        branches.append(f"WHEN {value} IS NULL THEN {missing}")
     unfit = f"concat({literal(f'{name} is not a {kind}: ')}, left({text}, {_SHOWN}))"
     if events.has_unsent and name not in events.key:
         not_sent = f"array_contains({quote(_NOT_SENT)}, {literal(name)})"
@@ -245,9 +251,13 @@ def _wrong(events: ChangeEvents, name: str, kind: str) -> str:
             branches.append(f"WHEN {not_sent} AND {_NEW_KEY} THEN {literal(_MOVED.format(name))}")
         kept = "NULL" if events.unavailable == "keep" else literal(f"{name} was not sent")
         branches.append(f"WHEN {not_sent} THEN {kept}")
-    branches.append(
-        f"WHEN {quote(name)} IS NULL AND NOT coalesce(is_variant_null({value}), true) THEN {unfit}"
+    if name not in events.optional:
+        missing = literal(f"{name} is missing")
+        branches.append(f"WHEN {value} IS NULL THEN {missing}")
+    is_null = (
+        f"{text} IS NULL" if events.format == "postgres" else f"coalesce(is_variant_null({value}), true)"
     )
+    branches.append(f"WHEN {quote(name)} IS NULL AND NOT {is_null} THEN {unfit}")
     return f"CASE {' '.join(branches)} END"
 
 
@@ -266,6 +276,12 @@ def _unavailable_forms(text: str) -> list[str]:
 
 def _not_sent(events: ChangeEvents) -> str:
     """SQL of the names of the columns whose values were not sent; NULL if there are none."""
+    if events.format == "postgres":
+        own = f"array({', '.join(map(literal, events.columns))})"
+        return (
+            f"CASE WHEN {_ACTION} = 'U' THEN nullif(array_intersect(`_arctic_fields`, {own}), "
+            "CAST(array() AS ARRAY<STRING>)) END"
+        )
     forms = ", ".join(map(literal, _unavailable_forms(events.unavailable_value)))
     names = ", ".join(
         f"IF({quote(_TEXT.format(name))} IN ({forms}), {literal(name)}, NULL)"

@@ -25,7 +25,7 @@ from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
-from dbt_arctic.sources.capture_settings import UNSENT, parse_capture
+from dbt_arctic.sources.capture_settings import parse_capture
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
@@ -127,12 +127,15 @@ def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -
 
 @pytest.mark.parametrize(
     ("old", "body"),
-    [(None, UNSENT), ({"id": "1", "flag": None, "body": None}, UNSENT), ({"id": "1", "body": "y"}, "y")],
+    [(None, {}), ({"id": "1", "flag": None, "body": None}, {}), ({"id": "1", "body": "y"}, {"body": "y"})],
 )
-def test_a_value_that_was_not_sent_comes_from_the_old_row_or_is_marked(old: Any, body: str) -> None:
+def test_a_value_that_was_not_sent_comes_from_the_old_row_or_is_marked(
+    old: Any, body: dict[str, str]
+) -> None:
     new = {"id": "1", "flag": None}
     ((_, found),) = changes(TransactionBegin(1, 0), RowChange("update", ORDERS, old, new), TransactionEnd(2))
-    assert found["after"] == {"id": "1", "flag": None, "body": body}
+    assert found["after"] == {"id": "1", "flag": None, **body}
+    assert found.get("unsent", []) == ([] if body else ["body"])
 
 
 def test_changes_are_counted_by_table() -> None:
@@ -145,7 +148,7 @@ def test_changes_are_counted_by_table() -> None:
         TransactionEnd(4),
     ]
     assert changes_by_table(logged_changes(enumerate(messages), TYPES)) == {
-        "public.orders": TableChanges(3, 5, 9)
+        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}")
     }
 
 
