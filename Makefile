@@ -115,6 +115,11 @@ soak-sources: java $(ARCHIVED) ## Random stories of a topic, files and a databas
 soak-cdc: java $(ARCHIVED) ## Random stories of tables that are followed by change events: STEPS=2000 SEED=1
 	@$(BIN)/python -m tests.dbt.sources.soak_cdc --steps $(if $(filter file,$(origin STEPS)),2000,$(STEPS)) --seed $(SEED)
 
+.PHONY: bench-cdc
+bench-cdc: java $(ARCHIVED) ## How fast a PostgreSQL is followed: ROWS=1000000 TABLES=60 CHANGES=200000
+	@$(BIN)/python -m benchmarks.cdc --rows $(or $(ROWS),1000000) --tables $(or $(TABLES),60) \
+	  --changes $(or $(CHANGES),200000)
+
 .PHONY: matrix
 matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..
 	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue,thrift]'

@@ -1,0 +1,1 @@
+"""Following a PostgreSQL database: initial load, changes per second, and runs without changes."""
