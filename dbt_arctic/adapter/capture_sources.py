@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources.capture_preview import CapturedTable
+from dbt_arctic.sources.capture_preview import CapturedTable, SlotContents
 from dbt_arctic.sources.capture_settings import CaptureSource, parse_capture, upstream_of
 from dbt_arctic.sources.capture_table import capture_name
 
@@ -35,10 +35,20 @@ class DeclaredCapture:
         """The name of the capture table, which is in the schema of the target."""
         return capture_name(Name(credentials.database, credentials.schema, "any"), self.source.name)
 
-    def captured(self, catalog: CatalogReader, credentials: Any) -> CapturedTable:
-        """The table, for looking at what models have not read."""
+    def captured(
+        self,
+        catalog: CatalogReader,
+        credentials: Any,
+        slots: MutableMapping[Name, SlotContents] | None = None,
+    ) -> CapturedTable:
+        """The table, for looking at what models have not read.
+
+        :param slots: as for ``CapturedTable``.
+        """
         name, place = self.name(credentials), self.table.place.dotted
-        return CapturedTable(catalog, self.source, name, place, self.open_slot)
+        return CapturedTable(
+            catalog, self.source, name, place, self.open_slot, {} if slots is None else slots
+        )
 
     def open_slot(self) -> AbstractContextManager[PostgresSlot]:
         """Open the slot."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.databases.api import Slot
@@ -37,11 +37,24 @@ class CapturePreview:
 
 
 @dataclass(frozen=True)
+class SlotContents:
+    """What a slot has that was not captured yet.
+
+    :param kept_bytes: how much of its log the server keeps for the slot.
+    :param changes: by table.
+    """
+
+    kept_bytes: int
+    changes: Mapping[str, TableChanges]
+
+
+@dataclass(frozen=True)
 class CapturedTable:
     """A captured table, and where its changes are.
 
     :param name: of the capture table.
     :param table: ``schema.table``, as the log has it.
+    :param slots: the contents of slots that were read already, by capture table. Many tables share a slot.
     """
 
     catalog: CatalogReader
@@ -49,6 +62,7 @@ class CapturedTable:
     name: Name
     table: str
     open_slot: Callable[[], AbstractContextManager[Slot]]
+    slots: MutableMapping[Name, SlotContents] = field(default_factory=dict)
 
     def preview(self, model: str, last: Consumed | None) -> CapturePreview:
         """What the next run would read.
@@ -58,12 +72,13 @@ class CapturedTable:
         reads_all = last is None and self.source.loads
         try:
             captured = self.captured()
-            with self.open_slot() as slot:
-                kept, waiting = slot.state().kept_bytes, waiting_changes(slot, captured)
-            found = self._unread(captured, waiting, model, last)
+            slot = self._slot(captured)
+            found = self._unread(captured, slot.changes, model, last)
         except ArcticError as error:
             return CapturePreview(model, self.source.name, reads_all, 0, 0, error.what)
-        return CapturePreview(model, self.source.name, reads_all, 0 if reads_all else found.number, kept)
+        return CapturePreview(
+            model, self.source.name, reads_all, 0 if reads_all else found.number, slot.kept_bytes
+        )
 
     def unread(self, model: str, last: Consumed | None, read_ms: int | None) -> Unread:
         """What a model has not read.
@@ -75,8 +90,7 @@ class CapturedTable:
         name = self.source.name
         try:
             captured = self.captured()
-            with self.open_slot() as slot:
-                found = self._unread(captured, waiting_changes(slot, captured), model, last)
+            found = self._unread(captured, self._slot(captured).changes, model, last)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
         return Unread(name, "change", found.number, found.oldest_ms or (read_ms if found.number else None))
@@ -86,8 +100,19 @@ class CapturedTable:
         found = load_capture(self.catalog, self.name, self.source.name)
         return None if found is None else found[1]
 
+    def _slot(self, captured: Captured | None) -> SlotContents:
+        if self.name not in self.slots:
+            with self.open_slot() as slot:
+                kept = slot.state().kept_bytes
+                self.slots[self.name] = SlotContents(kept, waiting_changes(slot, captured))
+        return self.slots[self.name]
+
     def _unread(
-        self, captured: Captured | None, waiting: dict[str, TableChanges], model: str, last: Consumed | None
+        self,
+        captured: Captured | None,
+        waiting: Mapping[str, TableChanges],
+        model: str,
+        last: Consumed | None,
     ) -> TableChanges:
         """The changes that a model has not read, in the capture table and in the slot."""
         found = waiting.get(self.table, TableChanges())
@@ -100,4 +125,4 @@ class CapturedTable:
         return found if known is None else found.plus(known)
 
 
-__all__ = ["CapturePreview", "CapturedTable"]
+__all__ = ["CapturePreview", "CapturedTable", "SlotContents"]

@@ -87,16 +87,19 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
     sent = computed([(_NOT_SENT, _not_sent(events))], f"(\n{texts}\n)")
     decoded_columns = [(name, _value(events, name, kind)) for name, kind in events.columns.items()]
     rows = computed(decoded_columns, f"(\n{sent}\n)")
+    made = {UNAVAILABLE: quote(_NOT_SENT), "_action": _ACTION}
+    added = ", ".join(f"{made.get(name, quote(name))} AS {quote(name)}" for name in events.added)
+    listed = f"{quote_all((*events.columns, *delivery.columns))}, {added}"
+    if events.format == "postgres":  # each change is captured once
+        return f"SELECT {listed}\nFROM (\n{rows}\n)\nWHERE {_fits(events, delivery)}"
     # Two rows of one key and place are the same event. The model's key has the same columns, so its rows are
     # shuffled once.
     before = (
         f"lag(concat({quote(SEQUENCE)}, {_ACTION})) OVER (PARTITION BY {quote_all(events.key)} "
         f"ORDER BY {quote(SEQUENCE)}, {_ACTION})"
     )
-    made = {UNAVAILABLE: quote(_NOT_SENT), "_action": _ACTION}
-    added = ", ".join(f"{made.get(name, quote(name))} AS {quote(name)}" for name in events.added)
     return (
-        f"SELECT {quote_all((*events.columns, *delivery.columns))}, {added}\nFROM (\n"
+        f"SELECT {listed}\nFROM (\n"
         f"SELECT *, {before} AS `_arctic_before`\nFROM (\n{rows}\n)\nWHERE {_fits(events, delivery)}\n)\n"
         f"WHERE NOT (`_arctic_before` <=> concat({quote(SEQUENCE)}, {_ACTION}))"
     )
