@@ -33,6 +33,8 @@ class Column(NamedTuple):
     :param type: of the database, as the database shows it.
     :param spark_type: what it becomes, unless another type is declared.
     :param holds_flags: whether it is an integer type that the database uses for truth values.
+    :param is_generated: whether the database computes its values from other columns. The log of PostgreSQL
+        does not have them.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Column(NamedTuple):
     spark_type: str
     is_nullable: bool = True
     holds_flags: bool = False
+    is_generated: bool = False
 
 
 class TableName(NamedTuple):

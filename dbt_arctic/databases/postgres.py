@@ -53,15 +53,17 @@ ORDER BY 1, 2
 # The type of a domain is that of its base.
 _COLUMNS = """
 WITH RECURSIVE types AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS type, a.atttypmod AS modifier
+  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS type, a.atttypmod AS modifier,
+    -- PostgreSQL 11 does not have it.
+    coalesce(to_jsonb(a) ->> 'attgenerated', '') <> '' AS generated
   FROM pg_catalog.pg_attribute a
   WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
   SELECT s.attnum, s.attname, s.attnotnull OR t.typnotnull, t.typbasetype,
-    CASE WHEN s.modifier = -1 THEN t.typtypmod ELSE s.modifier END
+    CASE WHEN s.modifier = -1 THEN t.typtypmod ELSE s.modifier END, s.generated
   FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype = 'd'
 )
-SELECT s.attname, pg_catalog.format_type(s.type, s.modifier), s.attnotnull
+SELECT s.attname, pg_catalog.format_type(s.type, s.modifier), s.attnotnull, s.generated
 FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype <> 'd'
 ORDER BY s.attnum
 """
@@ -140,8 +142,8 @@ class PostgresSchemaReader:
             )
         ((oid, rows, database),) = found
         columns = tuple(
-            Column(column, kind, *postgres_type(kind), not is_required)
-            for column, kind, is_required in self.run(_COLUMNS, (oid,))
+            Column(column, kind, *postgres_type(kind), not is_required, is_generated=is_generated)
+            for column, kind, is_required, is_generated in self.run(_COLUMNS, (oid,))
         )
         key = tuple(column for (column,) in self.run(_KEY, (oid,)))
         return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 _BOOL, _BYTEA, _MONEY, _CHAR = 16, 17, 790, 1042
 """The oids of types whose texts have another form than in SQL. They are fixed in PostgreSQL."""
-_TRUTH: Mapping[str, Any] = {"t": True, "f": False}
+_TRUTH: Mapping[str, str] = {"t": "true", "f": "false"}
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")
 _SPECIAL = re.compile(r'[\\{},"]')
 
@@ -25,10 +25,10 @@ class ValueType(NamedTuple):
 
 
 def as_json(text: str, kind: ValueType) -> Any:
-    """A value as JSON has it: a truth value, an array, or a text.
+    """A value as JSON has it: a text, or an array of texts.
 
     >>> as_json("t", ValueType(16)), as_json("{1,NULL}", ValueType(1007, 23))
-    (True, ['1', None])
+    ('true', ['1', None])
     """
     if kind.element:
         return _array(text, ValueType(kind.element))

@@ -24,7 +24,6 @@ _SESSION = (
     # Values are sent in the formats of the session.
     "SET TimeZone = 'UTC'",
     "SET DateStyle = 'ISO'",
-    "SET IntervalStyle = 'postgres'",
     "SET bytea_output = 'hex'",
     "SET lc_monetary = 'C'",
     "SET extra_float_digits = 1",

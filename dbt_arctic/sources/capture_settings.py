@@ -119,7 +119,7 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
     :raises ConfigError: a declared column does not exist or has another type, a column has the name of one
         that each row gets, or no key is known.
     """
-    read = read_columns(source.table, table, where)
+    read = read_columns(source.table, _without_generated(source, table, where), where)
     names = {one.column.name.lower(): one.column.name for one in read}
     for added in ADDED:
         if added in names:
@@ -151,6 +151,23 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
         binary="hex",
     )
     return CapturedColumns(read, events)
+
+
+def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:
+    """The table without the columns that the log does not have.
+
+    :raises ConfigError: one of them is declared.
+    """
+    for name in source.table.columns:
+        column = table.column(name)
+        if column is not None and column.is_generated:
+            raise ConfigError(
+                f"the column {column.name} of the source {source.name} is a generated one",
+                where=where,
+                why="PostgreSQL does not log the values of generated columns",
+                fix="remove it from columns, and compute it in the model",
+            )
+    return table._replace(columns=tuple(one for one in table.columns if not one.is_generated))
 
 
 def upstream_of(source: CaptureSource) -> Name:

@@ -316,7 +316,7 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
     server.sql(
         "CREATE TYPE mood AS ENUM ('ok')",
         "CREATE DOMAIN cents AS numeric(12,2)",
-        f"CREATE TABLE typed (id int PRIMARY KEY, {columns})",
+        f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
     )
@@ -325,6 +325,7 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         shop.dbt("run", "--select", "customers")
         server.sql(f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})")
         shop.dbt("run", "--select", "customers")
+        assert "twice" not in [row[0] for row in shop.sql("DESCRIBE {s}.customers")]
         names = ", ".join(f"c{at}" for at in range(len(POSTGRES_VALUES)))
         for loaded, captured in ((1, 3), (2, 4)):
             (before,), (after,) = (
@@ -332,6 +333,8 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
             )
             for (kind, *_), left, right in zip(POSTGRES_VALUES, before, after, strict=True):
                 assert left == right, kind
+        declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
+        assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
         server.sql("DROP TABLE typed", "DROP TYPE mood", "DROP DOMAIN cents")
 

@@ -119,7 +119,7 @@ def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -
             {
                 **{"operation": "insert", "table": "public.orders", "at_ms": 7000},
                 **{"place": f"{500:020}.{11:020}", "before": None},
-                "after": {"id": "1", "flag": True, "body": "x"},
+                "after": {"id": "1", "flag": "true", "body": "x"},
             },
         )
     ]
