@@ -76,12 +76,14 @@ class Table(NamedTuple):
     :param table_id: differs for another table of the same name, where the database distinguishes them.
     :param key: the columns of the primary key.
     :param rows: about how many it has.
+    :param identity: the columns whose old values the log of the database has.
     """
 
     table_id: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     rows: int = 0
+    identity: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """The column of a name, in any case if there is only one."""
@@ -155,6 +157,17 @@ class JdbcRead(NamedTuple):
     predicates: Sequence[str]
 
 
+class UnseenTransactions(NamedTuple):
+    """Transactions whose changes another one does not see. Ids have 32 bits.
+
+    :param ids: of those that had begun before others that have ended.
+    :param beginning: the id from which on none is seen; ``None`` if it is not known.
+    """
+
+    ids: Sequence[int] = ()
+    beginning: int | None = None
+
+
 class TableTransaction(Protocol):
     """A transaction that sees one state of a table, until it is closed."""
 
@@ -186,6 +199,13 @@ class TableTransaction(Protocol):
         """The number of rows of a window."""
         ...
 
+    def unseen(self) -> UnseenTransactions:
+        """The transactions whose changes this one does not see.
+
+        They may have written their commit to the log already.
+        """
+        ...
+
     def share(self) -> str:
         """A name with which other connections see the same state, while this one is open.
 
@@ -208,6 +228,7 @@ class LoggedChange(NamedTuple):
     :param before: the key before, or all values, as JSON has them; ``None`` if they were not sent.
     :param after: the values after; ``None`` for a deleted row or a truncation.
     :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
+    :param transaction: the id of the transaction, of 32 bits.
     """
 
     end: int
@@ -219,16 +240,19 @@ class LoggedChange(NamedTuple):
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     unsent: Sequence[str] = ()
+    transaction: int = 0
 
 
 class ChangeBatch(NamedTuple):
     """The next changes of a slot.
 
     :param changes: of whole transactions.
+    :param end: the position after the last transaction that was read; 0 for none.
     :param is_all: whether there are no others up to the requested position.
     """
 
     changes: Sequence[LoggedChange]
+    end: int
     is_all: bool
 
 
@@ -264,11 +288,11 @@ class Slot(Protocol):
         ...
 
     def published(self) -> frozenset[TableName]:
-        """The tables whose changes the slot sends."""
+        """The tables of which the slot sends all changes."""
         ...
 
     def not_published(self, table: TableName) -> ConfigError:
-        """The error if the slot does not send the changes of a table."""
+        """The error if the slot does not send all changes of a table."""
         ...
 
     def changes(self, until: int, limit: int) -> ChangeBatch:
@@ -285,7 +309,14 @@ class Slot(Protocol):
         ...
 
     def lock(self) -> None:
-        """Wait until no other connection has locked the slot, and lock it as long as this one is open."""
+        """Wait until no other connection has locked the slot, and lock it as long as this one is open.
+
+        :raises ConcurrentRun: another connection has kept it locked for long.
+        """
+        ...
+
+    def try_lock(self) -> bool:
+        """Lock the slot like ``lock``, unless another connection has."""
         ...
 
 
@@ -339,5 +370,6 @@ __all__ = [
     "Table",
     "TableName",
     "TableTransaction",
+    "UnseenTransactions",
     "Window",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dbt_arctic.databases import sql
-from dbt_arctic.databases.api import Column, Table, Window
+from dbt_arctic.databases.api import Column, Table, UnseenTransactions, Window
 from dbt_arctic.databases.sql import Dialect
 from dbt_arctic.errors import ArcticError, ConfigError, PackageMissing, ServerUnreachable
 
@@ -123,6 +123,7 @@ class ClientTransaction:
     :param connection: in a transaction.
     :param name: the quoted name of the table.
     :param export: gives the transaction a name for other connections.
+    :param others: gives the transactions that this one does not see.
     """
 
     dialect: Dialect
@@ -130,6 +131,7 @@ class ClientTransaction:
     table: Table
     name: str
     export: Callable[[], str]
+    others: Callable[[], UnseenTransactions] = UnseenTransactions
 
     def newest(self, cursor: Column) -> str | None:
         ((found,),) = self._query(sql.newest(self.dialect, cursor, self.name))
@@ -149,6 +151,10 @@ class ClientTransaction:
     def count(self, window: Window) -> int:
         ((rows,),) = self._query(sql.count(self.dialect, window, self.name))
         return int(rows)
+
+    def unseen(self) -> UnseenTransactions:
+        with self.connection.failures.explained("read"):
+            return self.others()
 
     def share(self) -> str:
         with self.connection.failures.explained("read"):

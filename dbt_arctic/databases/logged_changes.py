@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dbt_arctic.databases.api import LoggedChange
@@ -20,13 +20,16 @@ from dbt_arctic.databases.postgres_values import ValueType, as_json
 
 def logged_changes(
     messages: Iterable[tuple[int, Message | None]], types: Mapping[int, ValueType]
-) -> Iterator[LoggedChange]:
-    """The changes of transactions that ended, in their order.
+) -> tuple[list[LoggedChange], int]:
+    """The changes of transactions that ended, in their order, and the position after the last of these.
+
+    A transaction that has changed nothing of interest counts, too.
 
     :param messages: with their positions in the log.
     :param types: of the database, by oid.
     """
-    begin, waiting = TransactionBegin(0, 0), list[LoggedChange]()
+    found: list[LoggedChange] = []
+    begin, waiting, last = TransactionBegin(0, 0), list[LoggedChange](), 0
     for position, message in messages:
         # Transactions are in the order in which they committed. Their changes alternate in the log.
         place = f"{begin.commit:020}.{position:020}"
@@ -35,7 +38,8 @@ def logged_changes(
             case TransactionBegin():
                 begin, waiting = message, []
             case TransactionEnd(end):
-                yield from (one._replace(end=end) for one in waiting)
+                found += [one._replace(end=end, transaction=begin.transaction) for one in waiting]
+                last = end
             case Truncated(tables):
                 waiting += [
                     LoggedChange(0, position, place, table.name, "truncate", at_ms) for table in tables
@@ -46,6 +50,7 @@ def logged_changes(
                 waiting.append(
                     LoggedChange(0, position, place, table.name, kind, at_ms, before, after, unsent)
                 )
+    return found, last
 
 
 def _row(table: LoggedTable, values: Values, types: Mapping[int, ValueType]) -> dict[str, Any]:

@@ -38,10 +38,12 @@ class TransactionBegin(NamedTuple):
 
     :param commit: the position of its commit in the log.
     :param at_us: when it committed, in microseconds since the epoch.
+    :param transaction: its id.
     """
 
     commit: int
     at_us: int
+    transaction: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Decoder:
             return self._row(read, _ROWS[kind])
         match kind:
             case b"B":
-                return TransactionBegin(read.number(8), read.number(8) + _EPOCH_US)
+                return TransactionBegin(read.number(8), read.number(8) + _EPOCH_US, read.number(4))
             case b"C":
                 read.take(9)
                 return TransactionEnd(read.number(8))
@@ -118,12 +120,14 @@ class Decoder:
         old: Values | None = None
         new: Values | None = None
         while not read.is_done:
-            is_new = read.take(1) == b"N"
+            part = read.take(1)
             values = read.values(table.columns)
-            if is_new:
+            if part == b"N":
                 new = values
-            else:
+            elif part == b"O":
                 old = values
+            else:  # of a key, which is never NULL; the other columns were not sent
+                old = {name: text for name, text in values.items() if text is not None}
         return RowChange(kind, table, old, new)
 
 

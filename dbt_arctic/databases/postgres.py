@@ -9,7 +9,16 @@ from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, SchemaReader, Table, TableName
+from dbt_arctic.databases.api import (
+    Column,
+    JdbcRead,
+    ListedTable,
+    RowQuery,
+    SchemaReader,
+    Table,
+    TableName,
+    UnseenTransactions,
+)
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -24,17 +33,26 @@ from dbt_arctic.errors import UnknownRelation
 DRIVER = "org.postgresql.Driver"
 _TIMEOUT_S = 10
 _DEFAULT_SCHEMA = "public"
+_IDS = 2**32 - 1
+"""The bits of a transaction's id in the log."""
 _FETCHED = "10000"
 """How many rows the driver fetches at a time. Without it, it fetches all rows into memory."""
-_BEGIN = (
+SESSION = (
     "SET TimeZone = 'UTC'",
     "SET DateStyle = 'ISO'",
+    "SET IntervalStyle = 'postgres'",
+    "SET bytea_output = 'hex'",
+    "SET lc_monetary = 'C'",
+)
+"""Texts of values depend on these settings."""
+_BEGIN = (
+    *SESSION,
     # The transaction waits while Spark reads.
     "SET idle_in_transaction_session_timeout = 0",
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 )
 _FIND = """
-SELECT c.oid, c.reltuples, current_database()
+SELECT c.oid, c.reltuples, current_database(), c.relreplident = 'f'
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
@@ -68,11 +86,13 @@ FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype <> 'd'
 ORDER BY s.attnum
 """
 _KEY = """
-SELECT a.attname
+SELECT a.attname, i.indisprimary, CASE WHEN c.relreplident = 'i' THEN i.indisreplident
+  ELSE c.relreplident = 'd' AND i.indisprimary END
 FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-WHERE i.indrelid = %s AND i.indisprimary
+WHERE i.indrelid = %s AND (i.indisprimary OR i.indisreplident)
 ORDER BY k.place
 """
 
@@ -140,13 +160,17 @@ class PostgresSchemaReader:
                 why="it does not exist, or this user may not see it",
                 fix="correct table in the source's meta.arctic, as schema.name",
             )
-        ((oid, rows, database),) = found
+        ((oid, rows, database, has_full_identity),) = found
         columns = tuple(
             Column(column, kind, *postgres_type(kind), not is_required, is_generated=is_generated)
             for column, kind, is_required, is_generated in self.run(_COLUMNS, (oid,))
         )
-        key = tuple(column for (column,) in self.run(_KEY, (oid,)))
-        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0))
+        indexed = self.run(_KEY, (oid,))
+        key = tuple(column for column, is_primary, _ in indexed if is_primary)
+        identity = tuple(column for column, _, is_identity in indexed if is_identity)
+        if has_full_identity:
+            identity = tuple(column.name for column in columns)
+        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0), identity)
 
 
 @contextlib.contextmanager
@@ -180,11 +204,16 @@ class PostgresTable:
         with connection.reading(_BEGIN) as run:
             table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
 
+        def others() -> UnseenTransactions:
+            ((beginning,),) = run(f"SELECT txid_snapshot_xmax(txid_current_snapshot()) & {_IDS}")
+            found = run(f"SELECT x & {_IDS} FROM txid_snapshot_xip(txid_current_snapshot()) x")
+            return UnseenTransactions([int(one) for (one,) in found], int(beginning))
+
         def export() -> str:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        return ClientTransaction(PostgresDialect(), connection, table, self._quoted, export)
+        return ClientTransaction(PostgresDialect(), connection, table, self._quoted, export, others)
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table, in the transaction's snapshot if the query has one."""
@@ -198,12 +227,15 @@ class PostgresTable:
             "user": self.address.user,
             "password": self.address.password,
         }
+        statements = list(SESSION)
         if query.snapshot:
             name = query.snapshot.replace("'", "''")
-            options["sessionInitStatement"] = (
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-                f"SET TRANSACTION SNAPSHOT '{name}'"
-            )
+            # Before any other statement of the transaction.
+            statements[:0] = [
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                f"SET TRANSACTION SNAPSHOT '{name}'",
+            ]
+        options["sessionInitStatement"] = "; ".join(statements)
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
     @property
@@ -217,4 +249,4 @@ class PostgresTable:
         return ".".join(map(PostgresDialect().quote, self.place))
 
 
-__all__ = ["DRIVER", "PostgresSchemaReader", "PostgresTable", "connect", "read_schema"]
+__all__ = ["DRIVER", "SESSION", "PostgresSchemaReader", "PostgresTable", "connect", "read_schema"]

@@ -30,7 +30,9 @@ def as_json(text: str, kind: ValueType) -> Any:
     >>> as_json("t", ValueType(16)), as_json("{1,NULL}", ValueType(1007, 23))
     ('true', ['1', None])
     """
-    if kind.element:
+    if kind.element in (_BYTEA, _MONEY):
+        return text  # read as text from the table as well
+    if kind.element and text.startswith(("{", "[")):  # the text of an int2vector has no braces
         return _array(text, ValueType(kind.element))
     if kind.base == _BOOL:
         return _TRUTH.get(text, text)

@@ -9,46 +9,68 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import ChangeBatch, SlotState, TableName
 from dbt_arctic.databases.client import Run, parts_of
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import Decoder
-from dbt_arctic.databases.postgres import connect
+from dbt_arctic.databases.postgres import SESSION, connect
 from dbt_arctic.databases.postgres_values import ValueType
-from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, VersionUnavailable
 
+_IN_USE, _LOCKED, _NOT_ALLOWED = "55006", "55P03", "42501"
+_LOCK = "hashtextextended('dbt-arctic ' || %s, 0)"
 _SESSION = (
-    # Values are sent in the formats of the session.
-    "SET TimeZone = 'UTC'",
-    "SET DateStyle = 'ISO'",
-    "SET bytea_output = 'hex'",
-    "SET lc_monetary = 'C'",
+    *SESSION,
     "SET extra_float_digits = 1",
     # Another run that takes changes of the same slot is waited for.
     "SET lock_timeout = '10min'",
 )
 _ORIGIN = "'0/0'::pg_lsn"
+# PostgreSQL 11 has no column wal_status. Positions after a failover are those of another timeline.
 _STATE = f"""
-SELECT s.plugin, s.slot_type, s.wal_status, s.confirmed_flush_lsn - {_ORIGIN},
+SELECT s.plugin, s.slot_type, to_jsonb(s) ->> 'wal_status', s.confirmed_flush_lsn - {_ORIGIN},
   pg_current_wal_flush_lsn() - {_ORIGIN}, pg_current_wal_flush_lsn() - s.restart_lsn,
-  (SELECT system_identifier FROM pg_control_system()), current_database()
+  (SELECT system_identifier FROM pg_control_system()) || '.'
+  || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8), current_database()
 FROM pg_catalog.pg_replication_slots s
 WHERE s.slot_name = %s AND s.database = current_database()
 """
 _PEEK = f"""
 SELECT lsn - {_ORIGIN}, data
 FROM pg_logical_slot_peek_binary_changes(
-  %s, {_ORIGIN} + %s::numeric, %s, 'proto_version', '1', 'publication_names', %s)
+  %s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)
 """
 _TYPES = """
-SELECT t.oid, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, t.typcategory, t.typelem
+SELECT t.oid, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE 0 END,
+  CASE WHEN t.typcategory = 'A' AND t.typtype <> 'd' THEN t.typelem ELSE 0 END
 FROM pg_catalog.pg_type t
 """
-_PUBLISHED = "SELECT schemaname, tablename FROM pg_catalog.pg_publication_tables WHERE pubname = %s"
-_PUBLICATION = "SELECT 1 FROM pg_catalog.pg_publication WHERE pubname = %s"
+_COMPLETE = "p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate"
+_FILTERED = "coalesce(to_jsonb(t) ->> 'rowfilter', '') <> ''"
+_PUBLISHED = f"""
+SELECT t.schemaname, t.tablename
+FROM pg_catalog.pg_publication_tables t JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname
+WHERE p.pubname = %s AND {_COMPLETE} AND NOT {_FILTERED}
+"""
+_PUBLICATION = f"SELECT {_COMPLETE} FROM pg_catalog.pg_publication p WHERE p.pubname = %s"
+_IN_PUBLICATION = f"""
+SELECT {_FILTERED} FROM pg_catalog.pg_publication_tables t
+WHERE t.pubname = %s AND t.schemaname = %s AND t.tablename = %s
+"""
+_IS_PARTITIONED = """
+SELECT c.relkind = 'p' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+"""
+
+
+class _NotPublished(NamedTuple):
+    """What is wrong with a publication, and SQL that corrects it."""
+
+    what: str
+    statement: str
 
 
 @dataclass(frozen=True)
@@ -98,23 +120,48 @@ class PostgresSlot:
         return _creation(self.name)
 
     def published(self) -> frozenset[TableName]:
-        """The tables whose changes the slot sends."""
+        """The tables of which the slot sends all changes."""
         return frozenset(TableName(*row) for row in self.run(_PUBLISHED, (self.publication,)))
 
     def not_published(self, table: TableName) -> ConfigError:
-        """The error if the slot does not send the changes of a table."""
-        name, publication = ".".join(map(_quoted, table)), _quoted(self.publication)
-        if self.run(_PUBLICATION, (self.publication,)):
-            what = f"the table {table.dotted} is not in the publication {self.publication}"
-            statement = f"ALTER PUBLICATION {publication} ADD TABLE {name}"
-        else:
-            what = f"there is no publication {self.publication} in the database"
-            statement = f"CREATE PUBLICATION {publication} FOR TABLE {name}"
+        """The error if the slot does not send all changes of a table."""
+        missing = self._missing(table)
         return ConfigError(
-            what,
+            missing.what,
             where=self.where,
-            why="a replication slot sends only the changes of published tables",
-            fix=f"run this in the database as the owner of the table: {statement}",
+            why="a replication slot sends only what is published",
+            fix=f"run this in the database as the owner of the table: {missing.statement}",
+        )
+
+    def _missing(self, table: TableName) -> _NotPublished:
+        name, publication = ".".join(map(_quoted, table)), _quoted(self.publication)
+        found = self.run(_PUBLICATION, (self.publication,))
+        if not found:
+            return _NotPublished(
+                f"there is no publication {self.publication} in the database",
+                f"CREATE PUBLICATION {publication} FOR TABLE {name}",
+            )
+        if not found[0][0]:
+            return _NotPublished(
+                f"the publication {self.publication} leaves out kinds of changes",
+                f"ALTER PUBLICATION {publication} SET (publish = 'insert, update, delete, truncate')",
+            )
+        member = self.run(_IN_PUBLICATION, (self.publication, *table))
+        if member and member[0][0]:
+            return _NotPublished(
+                f"the publication {self.publication} leaves out rows of the table {table.dotted}",
+                f"ALTER PUBLICATION {publication} DROP TABLE {name}; "
+                f"ALTER PUBLICATION {publication} ADD TABLE {name}",
+            )
+        if (True,) in self.run(_IS_PARTITIONED, table):
+            return _NotPublished(
+                f"the publication {self.publication} has the partitions of {table.dotted}, and not the table",
+                f"ALTER PUBLICATION {publication} SET (publish_via_partition_root = true), and ADD TABLE "
+                f"{name} if the table is not in it",
+            )
+        return _NotPublished(
+            f"the table {table.dotted} is not in the publication {self.publication}",
+            f"ALTER PUBLICATION {publication} ADD TABLE {name}",
         )
 
     def changes(self, until: int, limit: int) -> ChangeBatch:
@@ -123,26 +170,50 @@ class PostgresSlot:
         :param until: of all transactions that committed before this position.
         :param limit: no further transaction after so many messages. Each transaction has two, in addition to
             one for each change.
+        :raises ConfigError: the texts of the database are not in UTF-8.
         """
         decoder = Decoder()
-        rows = self.run(_PEEK, (self.name, until, limit, _quoted(self.publication)))
-        messages = ((int(position), decoder.decode(bytes(data))) for position, data in rows)
-        changes = list(logged_changes(messages, self._value_types() if rows else {}))
-        return ChangeBatch(changes, len(rows) < limit)
+        rows = self.run(_PEEK, (self.name, _position(until), limit, _quoted(self.publication)))
+        try:
+            messages = [(int(position), decoder.decode(bytes(data))) for position, data in rows]
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                "a value in the log of the database is no text in UTF-8",
+                where=self.where,
+                why=f"{error}; the database has the encoding SQL_ASCII",
+                fix="leave the table out of the publication, or create the database again with an encoding",
+            ) from error
+        changes, end = logged_changes(messages, self._value_types() if rows else {})
+        return ChangeBatch(changes, end, len(rows) < limit)
 
     def _value_types(self) -> Mapping[int, ValueType]:
         """The types of the database by oid."""
         rows = self.run(_TYPES)
-        elements = {int(oid): int(element) for oid, _, category, element in rows if category == "A"}
-        return {int(oid): ValueType(int(base), elements.get(int(base), 0)) for oid, base, _, _ in rows}
+        below = {int(oid): int(base) for oid, base, _ in rows}
+        elements = {int(oid): int(element) for oid, _, element in rows}
+
+        def base_of(oid: int) -> int:
+            while below.get(oid):
+                oid = below[oid]
+            return oid
+
+        bases = {oid: base_of(oid) for oid in below}
+        return {oid: ValueType(base, base_of(elements.get(base, 0))) for oid, base in bases.items()}
 
     def advance(self, position: int) -> None:
         """Confirm that all changes up to a position are stored. The server may forget them."""
-        self.run(f"SELECT pg_replication_slot_advance(%s, {_ORIGIN} + %s::numeric)", (self.name, position))
+        self.run("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self.name, _position(position)))
 
     def lock(self) -> None:
-        """Wait until no other connection has locked the slot, and lock it as long as this one is open."""
-        self.run("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"dbt-arctic {self.name}",))
+        """Wait until no other connection has locked the slot, and lock it as long as this one is open.
+
+        :raises ConcurrentRun: another connection has kept it locked for long.
+        """
+        self.run(f"SELECT pg_advisory_lock({_LOCK})", (self.name,))
+
+    def try_lock(self) -> bool:
+        """Lock the slot like ``lock``, unless another connection has."""
+        return bool(self.run(f"SELECT pg_try_advisory_lock({_LOCK})", (self.name,))[0][0])
 
 
 @contextlib.contextmanager
@@ -157,12 +228,47 @@ def open_slot(address: Address, name: str, publication: str, where: str) -> Iter
 
     def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
         with connection.failures.explained("read"):
-            return connection.run(text, values)
+            try:
+                return connection.run(text, values)
+            except Exception as error:
+                explained = _explained(error, name, address.user, where)
+                if explained is None:
+                    raise
+                raise explained from error
 
     with contextlib.closing(connection):
         for statement in _SESSION:
             run(statement)
         yield PostgresSlot(run, name, publication, where)
+
+
+def _explained(error: Exception, slot: str, user: str, where: str) -> ArcticError | None:
+    """The error of a statement on a slot; ``None`` if it has nothing to do with slots."""
+    code, why = getattr(error, "sqlstate", None), " ".join(str(error).split())
+    if code in (_IN_USE, _LOCKED):
+        return ConcurrentRun(
+            f"the replication slot {slot} is being read",
+            where=where,
+            why=f"another run or program reads its changes: {why}",
+            fix="run again when it has ended; nothing was written. Each target needs a slot of its own",
+        )
+    if code == _NOT_ALLOWED:
+        return ConfigError(
+            f"the user {user} may not read the replication slot {slot}",
+            where=where,
+            why=why,
+            fix=f"run this in the database: ALTER ROLE {_quoted(user)} REPLICATION",
+        )
+    return None
+
+
+def _position(number: int) -> str:
+    """A position as PostgreSQL writes it.
+
+    >>> _position(2**32 + 255)
+    '1/FF'
+    """
+    return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
 
 
 def capture_statements(slot: str, tables: Sequence[str]) -> list[str]:

@@ -128,11 +128,11 @@ class Capture:
             captured = self._begin(state, captured)
         captured = self._without_old(captured)
         while True:
-            changes, is_all = slot.changes(state.current, _MESSAGES_OF_COMMIT)
+            changes, last, is_all = slot.changes(state.current, _MESSAGES_OF_COMMIT)
             new = [one for one in changes if one.end > captured.range.end]
-            last = max((one.end for one in changes), default=0)
             end = max(last, captured.range.end, state.current if is_all else 0)
-            if new or end - captured.range.end > _MOST_FOREIGN_BYTES:
+            # The slot moves in any case if there is more behind these messages.
+            if new or not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES:
                 captured = self._append(captured, new, end)
             if changes or captured.range.end == end:
                 slot.advance(captured.range.end)
@@ -215,8 +215,13 @@ class Capture:
 
 
 def waiting_changes(slot: Slot, captured: Captured | None) -> dict[str, TableChanges]:
-    """The changes that the slot has and the capture table lacks, by table; at most those of one commit."""
+    """The changes that the slot has and the capture table lacks, by table; at most those of one commit.
+
+    None while a run takes them.
+    """
     state = slot.state()
+    if not slot.try_lock():
+        return {}
     end = 0 if captured is None else captured.range.end
     changes = slot.changes(state.current, _MESSAGES_OF_COMMIT).changes
     return changes_by_table(one for one in changes if one.end > end)

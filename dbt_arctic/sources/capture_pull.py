@@ -12,7 +12,7 @@ from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture import Capture, CaptureRead
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_table import unread_statement
+from dbt_arctic.sources.capture_table import unread_statement, unseen_statement
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import SEQUENCE, ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
@@ -84,17 +84,17 @@ class CapturePlanner:
         self, read: CaptureRead, last: Consumed | None, model: str, purpose: PullPurpose
     ) -> Planned:
         name, table, (captured, end, warnings) = self.upstream, self._table, read
-        start = captured.range.start
+        found, start = self._columns(model), captured.range.start
+        columns = found.events
         if last is not None:
-            start = captured.require_unread(last, table, self.source.name, model)
+            start = captured.require_unread(last, table, self.source.name, model, found.table_id)
         known = captured.changes_since(table, start, end)
-        columns = self._columns(model).events
         if last is not None and (end <= start or (known is not None and not known.number)):
             return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         rows_read = unread_statement(captured, table, start, end)
         self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
-        consumed, stage = captured.range.at(end, table), StagedView(view)
+        consumed, stage = captured.range.at(end, table, found.table_id), StagedView(view)
         if purpose != "consume":
             rows = rows_of_events(columns, _delivery(self.source), view)
             return Planned(Pull(name, rows, consumed, True, stage=stage), last)
@@ -125,15 +125,16 @@ class CapturePlanner:
         model: str,
         purpose: PullPurpose,
     ) -> Planned:
-        """Read the rows of the table. They are not older than what was captured."""
-        consumed = Consumed("", "") if read is None else read.captured.range.at(read.end, self._table)
-        if purpose == "consume":
-            table = f"the table {self.source.table.table}"
-            refuse_renamed(last_consumed, consumed.table_id, model, self.source.name, table, "all its rows")
+        """Read the rows of the table, and record a position up to which they have all changes."""
         transaction = self.database.begin()
         is_open = False
         try:
             columns = self._resolved(transaction, model)
+            consumed = Consumed("", "") if read is None else self._seen(read, transaction, columns)
+            if purpose == "consume":
+                table = f"the table {self.source.table.table}"
+                name = self.source.name
+                refuse_renamed(last_consumed, consumed.table_id, model, name, table, "all its rows")
             snapshot = transaction.share() if purpose == "consume" else ""
             view = self._view(transaction, columns, snapshot, purpose)
             is_open = bool(snapshot)
@@ -149,6 +150,20 @@ class CapturePlanner:
             release=transaction.close if is_open else None,
             must_select=must_select(columns.events),
         )
+
+    def _seen(self, read: CaptureRead, transaction: TableTransaction, columns: CapturedColumns) -> Consumed:
+        """What a model has consumed that reads the table in a transaction.
+
+        A commit is in the log before it is visible, which can take long if it waits for a standby. The model
+        reads the changes of such a transaction again.
+        """
+        captured, end = read.captured, read.end
+        known = captured.changes_since(self._table, captured.range.start, end)
+        if known is None or known.number:
+            statement = unseen_statement(captured, self._table, transaction.unseen())
+            ((before,),) = self.context.query(statement)
+            end = end if before is None else min(end, int(before))
+        return captured.range.at(end, self._table, columns.table_id)
 
     def _view(
         self, transaction: TableTransaction, columns: CapturedColumns, snapshot: str, purpose: PullPurpose

@@ -56,10 +56,12 @@ class CapturedColumns:
 
     :param read: how the initial load reads them.
     :param events: how the changes are read.
+    :param table_id: differs for another table of the same name.
     """
 
     read: list[ReadColumn] = field(repr=False)
     events: ChangeEvents
+    table_id: str = ""
 
 
 def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> CaptureSource:
@@ -137,8 +139,16 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
             f"the key of the source {source.name} is not known: {what}",
             where=where,
             why="a change is one of the row of a key",
-            fix="add key: the columns that identify a row, to the source's meta.arctic; the log has them for "
-            "updates and deletes if they are the primary key or the table has REPLICA IDENTITY FULL",
+            fix="add key: the columns that identify a row, to the source's meta.arctic",
+        )
+    if unlogged := [one for one in key if one not in table.identity]:
+        raise ConfigError(
+            f"the log does not have the old values of {unlogged[0]}, a column of the key of the source "
+            f"{source.name}",
+            where=where,
+            why="an update that changes the key, or a delete, would leave the old row",
+            fix=f"run this in the database, as the owner of the table: ALTER TABLE {name} REPLICA IDENTITY "
+            "FULL",
         )
     optional = tuple(names.get(one.lower(), one) for one in source.optional)
     events = ChangeEvents(
@@ -150,7 +160,7 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
         unavailable=source.unavailable,
         binary="hex",
     )
-    return CapturedColumns(read, events)
+    return CapturedColumns(read, events, table.table_id.rpartition("/")[2])
 
 
 def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:

@@ -1,8 +1,9 @@
 """The capture table of a source: the changes that were taken from a replication slot, and which these are.
 
-Columns: ``transaction_end`` BIGINT and ``position`` BIGINT (positions in the database's log), ``table_name``
-STRING, ``message`` STRING (JSON, see ``capture_messages``), ``captured_on`` DATE (UTC). Each commit records
-the range of the log that the table has, so rows and range become visible together.
+Columns: ``transaction_end`` BIGINT and ``position`` BIGINT (positions in the database's log),
+``transaction_id`` BIGINT (of 32 bits), ``table_name`` STRING, ``message`` STRING (JSON, see
+``capture_messages``), ``captured_on`` DATE (UTC). Each commit records the range of the log that the table
+has, so rows and range become visible together.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.databases.api import LoggedChange
+from dbt_arctic.databases.api import LoggedChange, UnseenTransactions
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
-from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import SLOT, Consumed
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 
-COLUMNS = ("transaction_end", "position", "table_name", "message")
+COLUMNS = ("transaction_end", "transaction_id", "position", "table_name", "message")
 PROPERTY_CAPTURES = "arctic.captures"
 """On the table: the source whose changes it has."""
 PROPERTY_TABLES = "arctic.captured"
@@ -73,9 +74,17 @@ class CapturedRange:
         """The range without the rows of the days before ``cutoff``."""
         return replace(self, oldest=cutoff, removed={**self.removed, **removed})
 
-    def at(self, position: int, table: str) -> Consumed:
-        """What a model has consumed that has read a table up to a position."""
-        return Consumed(f"{SLOT}{self.identity}/{table}", str(position))
+    def at(self, position: int, table: str, table_id: str) -> Consumed:
+        """What a model has consumed that has read a table up to a position.
+
+        :param table: ``schema.table``.
+        :param table_id: differs for another table of the same name.
+        """
+        return Consumed(f"{self.table_key(table)}{table_id}", str(position))
+
+    def table_key(self, table: str) -> str:
+        """The beginning of the id of what a model has consumed of a table."""
+        return f"{SLOT}{self.identity}/{table}/"
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ class Captured:
                 continue
             changes = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
             found = found if changes is None else found.plus(TableChanges(*changes))
-        return found if position <= self.range.start else None
+        return None
 
     def newest_ms(self, table: str) -> int | None:
         """When the newest change of a table was committed in the database; ``None`` if it is not known."""
@@ -111,14 +120,20 @@ class Captured:
                 return TableChanges(*found).newest_ms
         return None
 
-    def require_unread(self, last: Consumed, table: str, source: str, model: str) -> int:
+    def require_unread(
+        self, last: Consumed, table: str, source: str, model: str, table_id: str | None = None
+    ) -> int:
         """The position up to which a model has read, if the changes since are all there.
 
+        :param table_id: as for ``CapturedRange.at``; ``None`` if it is not known.
         :raises VersionUnavailable: some are not.
         """
         position = int(last.version)
-        if last.table_id != self.range.at(0, table).table_id:
+        key = self.range.table_key(table)
+        if not last.table_id.startswith(key):
             why = "the source has another table, replication slot or server than the one that was read"
+        elif table_id is not None and last.table_id != key + table_id:
+            why = f"the table {table} was dropped and created again, or another one has its name now"
         elif position < self.range.start:
             why = f"the changes between {position} and {self.range.start} were not captured"
         elif position < self.range.removed.get(table, 0):
@@ -167,8 +182,8 @@ def create_statement(name: Name, source: str) -> str:
     """SQL that creates a capture table."""
     owner = source.partition(".")[0]
     return (
-        f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  `transaction_end` BIGINT, `position` BIGINT, "
-        "`table_name` STRING, `message` STRING, `captured_on` DATE\n)\nUSING iceberg\n"
+        f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  `transaction_end` BIGINT, `transaction_id` BIGINT, "
+        "`position` BIGINT, `table_name` STRING, `message` STRING, `captured_on` DATE\n)\nUSING iceberg\n"
         "PARTITIONED BY (`captured_on`)\n"
         f"TBLPROPERTIES ('format-version'='3', {literal(PROPERTY_CAPTURES)}={literal(owner)})"
     )
@@ -180,15 +195,15 @@ def append_statement(target: str, view: str, day: date) -> str:
     :param target: SQL of a branch of the table.
     """
     return (
-        f"INSERT INTO {target} (`transaction_end`, `position`, `table_name`, `message`, `captured_on`)\n"
-        "SELECT /*+ COALESCE(1) */ CAST(`transaction_end` AS BIGINT), CAST(`position` AS BIGINT), "
-        f"`table_name`, `message`, DATE'{day}'\nFROM {quote(view)}"
+        f"INSERT INTO {target} ({quote_all((*COLUMNS, 'captured_on'))})\n"
+        "SELECT /*+ COALESCE(1) */ CAST(`transaction_end` AS BIGINT), CAST(`transaction_id` AS BIGINT), "
+        f"CAST(`position` AS BIGINT), `table_name`, `message`, DATE'{day}'\nFROM {quote(view)}"
     )
 
 
-def as_rows(changes: Sequence[LoggedChange]) -> list[tuple[int, int, str, str]]:
+def as_rows(changes: Sequence[LoggedChange]) -> list[tuple[int, int, int, str, str]]:
     """The rows of changes, in the order of ``COLUMNS``."""
-    return [(one.end, one.position, one.table, message_of(one)) for one in changes]
+    return [(one.end, one.transaction, one.position, one.table, message_of(one)) for one in changes]
 
 
 def entry(range_: CapturedRange) -> dict[str, Consumed]:
@@ -208,6 +223,20 @@ def unread_statement(captured: Captured, table: str, position: int, until: int) 
         f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
         f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position} "
         f"AND `transaction_end` <= {until}"
+    )
+
+
+def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
+    """SQL of the position before the first change of a table that is not seen; NULL for none."""
+    conditions = []
+    if unseen.ids:
+        conditions.append(f"`transaction_id` IN ({', '.join(map(str, unseen.ids))})")
+    if unseen.beginning is not None:
+        # Ids begin again after the greatest one.
+        conditions.append(f"pmod(`transaction_id` - {unseen.beginning}, 4294967296) < 2147483648")
+    return (
+        f"SELECT min(`transaction_end`) - 1\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
+        f"WHERE `table_name` = {literal(table)} AND ({' OR '.join(conditions) or 'false'})"
     )
 
 
@@ -247,4 +276,5 @@ __all__ = [
     "removed_statement",
     "tables_property",
     "unread_statement",
+    "unseen_statement",
 ]
