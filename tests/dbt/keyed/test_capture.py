@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from threading import Thread
 from typing import Any
@@ -245,6 +245,15 @@ def test_changes_that_another_reader_took_are_missed_by_nobody(shop: Shop, serve
     assert_equal(shop, server)
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait at most half a minute."""
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it has not happened")
+
+
 def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Server) -> None:
     """With a synchronous standby, a commit is in the log before other transactions see its rows."""
     declare(shop, server)
@@ -253,18 +262,17 @@ def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Serv
     server.sql("SELECT pg_reload_conf()")
     waiting = Thread(target=server.sql, args=("INSERT INTO customers VALUES (2, 'waits', 1)",))
     try:
-        while not server.sql("SHOW synchronous_standby_names")[0][0]:
-            time.sleep(0.05)
+        wait_until(lambda: bool(server.sql("SHOW synchronous_standby_names")[0][0]))
         waiting.start()
-        while not server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-            time.sleep(0.05)
+        wait_until(lambda: bool(server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")))
         shop.dbt("run", "--select", "customers")
         assert "waits" in shop.rows("crm__capture", "message")[-1][0]
         assert shop.rows("customers", "id") == [(1,)]
     finally:
         server.sql("ALTER SYSTEM RESET synchronous_standby_names")
         server.sql("SELECT pg_reload_conf()")
-        waiting.join(30)
+        if waiting.is_alive():
+            waiting.join(30)
     shop.dbt("run", "--select", "customers")
     assert shop.rows("customers", "id") == [(1,), (2,)]
 
