@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.databases.api import Column, Table
+from dbt_arctic.databases.api import Column, SlotState, Table
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import (
     Decoder,
@@ -27,6 +27,7 @@ from dbt_arctic.databases.replication import PostgresSlot, capture_statements
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
+from dbt_arctic.sources.capture import _lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import (
@@ -248,3 +249,18 @@ def test_what_is_not_set_has_a_default() -> None:
     found = parse_capture("crm.orders", {"slot": "s", "columns": ["id", "at"], "key": "id"})
     assert (found.publication, found.retention_days, found.table.table) == ("s", 7, "orders")
     assert (found.key, dict(found.table.columns), found.loads) == (("id",), {"id": "", "at": ""}, True)
+
+
+@pytest.mark.parametrize(
+    ("identity", "confirmed", "says"),
+    [
+        ("1/crm/slot", 400, ""),
+        ("1/crm/slot", 300, ""),  # a run ended before it moved the slot
+        ("1/crm/slot", 401, "moved from 400 to 401 by another reader"),
+        ("1.00000002/crm/slot", 400, "the slot is 1.00000002/crm/slot"),  # another timeline, after a failover
+    ],
+)
+def test_changes_that_the_slot_no_longer_has_are_lost(identity: str, confirmed: int, says: str) -> None:
+    found = _lost(RANGE, SlotState(identity, confirmed, 900, 0))
+    assert says in found
+    assert bool(found) == bool(says)
