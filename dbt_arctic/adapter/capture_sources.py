@@ -10,7 +10,7 @@ from typing import Any
 from dbt_arctic.adapter.database_sources import address_of, refuse_password
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.databases.postgres import PostgresTable
-from dbt_arctic.databases.replication import PostgresSlot, open_slot
+from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.capture_preview import CapturedTable, SlotContents

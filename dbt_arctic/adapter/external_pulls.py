@@ -24,7 +24,7 @@ from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.refresh.event_time import refuse_pull
-from dbt_arctic.sources.capture import Capture
+from dbt_arctic.sources.capture_changes import Capture
 from dbt_arctic.sources.capture_pull import CapturePlanner
 from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
 from dbt_arctic.databases.api import TableName
-from dbt_arctic.databases.replication import capture_statements
+from dbt_arctic.databases.replication_slot import capture_statements
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.sources.database_scaffold import Deletes, database_model_sql, database_properties
 from dbt_arctic.sources.draft_database_tables import (

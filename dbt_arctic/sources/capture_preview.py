@@ -11,7 +11,7 @@ from dbt_arctic.databases.api import Slot
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources.capture import waiting_changes
+from dbt_arctic.sources.capture_changes import waiting_changes
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CaptureSource
 from dbt_arctic.sources.capture_table import Captured, load_capture
@@ -103,8 +103,9 @@ class CapturedTable:
     def _slot(self, captured: Captured | None) -> SlotContents:
         if self.name not in self.slots:
             with self.open_slot() as slot:
-                kept = slot.state().kept_bytes
-                self.slots[self.name] = SlotContents(kept, waiting_changes(slot, captured))
+                state = slot.state()
+                waiting = waiting_changes(slot, state.current, captured)
+                self.slots[self.name] = SlotContents(state.kept_bytes, waiting)
         return self.slots[self.name]
 
     def _unread(
@@ -121,7 +122,7 @@ class CapturedTable:
         start = captured.range.start
         if last is not None:
             start = captured.require_unread(last, self.table, self.source.name, model)
-        known = captured.changes_since(self.table, start, captured.range.end)
+        known = captured.changes_since(self.table, start)
         return found if known is None else found.plus(known)
 
 

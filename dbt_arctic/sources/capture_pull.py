@@ -9,7 +9,7 @@ from dbt_arctic.databases.api import Database, TableName, TableTransaction
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.capture import Capture, CaptureRead
+from dbt_arctic.sources.capture_changes import Capture, CaptureRead
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import unread_statement, unseen_statement
@@ -78,23 +78,23 @@ class CapturePlanner:
         if purpose == "consume":
             return self.capture.take(self.place, model, starts_again)
         captured = self.capture.load()
-        return None if captured is None else CaptureRead(captured, captured.range.end)
+        return None if captured is None else CaptureRead(captured)
 
     def _read_changes(
         self, read: CaptureRead, last: Consumed | None, model: str, purpose: PullPurpose
     ) -> Planned:
-        name, table, (captured, end, warnings) = self.upstream, self._table, read
+        name, table, (captured, warnings) = self.upstream, self.place.dotted, read
         found, start = self._columns(model), captured.range.start
         columns = found.events
         if last is not None:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
-        known = captured.changes_since(table, start, end)
-        if last is not None and (end <= start or (known is not None and not known.number)):
+        known = captured.changes_since(table, start)
+        if last is not None and known is not None and not known.number:
             return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
-        rows_read = unread_statement(captured, table, start, end)
+        rows_read = unread_statement(captured, table, start)
         self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
-        consumed, stage = captured.range.at(end, table, found.table_id), StagedView(view)
+        consumed, stage = captured.range.at(captured.range.end, table, found.table_id), StagedView(view)
         if purpose != "consume":
             rows = rows_of_events(columns, _delivery(self.source), view)
             return Planned(Pull(name, rows, consumed, True, stage=stage), last)
@@ -157,13 +157,13 @@ class CapturePlanner:
         A commit is in the log before it is visible, which can take long if it waits for a standby. The model
         reads the changes of such a transaction again.
         """
-        captured, end = read.captured, read.end
-        known = captured.changes_since(self._table, captured.range.start, end)
+        captured, table = read.captured, self.place.dotted
+        end, known = captured.range.end, captured.changes_since(table, captured.range.start)
         if known is None or known.number:
-            statement = unseen_statement(captured, self._table, transaction.unseen())
+            statement = unseen_statement(captured, table, transaction.unseen())
             ((before,),) = self.context.query(statement)
             end = end if before is None else min(end, int(before))
-        return captured.range.at(end, self._table, columns.table_id)
+        return captured.range.at(end, table, columns.table_id)
 
     def _view(
         self, transaction: TableTransaction, columns: CapturedColumns, snapshot: str, purpose: PullPurpose
@@ -188,12 +188,7 @@ class CapturePlanner:
             transaction.close()
 
     def _resolved(self, transaction: TableTransaction, model: str) -> CapturedColumns:
-        return resolve_columns(self.source, transaction.table, self._table, model)
-
-    @property
-    def _table(self) -> str:
-        """``schema.table``, as the log has it."""
-        return self.place.dotted
+        return resolve_columns(self.source, transaction.table, self.place, model)
 
     def _no_rows(self, events: ChangeEvents) -> str:
         return no_rows(f"no changes of {self.source.name}", {**events.columns, **events.added})

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from dbt_arctic.data_type import has_kind
-from dbt_arctic.databases.api import Table
+from dbt_arctic.databases.api import Table, TableName
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type
-from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown
+from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
+from dbt_arctic.sources.common_settings import one_of, reject_unknown
 from dbt_arctic.sources.database_columns import ReadColumn, read_columns
-from dbt_arctic.sources.database_settings import DatabaseSource
+from dbt_arctic.sources.database_settings import DatabaseSource, parse_database
 from dbt_arctic.store.duration import parse_duration
 
 PLACE = "capture"
@@ -21,9 +21,11 @@ PLACE = "capture"
 DEFAULT_RETENTION_DAYS = 7
 
 _DAY_S = 24 * 60 * 60
+_OF_TABLE = ("table", "columns", "partitions", "partition_column")
+"""Settings that a table has in the same form if it is read without its log."""
 _SETTINGS = (
-    *("from", "url", "connection", "slot", "publication", "retention", "table", "columns", "key"),
-    *("optional", "unavailable", "initial_load", "partitions", "partition_column"),
+    *("from", "url", "connection", "slot", "publication", "retention", "key"),
+    *("optional", "unavailable", "initial_load", *_OF_TABLE),
 )
 
 
@@ -84,28 +86,18 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
             fix='add slot: "arctic_{{ target.name }}" to the source\'s meta.arctic, and create the slot in '
             "the database",
         )
-    columns = settings.get("columns") or {}
-    if isinstance(columns, list):
-        columns = dict.fromkeys(map(str, columns))
-    declared = columns_of({key: kind or "" for key, kind in columns.items()}, ADDED, name, where)
     loads = settings.get("initial_load", True)
     if not isinstance(loads, bool):
         raise ConfigError(
             f"the source {name} has initial_load: {loads}", where=where, fix="write true or false"
         )
-    table = DatabaseSource(
-        name,
-        str(settings.get("table") or name.partition(".")[2]),
-        declared,
-        partitions=settings.get("partitions"),
-        partition_column=str(settings.get("partition_column") or ""),
-    )
+    of_table = {key: settings[key] for key in _OF_TABLE if key in settings}
     return CaptureSource(
         name,
         slot,
         str(settings.get("publication") or slot),
         _days(settings.get("retention"), name, where),
-        table,
+        parse_database(name, of_table, where),
         _names(settings.get("key")),
         _names(settings.get("optional")),
         one_of(get_args(Unavailable), "unavailable", settings.get("unavailable", "fail"), name, where),
@@ -113,10 +105,10 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
     )
 
 
-def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) -> CapturedColumns:
+def resolve_columns(source: CaptureSource, table: Table, place: TableName, where: str) -> CapturedColumns:
     """The columns and the key of a source.
 
-    :param name: ``schema.table``, as the log has it.
+    :param place: the name of the table.
     :param where: the model, for errors.
     :raises ConfigError: a declared column does not exist or has another type, a column has the name of one
         that each row gets, or no key is known.
@@ -126,37 +118,41 @@ def resolve_columns(source: CaptureSource, table: Table, name: str, where: str) 
     for added in ADDED:
         if added in names:
             raise ConfigError(
-                f"the table {name} has a column {names[added]}",
+                f"the table {place.dotted} has a column {names[added]}",
                 where=where,
                 why="each row of the source gets a column of that name",
                 fix="list the other columns in columns of the source's meta.arctic",
             )
     types = {one.column.name: _type_of(one, source, where) for one in read}
-    key = tuple(names.get(one.lower(), one) for one in source.key or table.key)
-    if not key or (missing := [one for one in key if one not in types]):
-        what = f"the table {name} has no primary key" if not key else f"{missing[0]} is not among its columns"
+
+    def listed(given: Sequence[str], setting: str) -> tuple[str, ...]:
+        named = [names.get(one.lower(), one) for one in given]
+        return listed_columns(named, setting, types, source.name, where)
+
+    key = listed(source.key or table.key, "key")
+    if not key:
         raise ConfigError(
-            f"the key of the source {source.name} is not known: {what}",
+            f"the key of the source {source.name} is not known: the table {place.dotted} has no primary key",
             where=where,
             why="a change is one of the row of a key",
             fix="add key: the columns that identify a row, to the source's meta.arctic",
         )
     if unlogged := [one for one in key if one not in table.identity]:
+        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in place)
         raise ConfigError(
             f"the log does not have the old values of {unlogged[0]}, a column of the key of the source "
             f"{source.name}",
             where=where,
             why="an update that changes the key, or a delete, would leave the old row",
-            fix=f"run this in the database, as the owner of the table: ALTER TABLE {name} REPLICA IDENTITY "
+            fix=f"run this in the database, as the owner of the table: ALTER TABLE {quoted} REPLICA IDENTITY "
             "FULL",
         )
-    optional = tuple(names.get(one.lower(), one) for one in source.optional)
     events = ChangeEvents(
         "postgres",
         types,
         key,
-        name,
-        optional=optional,
+        place.dotted,
+        optional=listed(source.optional, "optional"),
         unavailable=source.unavailable,
         binary="hex",
     )

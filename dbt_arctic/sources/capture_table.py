@@ -95,19 +95,16 @@ class Captured:
     state: TableState
     range: CapturedRange
 
-    def changes_since(self, table: str, position: int, until: int) -> TableChanges | None:
-        """The changes of a table between two positions, from the commits.
+    def changes_since(self, table: str, position: int) -> TableChanges | None:
+        """The changes of a table after a position, from the commits.
 
         ``None`` if they are not known, because old commits have expired.
         """
         found = TableChanges()
         for snapshot in self.state.history():
             own = consumed_versions([snapshot]).get(_ENTRY)
-            end = None if own is None else CapturedRange.of(own).end
-            if end is not None and end <= position:
+            if own is not None and CapturedRange.of(own).end <= position:
                 return found
-            if end is None or end > until:
-                continue
             changes = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
             found = found if changes is None else found.plus(TableChanges(*changes))
         return None
@@ -217,12 +214,11 @@ def tables_property(changes: Iterable[LoggedChange]) -> dict[str, str]:
     return {PROPERTY_TABLES: json.dumps(found)} if found else {}
 
 
-def unread_statement(captured: Captured, table: str, position: int, until: int) -> str:
-    """SQL of the messages of a table between two positions."""
+def unread_statement(captured: Captured, table: str, position: int) -> str:
+    """SQL of the messages of a table after a position."""
     return (
         f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
-        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position} "
-        f"AND `transaction_end` <= {until}"
+        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}"
     )
 
 

@@ -144,7 +144,7 @@ def parse_changes(
             fix="add columns: {name: type} to its meta.arctic, with the columns of the table",
         )
     types = {column: _checked_type(column, kind, name, where) for column, kind in declared.items()}
-    key = _listed(settings.get("key"), "key", types, name, where)
+    key = listed_columns(settings.get("key"), "key", types, name, where)
     if not key:
         raise ConfigError(
             f"the source {name} has no key",
@@ -152,7 +152,7 @@ def parse_changes(
             why="an event changes the row of a key, and a change of the key deletes the row of the old one",
             fix="add key: the columns of the table's primary key",
         )
-    optional = _listed(settings.get("optional"), "optional", types, name, where)
+    optional = listed_columns(settings.get("optional"), "optional", types, name, where)
     table = settings.get("table") or ""
     if not table and form in _SHARED:
         raise ConfigError(
@@ -216,7 +216,14 @@ def _checked_type(column: str, kind: str, name: str, where: str) -> str:
     )
 
 
-def _listed(given: Any, setting: str, types: Mapping[str, str], name: str, where: str) -> tuple[str, ...]:
+def listed_columns(
+    given: Any, setting: str, types: Mapping[str, str], name: str, where: str
+) -> tuple[str, ...]:
+    """The columns that a setting names.
+
+    :param types: by name of the source's columns.
+    :raises ConfigError: one of them is not a column of the source.
+    """
     columns = (given,) if isinstance(given, str) else tuple(map(str, given or ()))
     for column in columns:
         if column not in types:
@@ -234,7 +241,7 @@ def _units(given: Any, types: Mapping[str, str], name: str, where: str) -> dict[
         return {}
     times = [column for column, kind in types.items() if has_kind(kind, "timestamp_ntz")]
     by_column = dict.fromkeys(times, given) if isinstance(given, str) else texts(given, name, "units", where)
-    _listed(list(by_column), "units", types, name, where)
+    listed_columns(list(by_column), "units", types, name, where)
     return {
         column: one_of(get_args(Unit), f"units for {column}", unit, name, where)
         for column, unit in by_column.items()
@@ -256,6 +263,7 @@ __all__ = [
     "Unit",
     "column_type",
     "known_settings",
+    "listed_columns",
     "must_select",
     "parse_changes",
 ]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_arctic.databases.replication import PostgresSlot
+from dbt_arctic.databases.replication_slot import PostgresSlot
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources import capture
+from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
 from tests.extent import extent
 from tests.matrix.components import PASSWORD
@@ -149,12 +149,12 @@ def test_models_have_the_rows_of_the_database(
         # All models of a run read what one look at the slot has found.
         assert sum("INSERT INTO" in one and "crm__capture" in one for one in shop.script.ran) <= 1
     # Many changes are taken in several commits. Each transaction has more messages than changes.
-    monkeypatch.setattr(capture, "_MESSAGES_OF_COMMIT", 5)
+    monkeypatch.setattr(capture_changes, "_MESSAGES_OF_COMMIT", 5)
     looked.clear()
     changes.change(6)
     shop.dbt("run")
     assert len(looked) > 2
-    monkeypatch.setattr(capture, "_MESSAGES_OF_COMMIT", 100_000)
+    monkeypatch.setattr(capture_changes, "_MESSAGES_OF_COMMIT", 100_000)
     assert_equal(shop, server)
     # Where the commits do not say what they have, because they have expired, the messages do.
     with monkeypatch.context() as expired:
@@ -333,8 +333,7 @@ def test_rollback_truncation_and_age(shop: Shop, server: Server, monkeypatch: py
     # Changes that are older than the retention are removed. A model that has not read them says so.
     server.sql("INSERT INTO customers VALUES (2, 'late', 1)", "INSERT INTO orders VALUES ('a', 99, NULL)")
     shop.dbt("run", "--select", "orders")
-    later = lambda today, days: today + timedelta(days=1)  # noqa: E731
-    monkeypatch.setattr(capture, "cutoff_of", later)
+    monkeypatch.setattr(capture_changes, "cutoff_of", lambda today, days: today + timedelta(days=1))
     shop.dbt("run", "--select", "orders")
     monkeypatch.undo()
     assert not shop.rows("crm__capture")
@@ -468,13 +467,13 @@ def test_a_slot_that_moves_before_the_commit_loses_changes(
     shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant that the order of the protocol forbids."""
-    append = capture.Capture._append
+    append = capture_changes.Capture._append
 
     def too_early(self: Any, captured: Any, changes: Any, end: int) -> Any:
         server.sql(f"SELECT pg_replication_slot_advance('{SLOT}', '0/0'::pg_lsn + {end}::numeric)")
         return append(self, captured, changes, end)
 
-    monkeypatch.setattr(capture.Capture, "_append", too_early)
+    monkeypatch.setattr(capture_changes.Capture, "_append", too_early)
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)
 
@@ -484,7 +483,7 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other mutant: the slot still has what was committed before a run ended."""
-    append, everything = capture.Capture._append, PostgresSlot.changes
+    append, everything = capture_changes.Capture._append, PostgresSlot.changes
     seen: list[Any] = []
 
     def remembered(slot: Any, until: int, limit: int) -> Any:
@@ -494,7 +493,9 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
 
     monkeypatch.setattr(PostgresSlot, "changes", remembered)
     monkeypatch.setattr(
-        capture.Capture, "_append", lambda self, captured, changes, end: append(self, captured, seen, end)
+        capture_changes.Capture,
+        "_append",
+        lambda self, captured, changes, end: append(self, captured, seen, end),
     )
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)

@@ -20,7 +20,7 @@ from unittest import mock
 
 import yaml
 
-from dbt_arctic.sources import capture
+from dbt_arctic.sources import capture_changes
 from tests.dbt.keyed.conftest import Shop, opened_shop
 from tests.dbt.keyed.kafka_topics import Topic
 from tests.dbt.sources.mariadb_log import MariaDbLog
@@ -223,7 +223,7 @@ class CaptureStory(LogStory):
         path.write_text(yaml.safe_dump(profile), encoding="utf-8")
         self.declare()
         # In some stories, a run takes the changes in many small parts.
-        with mock.patch.object(capture, "_MESSAGES_OF_COMMIT", self.chance.choice((5, 100_000))):
+        with mock.patch.object(capture_changes, "_MESSAGES_OF_COMMIT", self.chance.choice((5, 100_000))):
             for _ in range(steps):
                 self.step()
             self.settle()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.databases.api import Column, SlotState, Table
+from dbt_arctic.databases.api import Column, SlotState, Table, TableName
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import (
     Decoder,
@@ -23,11 +23,11 @@ from dbt_arctic.databases.pgoutput import (
     Truncated,
 )
 from dbt_arctic.databases.postgres_values import ValueType
-from dbt_arctic.databases.replication import PostgresSlot, capture_statements
-from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.databases.replication_slot import PostgresSlot, _explained, capture_statements
+from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
-from dbt_arctic.sources.capture import _lost
+from dbt_arctic.sources.capture_changes import _lost, _much_kept
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import (
@@ -63,19 +63,18 @@ def test_the_changes_between_two_positions() -> None:
         (300, {"public.items": TableChanges(7, 1, 1)}),
         (400, {"public.orders": TableChanges(1, 20, 20)}),
     )
-    assert found.changes_since("public.orders", 100, 400) == TableChanges(3, 5, 20)
-    assert found.changes_since("public.orders", 200, 400) == TableChanges(1, 20, 20)
-    assert found.changes_since("public.orders", 200, 300) == TableChanges()
-    assert found.changes_since("public.orders", 400, 400) == TableChanges()
+    assert found.changes_since("public.orders", 100) == TableChanges(3, 5, 20)
+    assert found.changes_since("public.orders", 200) == TableChanges(1, 20, 20)
+    assert found.changes_since("public.orders", 400) == TableChanges()
     assert found.newest_ms("public.items") == 1
     assert found.newest_ms("public.none") is None
 
 
 def test_changes_of_expired_commits_are_not_known() -> None:
     found = captured((300, {}), (400, {}))
-    assert found.changes_since("public.orders", 200, 400) is None
+    assert found.changes_since("public.orders", 200) is None
     # The first commit of a capture has no changes, and ends at its start. Without it, others may be missing.
-    assert found.changes_since("public.orders", 100, 400) is None
+    assert found.changes_since("public.orders", 100) is None
 
 
 def test_another_table_of_the_same_name_is_not_the_one_that_was_read() -> None:
@@ -184,13 +183,49 @@ def test_the_log_must_have_the_key_of_the_old_row(identity: tuple[str, ...], say
     source = parse_capture("crm.t", {"slot": "s"})
     if says:
         with pytest.raises(ConfigError, match=says):
-            resolve_columns(source, table, "public.t", "t")
+            resolve_columns(source, table, TableName("public", "t"), "t")
     else:
-        assert resolve_columns(source, table, "public.t", "t").table_id == "7"
+        assert resolve_columns(source, table, TableName("public", "t"), "t").table_id == "7"
     with (
         pytest.raises(ConfigError, match="old values of email") if "email" not in identity else nullcontext()
     ):
-        resolve_columns(replace(source, key=("email",)), table, "public.t", "t")
+        resolve_columns(replace(source, key=("email",)), table, TableName("public", "t"), "t")
+
+
+def test_columns_of_settings_exist_in_any_case() -> None:
+    table = Table("postgresql/crm/7", (Column("Id", "bigint", "integer", "BIGINT"),), (), 0, ("Id",))
+    place = TableName("public", "t")
+    found = resolve_columns(parse_capture("crm.t", {"slot": "s", "key": "id"}), table, place, "t")
+    assert found.events.key == ("Id",)
+    for wrong in ({"key": "idd"}, {"key": "id", "optional": "idd"}):
+        with pytest.raises(ConfigError, match="names idd, which is not one of its columns"):
+            resolve_columns(parse_capture("crm.t", {"slot": "s", **wrong}), table, place, "t")
+
+
+def test_a_slot_that_keeps_much_of_the_log_is_a_warning() -> None:
+    assert _much_kept(slot(), SlotState("1", 0, 0, 1024**3 - 1)) == ()
+    (warning,) = _much_kept(slot(), SlotState("1", 0, 0, 3 * 2**29))
+    assert "1.5 GiB of its log for the slot slot" in warning
+
+
+class Refused(Exception):
+    """As psycopg raises it."""
+
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__("no")
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize("code", ["55006", "55P03"])
+def test_a_slot_that_is_being_read_is_another_run(code: str) -> None:
+    assert isinstance(_explained(Refused(code), "slot", "me", "here"), ConcurrentRun)
+
+
+def test_a_user_without_the_right_to_replicate_is_told_the_statement() -> None:
+    found = _explained(Refused("42501"), "slot", "me", "here")
+    assert isinstance(found, ConfigError)
+    assert 'ALTER ROLE "me" REPLICATION' in found.fix
+    assert _explained(Refused("08006"), "slot", "me", "here") is None
 
 
 def test_changes_are_counted_by_table() -> None:
@@ -237,6 +272,8 @@ def test_the_statements_of_a_database_are_quoted() -> None:
         ({"slot": "s", "retention": "1 hour"}, "retention: 1 hour"),
         ({"slot": "s", "initial_load": "yes"}, "initial_load: yes"),
         ({"slot": "s", "unavailable": "drop"}, "unavailable"),
+        ({"slot": "s", "partitions": "many"}, "partitions: many"),
+        ({"slot": "s", "columns": "id"}, "columns"),
     ],
 )
 def test_a_wrong_setting_is_refused(settings: dict[str, Any], said: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import NamedTuple
 
@@ -45,33 +45,28 @@ _MOST_FOREIGN_BYTES = 64 * 1024 * 1024
 """How much of the log may have passed without a change of a published table before the slot moves on."""
 
 
-class _CapturedByInvocation(NamedTuple):
-    """What an invocation has taken.
-
-    :param end: the position up to which it has.
-    :param tables: those that the slot sends.
-    :param warning: about the slot; empty for none.
-    """
-
-    invocation: str
-    end: int
-    tables: frozenset[TableName]
-    warning: str = ""
-
-
 class CaptureRead(NamedTuple):
-    """What a model reads of a capture table.
+    """What the models of an invocation read: the capture table, up to the end that it has.
 
-    :param end: the position up to which it reads.
     :param warnings: what the user should know of the slot.
     """
 
     captured: Captured
-    end: int
     warnings: tuple[str, ...] = ()
 
 
-_last_invocations: dict[Name, _CapturedByInvocation] = {}
+class _LastInvocation(NamedTuple):
+    """What an invocation has captured.
+
+    :param tables: those of which the slot sends all changes.
+    """
+
+    invocation: str
+    tables: frozenset[TableName]
+    captured: Captured
+
+
+_last_invocations: dict[Name, _LastInvocation] = {}
 """By capture table, the last invocation of this process."""
 
 
@@ -103,17 +98,18 @@ class Capture:
         :raises ConcurrentRun: another run took the same changes at the same time. Nothing was written.
         """
         with writer_lock(self.name):
-            taken = _last_invocations.get(self.name)
-            if taken is None or taken.invocation != self.invocation or table not in taken.tables:
-                with self.open_slot() as slot:
-                    tables = slot.published()
-                    if table not in tables:
-                        raise slot.not_published(table)
-                    taken = self._take_all(slot, model, starts_again)._replace(tables=tables)
-                _last_invocations[self.name] = taken._replace(warning="")
-            return CaptureRead(self._reloaded(), taken.end, (taken.warning,) if taken.warning else ())
+            last = _last_invocations.get(self.name)
+            if last is not None and last.invocation == self.invocation and table in last.tables:
+                return CaptureRead(last.captured)
+            with self.open_slot() as slot:
+                tables = slot.published()
+                if table not in tables:
+                    raise slot.not_published(table)
+                read = self._take_all(slot, model, starts_again)
+            _last_invocations[self.name] = _LastInvocation(self.invocation, tables, read.captured)
+            return read
 
-    def _take_all(self, slot: Slot, model: str, starts_again: bool) -> _CapturedByInvocation:
+    def _take_all(self, slot: Slot, model: str, starts_again: bool) -> CaptureRead:
         slot.lock()
         state, captured = slot.state(), self._load()
         if captured is None or (lost := _lost(captured.range, state)):
@@ -127,7 +123,8 @@ class Capture:
                 )
             captured = self._begin(state, captured)
         captured = self._without_old(captured)
-        while True:
+        is_all = False
+        while not is_all:
             changes, last, is_all = slot.changes(state.current, _MESSAGES_OF_COMMIT)
             new = [one for one in changes if one.end > captured.range.end]
             end = max(last, captured.range.end, state.current if is_all else 0)
@@ -136,10 +133,7 @@ class Capture:
                 captured = self._append(captured, new, end)
             if changes or captured.range.end == end:
                 slot.advance(captured.range.end)
-            if is_all:
-                return _CapturedByInvocation(
-                    self.invocation, captured.range.end, frozenset(), _much_kept(slot, state)
-                )
+        return CaptureRead(captured, _much_kept(slot, state))
 
     def load(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""
@@ -161,8 +155,7 @@ class Capture:
         return self._reloaded()
 
     def _append(self, captured: Captured, changes: list[LoggedChange], end: int) -> Captured:
-        old = captured.range
-        range_ = CapturedRange(old.identity, old.start, end, old.oldest, old.removed)
+        range_ = replace(captured.range, end=end)
         view = f"{self.name.identifier}_{self.context.new_txn()}"
         self.connection().create_temp_view(view, COLUMNS, as_rows(changes))
         try:
@@ -198,7 +191,7 @@ class Capture:
         write = begin_plain_write(
             self.context,
             self.name,
-            statements=2,
+            statements=1,
             last_consumed={} if before is None else entry(before.range),
             consumed=entry(range_),
         )
@@ -214,27 +207,28 @@ class Capture:
         return datetime.fromtimestamp(self.context.now_ms() / 1000, timezone.utc).date()
 
 
-def waiting_changes(slot: Slot, captured: Captured | None) -> dict[str, TableChanges]:
+def waiting_changes(slot: Slot, until: int, captured: Captured | None) -> dict[str, TableChanges]:
     """The changes that the slot has and the capture table lacks, by table; at most those of one commit.
 
     None while a run takes them.
+
+    :param until: the end of the log.
     """
-    state = slot.state()
     if not slot.try_lock():
         return {}
     end = 0 if captured is None else captured.range.end
-    changes = slot.changes(state.current, _MESSAGES_OF_COMMIT).changes
+    changes = slot.changes(until, _MESSAGES_OF_COMMIT).changes
     return changes_by_table(one for one in changes if one.end > end)
 
 
-def _much_kept(slot: Slot, state: SlotState) -> str:
-    """A warning about a slot that keeps much of the log; empty for none."""
+def _much_kept(slot: Slot, state: SlotState) -> tuple[str, ...]:
+    """A warning about a slot that keeps much of the log."""
     if state.kept_bytes < _MUCH_KEPT_BYTES:
-        return ""
+        return ()
     return (
         f"Before this run, PostgreSQL kept {state.kept_bytes / 1024**3:.1f} GiB of its log for the "
         f"slot {slot.name}. It keeps more if runs are further apart, or if a transaction is open for long. "
-        "To limit it, set max_slot_wal_keep_size; a slot that exceeds this loses changes."
+        "To limit it, set max_slot_wal_keep_size; a slot that exceeds this loses changes.",
     )
 
 

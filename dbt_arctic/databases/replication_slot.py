@@ -17,6 +17,7 @@ from dbt_arctic.databases.client import Run, parts_of
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import Decoder
 from dbt_arctic.databases.postgres import SESSION, connect
+from dbt_arctic.databases.postgres_types import PostgresDialect
 from dbt_arctic.databases.postgres_values import ValueType
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, VersionUnavailable
 
@@ -28,6 +29,7 @@ _SESSION = (
     # Another run that takes changes of the same slot is waited for.
     "SET lock_timeout = '10min'",
 )
+_quoted = PostgresDialect().quote
 _ORIGIN = "'0/0'::pg_lsn"
 # PostgreSQL 11 has no column wal_status. Positions after a failover are those of another timeline.
 _STATE = f"""
@@ -283,10 +285,6 @@ def capture_statements(slot: str, tables: Sequence[str]) -> list[str]:
 def _creation(slot: str) -> str:
     name = slot.replace("'", "''")
     return f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 __all__ = ["PostgresSlot", "capture_statements", "open_slot"]
