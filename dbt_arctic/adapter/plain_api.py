@@ -29,8 +29,10 @@ from dbt_arctic.adapter.snapshots import (
     without_deletions,
 )
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import base_defaults
+from dbt_arctic.keyed.layout import same_fields
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
@@ -76,6 +78,18 @@ class PlainApi(KeyedApi):
             name = target.name_parts
             state = self.catalog.of(name).load_table(name.schema, name.identifier)
             return check_partitions(config, None if state is None else state.partitioning)
+
+    @available.parse(lambda *a, **k: True)
+    def is_replaceable(self, target: ArcticRelation, fields: Sequence[str]) -> bool:
+        """Whether CREATE OR REPLACE may give a table these partition fields. If not, a new table is needed.
+
+        :param fields: the new partitioning, as DDL.
+        """
+        with as_dbt_errors():
+            name = target.name_parts
+            state = self.catalog.of(name).load_table(name.schema, name.identifier)
+            stored = () if state is None else state.partition_fields
+            return not has_ambiguous_name((*stored, *map(with_default_name, same_fields(fields))))
 
     @available.parse(lambda *a, **k: None)
     def begin_plain_write(

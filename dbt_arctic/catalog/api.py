@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from dbt_arctic.catalog.partition_names import PartitionField
 from dbt_arctic.errors import CatalogUnavailable
 
 
@@ -73,6 +74,8 @@ class TableState:
     """The id of the partition spec for new files; ``None`` if unknown."""
     has_old_specs: bool = False
     """Whether files may have an older partitioning."""
+    partition_fields: tuple[PartitionField, ...] = ()
+    """The fields of all its partition specs, oldest spec first; only those in use if others are unknown."""
     sort_order: tuple[str, ...] | None = None
     """The columns by which new files are sorted; ``None`` if unknown."""
 

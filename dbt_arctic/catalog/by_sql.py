@@ -33,6 +33,7 @@ from dbt_arctic.catalog.ddl import (
 )
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.multi_catalog import OneCatalog
+from dbt_arctic.catalog.partition_names import with_default_name
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
 from dbt_arctic.errors import CatalogUnavailable, StatementError
@@ -153,6 +154,7 @@ class SparkSqlCatalog(OneCatalog):
             branches=branches,
             tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
             partitioning=partition_fields(text),
+            partition_fields=tuple(map(with_default_name, partition_fields(text))),
             sort_order=None if order == _HIDDEN else sort_columns(order),
         )
 

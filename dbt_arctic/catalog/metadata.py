@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.partition_names import PartitionField
 from dbt_arctic.catalog.types import numbered, spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
@@ -47,6 +48,7 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         tags=_tags(document),
         partitioning=_partitioning(document, fields),
         spec_id=document.get("default-spec-id"),
+        partition_fields=_partition_fields(document, fields),
         has_old_specs=len(document.get("partition-specs") or ()) > 1,
         sort_order=_sort_order(document, fields),
     )
@@ -157,6 +159,18 @@ def _partitioning(document: dict[str, Any], fields: list[dict[str, Any]]) -> tup
         partition_text(field["transform"], names.get(field["source-id"], field["name"]))
         for field in spec["fields"]
         if field["transform"] != "void"  # fields that were dropped from a spec of format version 1
+    )
+
+
+def _partition_fields(document: dict[str, Any], fields: list[dict[str, Any]]) -> tuple[PartitionField, ...]:
+    names = _column_names(fields)
+    return tuple(
+        PartitionField(
+            field["name"],
+            partition_text(field["transform"], names.get(field["source-id"], f"#{field['source-id']}")),
+        )
+        for spec in document.get("partition-specs") or ()
+        for field in spec["fields"]
     )
 
 

@@ -54,7 +54,7 @@
   {%- if keyed -%}
     {%- do adapter.build_keyed_from_clone(this, model, rows) -%}
   {%- else -%}
-    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
+    {%- set built = arctic__new_relation(target_relation) -%}
     {#- not create_table_as, which is for the model's own rows: its contract may not hold for these rows -#}
     {%- set statement_sql -%}
       create table {{ built }}
@@ -66,8 +66,6 @@
       {{ rows.sql }}
     {%- endset -%}
     {%- do adapter.build_plain_from_clone(model, rows, statement_sql) -%}
-    {%- set aside = make_way(this, 'table') -%}
-    {%- do arctic__rename_relation(built, target_relation) -%}
-    {%- do drop_aside(aside) -%}
+    {%- do arctic__put_in_place(built, target_relation) -%}
   {%- endif -%}
 {%- endmacro %}

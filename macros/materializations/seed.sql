@@ -18,22 +18,15 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- set in_the_way = kind not in ('table', none) -%}
   {%- do adapter.apply_properties(this, model, kind) -%}
-  {%- set built = target_relation -%}
-  {%- if in_the_way -%}
-    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
-  {%- endif -%}
   {%- set staged = make_temp_relation(this, '__dbt_seed') -%}
   {%- do adapter.stage_seed(staged, agate_table) -%}
+  {%- set seed_sql = arctic__seed_select(staged, agate_table) -%}
+  {%- set built = arctic__relation_to_build(target_relation, seed_sql) -%}
   {%- call statement('main') -%}
-    {{ get_create_table_as_sql(False, built, arctic__seed_select(staged, agate_table)) }}
+    {{ get_create_table_as_sql(False, built, seed_sql) }}
   {%- endcall -%}
-  {%- if in_the_way -%}
-    {%- set aside = make_way(this, 'table') -%}
-    {%- do arctic__rename_relation(built, target_relation) -%}
-    {%- do drop_aside(aside) -%}
-  {%- endif -%}
+  {%- do arctic__put_in_place(built, target_relation) -%}
 
   {%- do adapter.warn_of_many_files(target_relation, model) -%}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}

@@ -14,23 +14,14 @@
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
 
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- set in_the_way = kind not in ('table', none) -%}
   {#- `create or replace` keeps the properties of the old table -#}
   {%- do adapter.apply_properties(this, model, kind) -%}
-  {%- if in_the_way -%}
-    {#- built first, so that the name is free only during two renames and not during the whole build -#}
-    {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
-    {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, new_relation, model_sql) }}
-    {%- endcall -%}
-    {%- set aside = make_way(this, 'table') -%}
-    {%- do arctic__rename_relation(new_relation, target_relation) -%}
-    {%- do drop_aside(aside) -%}
-  {%- else -%}
-    {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, target_relation, model_sql) }}
-    {%- endcall -%}
-  {%- endif -%}
+  {#- built first, so that the name is free only during two renames and not during the whole build -#}
+  {%- set built = arctic__relation_to_build(target_relation, model_sql) -%}
+  {%- call statement('main') -%}
+    {{ get_create_table_as_sql(False, built, model_sql) }}
+  {%- endcall -%}
+  {%- do arctic__put_in_place(built, target_relation) -%}
 
   {%- do adapter.warn_of_many_files(target_relation, model) -%}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}

@@ -123,19 +123,11 @@
     {%- do adapter.check_plain_model(plain, adapter.get_column_schema_from_query(
         'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)')) -%}
   {%- endif -%}
-  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
-  {%- set built = target_relation -%}
-  {%- if in_the_way -%}
-    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
-  {%- endif -%}
+  {%- set built = arctic__relation_to_build(target_relation, compiled_code) -%}
   {%- set statement_sql = get_create_table_as_sql(False, built, compiled_code) -%}
   {%- do write(statement_sql) -%}
   {%- set response = adapter.execute_first_build(model, statement_sql) -%}
-  {%- if in_the_way -%}
-    {%- set aside = make_way(this, 'table') -%}
-    {%- do arctic__rename_relation(built, target_relation) -%}
-    {%- do drop_aside(aside) -%}
-  {%- endif -%}
+  {%- do arctic__put_in_place(built, target_relation) -%}
   {{ return(response) }}
 {%- endmacro %}
 

@@ -189,3 +189,77 @@ def test_a_table_that_is_never_rebuilt_does_not_change_its_form(shop: Shop) -> N
     models("keyed", "plain")
     shop.dbt("run")
     assert rows() == [[(1,), (2,)]] * 2
+
+
+REPARTITIONED = {
+    "other_case": ("id, part", "part", "id, part as PART", "part"),
+    "other_width": ("id, part", "bucket(2, part)", "id, part", "bucket(4, part)"),
+    "shorter": ("id, name", "truncate(2, name)", "id, name", "truncate(1, name)"),
+    "named_as_a_field": ("id, at", "day(at)", "id, part as at_day", "at_day"),
+    "same": ("id, part", "bucket(2, part)", "id, part", "bucket(2, part)"),
+    "not_the_same_name": ("id, part", "bucket(2, part)", "id, part", "part"),
+}
+"""By model: its columns and ``partition_by`` at first, and those with which it is rebuilt."""
+REPLACED_IN_PLACE = {"same", "not_the_same_name"}
+
+
+def test_a_table_with_another_partitioning_can_be_written_after_it_is_rebuilt(shop: Shop) -> None:
+    def run(version: int, *arguments: str) -> None:
+        for name, settings in REPARTITIONED.items():
+            columns, partition_by = settings[version : version + 2]
+            shop.model(
+                name,
+                f"""{{{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id',
+                              partition_by='{partition_by}') }}}}
+                select {columns} from {{{{ source('raw', 'raw_orders') }}}}""",
+            )
+        _, partition_by, _, then = REPARTITIONED["other_width"]
+        shop.model(
+            "replaced",
+            f"""{{{{ config(materialized='table', partition_by='{then if version else partition_by}') }}}}
+            select id, part from {{{{ source('raw', 'raw_orders') }}}}""",
+        )
+        shop.dbt("run", *arguments)
+
+    columns = "col1 AS id, col2 AS part, col3 AS name, timestamp'2026-01-01 00:00:00' AS at"
+    shop.source("raw_orders", f"SELECT {columns} FROM VALUES (1, 10, 'abc'), (2, 20, 'abd')")
+    run(0)
+    first = {name: snapshot_ids(shop, name) for name in REPARTITIONED}
+    run(2, "--full-refresh")
+    shop.source("raw_orders", f"SELECT {columns} FROM VALUES (2, 21, 'b'), (3, 30, 'c')")
+    run(2)
+    expected = {"shorter": [(1, "abc"), (2, "b"), (3, "c")]}
+    for name in REPARTITIONED:
+        assert shop.rows(name) == expected.get(name, [(1, 10), (2, 21), (3, 30)]), name
+    assert shop.rows("replaced") == [(2, 21), (3, 30)]
+    for name in (*REPARTITIONED, "replaced"):
+        assert shop.sql(f"SELECT partition FROM {{s}}.{name}.files"), "its metadata tables can be read"
+    kept = {name for name in REPARTITIONED if first[name] <= snapshot_ids(shop, name)}
+    assert kept == REPLACED_IN_PLACE, "the history is lost only where it must be"
+    assert not [name for _, name, *_ in shop.sql("SHOW TABLES IN {s}") if "__arctic_" in name]
+
+
+def test_a_partition_column_that_was_gone_for_one_build_is_another_one(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1 AS id, 10 AS part")
+
+    def run(columns: str, partition_by: str, *arguments: str) -> None:
+        shop.model(
+            "orders",
+            f"""{{{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id',
+                          partition_by={partition_by}) }}}}
+            select {columns} from {{{{ source('raw', 'raw_orders') }}}}""",
+        )
+        shop.dbt("run", *arguments)
+
+    run("id, part", "'part'")
+    run("id", "none", "--full-refresh")
+    run("id, part", "'part'", "--full-refresh")
+    run("id, part + 1 as part", "'part'")
+    assert shop.rows("orders") == [(1, 11)]
+
+
+def snapshot_ids(shop: Shop, name: str) -> set[int]:
+    """The ids of the snapshots of a plain table."""
+    state = shop.catalog.load_table(shop.schema, name)
+    assert state is not None, name
+    return {snapshot.snapshot_id for snapshot in state.snapshots}

@@ -124,6 +124,11 @@ def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], n
     )
 
 
+WRITES_ROWS = ("append", "merge", "delete+insert")
+"""The plain strategies that do not need the partitions of their rows."""
+OTHER_PARTITIONS = (None, "part", "bucket(2, part)", "bucket(4, part)")
+
+
 def _settings(chance: random.Random, draft: Draft, number: int) -> dict[str, Any]:
     """The settings of a model in a round that differ from its first ones."""
     given = dict(draft.settings)
@@ -135,8 +140,8 @@ def _settings(chance: random.Random, draft: Draft, number: int) -> dict[str, Any
         given["column_types"] = {**config.get("column_types", {}), "Zip_code": "string"}
     if not number or kind != draft.model.kind or kind not in (*PLAIN, *KEYED):
         return given
-    if chance.random() < 0.03:
-        given["partition_by"] = None if config.get("partition_by") else "part"
+    if chance.random() < 0.06:
+        given["partition_by"] = chance.choice(OTHER_PARTITIONS if kind in WRITES_ROWS else (None, "part"))
     if chance.random() < 0.03:
         setting = chance.choice([name for name, kinds in USED_BY.items() if kind not in kinds] or [None])
         if setting is not None:
