@@ -23,6 +23,7 @@ import yaml
 from dbt_arctic.sources import capture_changes
 from tests.dbt.keyed.conftest import Shop, opened_shop
 from tests.dbt.keyed.kafka_topics import Topic
+from tests.dbt.sources.killed_process import is_built_here, run_and_kill
 from tests.dbt.sources.mariadb_log import MariaDbLog
 from tests.dbt.sources.postgres_log import Keyed, PostgresLog
 from tests.dbt.sources.project import Parts
@@ -40,13 +41,17 @@ select * from {{ incremental_pull(source('log', 'rows')) }}"""
 
 @dataclass
 class LogStory:
-    """:param told: what has happened, one act a line."""
+    """:param told: what has happened, one act a line.
+
+    :param processes: the share of the runs that are cut off which are processes of their own, and killed.
+    """
 
     shop: Shop
     topic: Topic | None
     log: PostgresLog | MariaDbLog
     chance: random.Random
     told: list[str] = field(default_factory=list)
+    processes: float = 0.0
     steps: int = 0
     kills: int = 0
     sent: list[Keyed] = field(default_factory=list)
@@ -187,8 +192,10 @@ class LogStory:
         if set(self.log.declared) != set(self.columns):
             self.declare()
         is_full = is_full or self._needs_full
-        ends = self.ends() if is_cut else {}
         words = ["run", "--select", "rows", *(["--full-refresh"] if is_full else [])]
+        if is_cut and self.processes and self.chance.random() < self.processes:
+            return self._run_and_kill(words)
+        ends = self.ends() if is_cut else {}
         self.told.append(" ".join(["dbt", *words, f"ends at {ends}" if ends else ""]))
         self.shop.end(ends)
         outcome = self.shop.try_dbt(*words)
@@ -199,7 +206,28 @@ class LogStory:
         said = self.shop.messages(outcome)
         if ends and _ENDED.search(said):
             self.kills += 1
-        elif "AR-312" in said and not is_full:
+        else:
+            self._heed(said, is_full=is_full)
+        return False
+
+    def _run_and_kill(self, words: list[str]) -> bool:
+        at, after = self.chance.randrange(STATEMENTS), self.chance.random() < 0.5
+        self.told.append(" ".join(["dbt", *words, "killed", "after" if after else "before", str(at)]))
+        ended = run_and_kill(self.shop, words, at, after=after)
+        self.kills += ended.is_killed
+        said = "" if ended.is_killed else ended.messages["rows"]
+        if said and not is_built_here(said):
+            self._heed(said, is_full="--full-refresh" in words)
+        is_done = not said and not ended.is_killed
+        self._needs_full = self._needs_full and not is_done
+        return is_done
+
+    def _heed(self, said: str, *, is_full: bool) -> None:
+        """Do what an error says at the next run.
+
+        :raises Different: it says nothing that is expected.
+        """
+        if "AR-312" in said and not is_full:
             self.told.append("the table was truncated")
             self._needs_full = True
         elif "was not sent with a new key" in said and not is_full and isinstance(self, CaptureStory):
@@ -207,7 +235,6 @@ class LogStory:
             self._needs_full = True
         else:
             raise Different(f"the run failed: {said[:_SHOWN]}")
-        return False
 
 
 class CaptureStory(LogStory):
@@ -254,7 +281,7 @@ def _short(rows: list[Any]) -> str:
 
 
 @contextlib.contextmanager
-def opened_log_story(parts: Parts, mariadb: Any, seed: int) -> Iterator[LogStory]:
+def opened_log_story(parts: Parts, mariadb: Any, seed: int, processes: float = 0.0) -> Iterator[LogStory]:
     """A story with a table, a topic and a project of its own.
 
     :param mariadb: a MariaDB; ``None`` for stories of PostgreSQL only.
@@ -272,10 +299,10 @@ def opened_log_story(parts: Parts, mariadb: Any, seed: int) -> Iterator[LogStory
             log = MariaDbLog(chance, mariadb, tool)
         opened.callback(log.close)
         if tool == "captured":
-            yield CaptureStory(shop, None, log, chance, [f"a story of {tool}"])
+            yield CaptureStory(shop, None, log, chance, [f"a story of {tool}"], processes)
             return
         topic = parts.broker.topic(1 if tool == "canal" else 2)
-        yield LogStory(shop, topic, log, chance, [f"a story of {tool}"])
+        yield LogStory(shop, topic, log, chance, [f"a story of {tool}"], processes)
 
 
 __all__ = ["LogStory", "opened_log_story"]

@@ -18,11 +18,11 @@ from tests.dbt.sources.story import Story
 STEPS_EACH = 60
 
 
-def play(parts: Parts, seed: int, steps: int) -> tuple[Story, str]:
+def play(parts: Parts, seed: int, steps: int, processes: float = 0.0) -> tuple[Story, str]:
     """A story, and the difference that it has found; empty if there is none."""
     chance = random.Random(seed)
     with opened_place(parts, chance) as place:
-        story = Story(place, chance)
+        story = Story(place, chance, processes)
         return story, played(story, steps)
 
 
@@ -31,7 +31,7 @@ def main(words: list[str] | None = None) -> int:
     with running_parts() as parts:
 
         def one(seed: int, steps: int) -> tuple[Mapping[str, int], str]:
-            story, difference = play(parts, seed, steps)
+            story, difference = play(parts, seed, steps, given.killed_processes)
             return {"steps": story.steps, "kills": story.kills}, difference
 
         return soak("sources", given, STEPS_EACH, one)

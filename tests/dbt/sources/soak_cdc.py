@@ -19,9 +19,9 @@ from tests.dbt.sources.soak_loop import arguments, played, soak
 STEPS_EACH = 80
 
 
-def play(parts: Parts, mariadb: Any, seed: int, steps: int) -> tuple[LogStory, str]:
+def play(parts: Parts, mariadb: Any, seed: int, steps: int, processes: float = 0.0) -> tuple[LogStory, str]:
     """A story, and the difference that it has found; empty if there is none."""
-    with opened_log_story(parts, mariadb, seed) as story:
+    with opened_log_story(parts, mariadb, seed, processes) as story:
         return story, played(story, steps)
 
 
@@ -30,7 +30,7 @@ def main(words: list[str] | None = None) -> int:
     with running_parts() as parts, running_server("mariadb") as mariadb:
 
         def one(seed: int, steps: int) -> tuple[Mapping[str, int], str]:
-            story, difference = play(parts, mariadb, seed, steps)
+            story, difference = play(parts, mariadb, seed, steps, given.killed_processes)
             return {"steps": story.steps, "ddl": story.log.ddl, "kills": story.kills}, difference
 
         return soak("cdc", given, STEPS_EACH, one)

@@ -36,6 +36,9 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no new story after so many")
+    parser.add_argument(
+        "--killed-processes", type=float, default=0.02, help="the share of runs that are killed processes"
+    )
     os.environ.setdefault("DBT_LOG_LEVEL", "none")  # each cut-off run would be reported as an error
     quicken()
     return parser.parse_args(words)

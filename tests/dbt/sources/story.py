@@ -20,6 +20,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import current_version, find_keyed
 from tests.dbt.keyed.conftest import Shop, Terminal
 from tests.dbt.sources.expected import TABLES, Accounts, Again, ByKey, Refused, Rows, Table, by_text
+from tests.dbt.sources.killed_process import is_built_here, run_and_kill
 from tests.dbt.sources.outside import ACTS, DURING, Outside, State
 from tests.dbt.sources.project import Place
 
@@ -64,10 +65,14 @@ class Tracked:
 
 @dataclass
 class Story:
-    """:param told: what has happened, one act a line."""
+    """:param told: what has happened, one act a line.
+
+    :param processes: the share of the runs that are processes of their own, which are killed at a statement.
+    """
 
     place: Place
     chance: random.Random
+    processes: float = 0.0
     told: list[str] = field(default_factory=list)
     steps: int = 0
     kills: int = 0
@@ -109,6 +114,7 @@ class Story:
                 full="full" in operation,
                 cut="cut" in operation,
                 during=self.chance.choice(DURING) if self.chance.random() < 0.4 else "",
+                in_process=self.processes > 0 and self.chance.random() < self.processes,
             )
 
     def settle(self) -> None:
@@ -131,9 +137,19 @@ class Story:
     # Runs
 
     def run(
-        self, target: str, names: list[str], *, full: bool = False, cut: bool = False, during: str = ""
+        self,
+        target: str,
+        names: list[str],
+        *,
+        full: bool = False,
+        cut: bool = False,
+        during: str = "",
+        in_process: bool = False,
     ) -> None:
-        """Run models of a target, each of which may be cut off at a statement, while something happens."""
+        """Run models of a target, each of which may be cut off at a statement, while something happens.
+
+        :param in_process: whether a process runs all of them, and is killed.
+        """
         tables = {name: self.tables[target, name] for name in names if (target, name) in self.tables}
         if not tables:
             return
@@ -148,6 +164,9 @@ class Story:
         seen = [self.outside.now]
         words = ["run", "--target", target, "--select", *tables]
         words += [*(["--full-refresh"] if full else []), *(["--vars", "on_data_loss: skip"] if skips else [])]
+        if in_process:
+            self._run_and_kill(target, tables, words, full, skips)
+            return
         self.told.append(" ".join(["dbt", *words, *(f"{name} ends at {at}" for name, at in ends.items())]))
         self.shop.end(ends)
         with self._during(during, self.chance.randrange(STATEMENTS)):
@@ -162,6 +181,18 @@ class Story:
             is_killed = not is_done and _ENDED.search(said) is not None
             self.kills += is_killed
             self._check(target, tracked, seen, full, skips, is_done, is_killed, said)
+
+    def _run_and_kill(
+        self, target: str, tables: dict[str, Tracked], words: list[str], full: bool, skips: bool
+    ) -> None:
+        at, after = self.chance.randrange(STATEMENTS * len(tables)), self.chance.random() < 0.5
+        self.told.append(" ".join(["dbt", *words, "killed", "after" if after else "before", str(at)]))
+        ended = run_and_kill(self.place.shop, words, at, after=after)
+        self.kills += ended.is_killed
+        for name, tracked in tables.items():
+            said = "killed" if ended.is_killed else ended.messages.get(name, "it has no result")
+            is_killed = ended.is_killed or is_built_here(said)
+            self._check(target, tracked, [self.outside.now], full, skips, said == "", is_killed, said)
 
     def _check(
         self,
