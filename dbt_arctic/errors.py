@@ -169,6 +169,11 @@ class NameInDoubleQuotes(ArcticError):
     title = "Spark reads a word in double quotes as a string, but it seems to be a name"
 
 
+class ClockBehind(ArcticError):
+    code = "AR-209"
+    title = "The clock of a machine is behind the last commit of the table"
+
+
 # 3xx: a model
 
 

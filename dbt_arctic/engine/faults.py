@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from dbt_arctic import errors
+from dbt_arctic.engine.clock_faults import clock_error
 from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.error_position import Position, position, without_position, without_useless_hints
 from dbt_arctic.engine.java_causes import Cause
@@ -143,6 +144,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     of_disk = disk_error(causes, where)
     if of_disk is not None:
         return Fault(of_disk)
+    of_clock = clock_error(causes, where)
+    if of_clock is not None:
+        return Fault(of_clock)
     untyped = untyped_error(causes, where)
     if untyped is not None:
         return Fault(untyped)
