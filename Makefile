@@ -111,6 +111,10 @@ soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CA
 soak-sources: java $(ARCHIVED) ## Random stories of a topic, files and a database, against an oracle: STEPS=2000 SEED=1
 	@$(BIN)/python -m tests.dbt.sources.soak --steps $(if $(filter file,$(origin STEPS)),2000,$(STEPS)) --seed $(SEED)
 
+.PHONY: soak-machines
+soak-machines: java $(ARCHIVED) ## Two machines that share PostgreSQL and S3, which fail: STEPS=30 SEED=1
+	@$(BIN)/python -m tests.faults.two_machines --steps $(if $(filter file,$(origin STEPS)),30,$(STEPS)) --seed $(SEED)
+
 .PHONY: soak-cdc
 soak-cdc: java $(ARCHIVED) ## Random stories of tables that are followed by change events: STEPS=2000 SEED=1
 	@$(BIN)/python -m tests.dbt.sources.soak_cdc --steps $(if $(filter file,$(origin STEPS)),2000,$(STEPS)) --seed $(SEED)
