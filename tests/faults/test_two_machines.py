@@ -65,9 +65,9 @@ def test_a_proxy_fails_as_it_should(
     proxy = Proxy(answering, (b"PUT ",))
     try:
         proxy.begin(trouble)
-        assert [asked(proxy, request_)[:12] for _ in range(2)] == [first, second]
+        assert [answer_to(proxy, request_)[:12] for _ in range(2)] == [first, second]
         proxy.heal()
-        assert asked(proxy, request_) == b"answer"
+        assert answer_to(proxy, request_) == b"answer"
     finally:
         proxy.close()
 
@@ -77,13 +77,13 @@ def test_a_silent_proxy_answers_once_it_is_over(answering: int) -> None:
     try:
         proxy.begin(Trouble.SILENT)
         threading.Timer(0.3, proxy.heal).start()
-        assert asked(proxy, b"GET /x") == b"answer"
+        assert answer_to(proxy, b"GET /x") == b"answer"
         assert proxy.met >= 1
     finally:
         proxy.close()
 
 
-def asked(proxy: Proxy, request_: bytes) -> bytes:
+def answer_to(proxy: Proxy, request_: bytes) -> bytes:
     """The answer to a request on a new connection; empty if there is none."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as client:
         try:
