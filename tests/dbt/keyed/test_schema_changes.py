@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import random
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import psycopg
+import pytest
 
 from dbt_arctic.sources.capture_columns import Effect
+from tests.extent import extent
 
 from .database_servers import running_server
 from .followed_table import FollowedDatabase, FollowedTable, Missing
@@ -104,45 +110,92 @@ def create(database: FollowedDatabase, name: str) -> FollowedTable:
     return FollowedTable(database, name)
 
 
-def test_no_statement_leaves_other_rows_than_those_of_the_database() -> None:
+@pytest.fixture(scope="module")
+def database() -> Iterator[FollowedDatabase]:
+    """A PostgreSQL without Spark."""
     with running_server("postgresql") as server, closing(server.connect()) as connection:
-        database = FollowedDatabase(server.url, connection, SLOT)
-        models = {}
-        for number, (statement, _) in enumerate(STATEMENTS):
-            for order in ("s", "csw"):
-                models[statement, order] = create(database, f"t{number}_{order}")
-        database.take()
-        for model in models.values():
-            model.load()
-        for (statement, order), model in models.items():
-            for part in order:
-                key = key_of(model)
-                for one in {"s": statement, "c": CHANGED, "w": WRITTEN}[part].split("; "):
-                    database.run(one.format(t=model.name, key=key))
-        wrong = []
-        taken, effects = database.take(), dict(STATEMENTS)
-        for (statement, order), model in models.items():
-            try:
-                effect = model.run(taken.get(f"public.{model.name}", ()))
-            except Missing as error:
-                wrong.append((statement, order, f"{error} is missing"))
-                continue
-            if effect != effects[statement]:
-                wrong.append((statement, order, f"{effect}: {model.changes}"))
-            if model.rows != model.there():
-                wrong.append((statement, order, f"{model.rows} in place of {model.there()}"))
-        assert wrong == []
-        # What a run has recorded is what the next one compares.
-        for model in models.values():
-            database.run(WRITTEN.format(t=model.name, key=key_of(model)))
-            database.run(f"DELETE FROM {model.name} WHERE {key_of(model)} = 1")
-        taken = database.take()
-        for (statement, order), model in models.items():
-            if model.run(taken[f"public.{model.name}"]) != "none" or model.rows != model.there():
-                wrong.append((statement, order, str(model.changes)))
-        assert wrong == []
+        yield FollowedDatabase(server.url, connection, SLOT)
+
+
+def test_no_statement_leaves_other_rows_than_those_of_the_database(database: FollowedDatabase) -> None:
+    models = {}
+    for number, (statement, _) in enumerate(STATEMENTS):
+        for order in ("s", "csw"):
+            models[statement, order] = create(database, f"t{number}_{order}")
+    database.take()
+    for model in models.values():
+        model.load()
+    for (statement, order), model in models.items():
+        for part in order:
+            key = key_of(model)
+            for one in {"s": statement, "c": CHANGED, "w": WRITTEN}[part].split("; "):
+                database.run(one.format(t=model.name, key=key))
+    wrong = []
+    taken, effects = database.take(), dict(STATEMENTS)
+    for (statement, order), model in models.items():
+        try:
+            effect = model.run(taken.get(f"public.{model.name}", ()))
+        except Missing as error:
+            wrong.append((statement, order, f"{error} is missing"))
+            continue
+        if effect != effects[statement]:
+            wrong.append((statement, order, f"{effect}: {model.changes}"))
+        if model.rows != model.there():
+            wrong.append((statement, order, f"{model.rows} in place of {model.there()}"))
+    assert wrong == []
+    # What a run has recorded is what the next one compares.
+    for model in models.values():
+        database.run(WRITTEN.format(t=model.name, key=key_of(model)))
+        database.run(f"DELETE FROM {model.name} WHERE {key_of(model)} = 1")
+    taken = database.take()
+    for (statement, order), model in models.items():
+        if model.run(taken[f"public.{model.name}"]) != "none" or model.rows != model.there():
+            wrong.append((statement, order, str(model.changes)))
+    assert wrong == []
 
 
 def key_of(model: FollowedTable) -> str:
     (key,) = model.database.columns(model.name).events.key
     return key
+
+
+@pytest.mark.parametrize("seed", extent([1], range(1, 9)))
+def test_nor_do_many_statements_between_changes_of_rows(database: FollowedDatabase, seed: int) -> None:
+    """A statement that no longer fits the table has no effect."""
+    chance, statements = random.Random(seed), list[str]()
+    models = [create(database, f"random{seed}_{number}") for number in range(5)]
+    database.take()
+    for model in models:
+        model.load()
+    altering = [statement for statement, effect in STATEMENTS if effect != "load"]
+    found = set[Effect]()
+    for _ in range(extent(300, 600)):
+        model = chance.choice(models)
+        if chance.random() < 0.1:
+            taken = database.take()
+            for one in models:
+                found.add(one.run(taken.get(f"public.{one.name}", ())))
+                assert one.rows == one.there(), (one.name, one.changes, statements)
+            statements.clear()
+            continue
+        text = chance.choice(altering) if chance.random() < 0.08 else _written(chance)
+        statements.append(text.format(t=model.name))
+        for part in statements[-1].split("; "):
+            with suppress(psycopg.Error):
+                database.run(part)
+    assert found >= {"none", "read"}
+
+
+def _written(chance: random.Random) -> str:
+    """A statement that changes rows."""
+    key, column = chance.randrange(8), chance.choice("abnz")
+    return chance.choice(
+        [
+            f"INSERT INTO {{t}} (id, k) VALUES ({key}, 1)",
+            f"DELETE FROM {{t}} WHERE id = {key}",
+            f"UPDATE {{t}} SET id = id WHERE id % 3 = {key % 3}",
+            f"UPDATE {{t}} SET id = {chance.randrange(8)} WHERE id = {key}",
+            f"UPDATE {{t}} SET {column} = '{chance.randrange(1000)}' WHERE id > {key}",
+            f"UPDATE {{t}} SET {column} = '{chance.randrange(1000)}' WHERE id > {key}",
+        ]
+    )
