@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from dbt_arctic.data_type import decimal_digits
 from dbt_arctic.databases.api import Table, TableVersion, shape_of
 
 Effect = Literal["none", "null", "read", "load"]
@@ -155,7 +156,11 @@ def _columns(
         elif old.name != name:
             yield TableChange(f"{old.name} renamed to {name}", "read", name)
         elif old.type != column.type:
-            yield TableChange(f"{name}: {old.type.lower()} to {column.type.lower()}", "read", name)
+            # More digits before the point leave the values as they are.
+            effect: Effect = (
+                "none" if not is_rewritten and _has_more_digits(old.type, column.type) else "read"
+            )
+            yield TableChange(f"{name}: {old.type.lower()} to {column.type.lower()}", effect, name)
         elif old.labels_hash != _hash(version.columns[name].labels[: old.labels]) and old.labels:
             yield TableChange(f"{name}: other labels of its type", "read", name)
         elif old.changed_by != column.changed_by and is_rewritten:
@@ -186,6 +191,11 @@ def _added(
         return TableChange(f"another column {name}", "read", name)
     fills_older = version.columns[name].fills_older or is_rewritten
     return TableChange(f"{name} added", "read" if fills_older and not is_nullable else "null", name)
+
+
+def _has_more_digits(old: str, new: str) -> bool:
+    before, now = decimal_digits(old), decimal_digits(new)
+    return before is not None and now is not None and now.scale == before.scale and now.whole > before.whole
 
 
 def _hash(labels: Sequence[str]) -> str:

@@ -134,6 +134,25 @@ def test_other_statements_leave_the_rows_as_they_are(now: CapturedColumns) -> No
     assert not planned(now).reads_again
 
 
+@pytest.mark.parametrize(
+    ("kind", "file", "reads_again"),
+    [
+        ("DECIMAL(12,2)", "f1", False),
+        ("DECIMAL(12,2)", "f2", True),
+        ("DECIMAL(9,2)", "f1", True),
+        ("DECIMAL(12,3)", "f1", True),
+        ("STRING", "f1", True),
+    ],
+)
+def test_more_digits_of_a_decimal_leave_the_values_as_they_are(
+    kind: str, file: str, reads_again: bool
+) -> None:
+    before = columns(ID, column(2, "m", "DECIMAL(10,2)"))
+    found = planned(columns(ID, column(2, "m", kind, by="2"), file=file), before=before)
+    assert found.reads_again == reads_again
+    assert [one.text for one in found.changes] == [f"m: decimal(10,2) to {kind.lower()}"]
+
+
 def test_labels_of_an_enum_may_be_added_and_not_renamed() -> None:
     before = columns(ID, column(2, "e", labels=("ok", "bad")))
     assert planned(columns(ID, column(2, "e", labels=("ok", "bad", "new"))), before=before) == Evolution()
