@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from dbt_arctic.adapter.database_sources import address_of, refuse_password
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.databases.api import Table
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError
@@ -45,10 +47,12 @@ class DeclaredCapture:
 
         :param slots: as for ``CapturedTable``.
         """
-        name, place = self.name(credentials), self.table.place.dotted
-        return CapturedTable(
-            catalog, self.source, name, place, self.open_slot, {} if slots is None else slots
-        )
+        name, place, shared = self.name(credentials), self.table.place, {} if slots is None else slots
+        return CapturedTable(catalog, self.source, name, place, self.open_slot, self._describe, shared)
+
+    def _describe(self) -> Table:
+        with contextlib.closing(self.table.begin()) as transaction:
+            return transaction.table
 
     def open_slot(self) -> AbstractContextManager[PostgresSlot]:
         """Open the slot."""
@@ -72,7 +76,8 @@ def declared_capture(declared: Mapping[str, Any], logins: Mapping[str, Mapping[s
             why="the changes of other databases are read from the topics or files of a tool such as Debezium",
             fix="use from: kafka or from: files with a format of change events, or from: jdbc",
         )
-    return DeclaredCapture(source, PostgresTable(address, source.table.table, where), where)
+    table = PostgresTable(address, source.table.table, where, source.publication)
+    return DeclaredCapture(source, table, where)
 
 
 __all__ = ["DeclaredCapture", "declared_capture"]

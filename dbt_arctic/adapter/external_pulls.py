@@ -26,6 +26,7 @@ from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.refresh.event_time import refuse_pull
 from dbt_arctic.sources.capture_changes import Capture
 from dbt_arctic.sources.capture_pull import CapturePlanner
+from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.database_pull import DatabasePlanner
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
@@ -102,7 +103,7 @@ class ExternalPullsApi(KeyedApi):
                 self.context(), self._handle, database, table, writes, lambda: self._holder(target)
             )
         if kind == "postgres":
-            return self._capture_planner(declared)
+            return self._capture_planner(declared, target, writes_of(model))
         if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties, root)
             where = declared["where"]
@@ -111,7 +112,7 @@ class ExternalPullsApi(KeyedApi):
         source = file_source(declared, root)
         return FilePlanner(self.context(), self._handle, source, target)
 
-    def _capture_planner(self, declared: Mapping[str, Any]) -> CapturePlanner:
+    def _capture_planner(self, declared: Mapping[str, Any], target: Name, writes: Writes) -> CapturePlanner:
         credentials = self.config.credentials
         found = declared_capture(declared, credentials.databases)
         capture = Capture(
@@ -122,7 +123,8 @@ class ExternalPullsApi(KeyedApi):
             found.name(credentials),
             get_invocation_id(),
         )
-        return CapturePlanner(capture, found.table, found.table.place)
+        place, standing = found.table.place, lambda: self._holder(target)
+        return CapturePlanner(capture, found.table, place, writes, standing)
 
     def _holder(self, target: Name) -> Name:
         """The table that has the rows of a model, which may be the original of a clone."""

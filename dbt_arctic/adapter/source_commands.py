@@ -53,7 +53,8 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
         elif kind == "postgres":
             capture = declared_capture(declared, target.credentials.databases)
             table = capture.captured(catalog, target.credentials, slots)
-            found.append(table.preview(node.name, consumed_by(catalog, name).get(capture.upstream.dotted)))
+            writes = writes_of({"name": node.name, "config": node.config.to_dict()})
+            found.append(table.preview(node.name, consumed_by(catalog, name), writes))
     return found
 
 

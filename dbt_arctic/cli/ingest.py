@@ -154,12 +154,20 @@ def _show_captures(found: Sequence[CapturePreview]) -> None:
     if not found:
         return
     print_table(
-        {"model": "name", "source": "name", "changes": "number", "log kept": "number", "problem": "text"},
+        {
+            "model": "name",
+            "source": "name",
+            "changes": "number",
+            "table": "text",
+            "log kept": "number",
+            "problem": "text",
+        },
         [
             [
                 one.model,
                 one.source,
                 "all rows" if one.reads_all else f"{one.changes:,}",
+                "; ".join(one.table_changes),
                 shown_bytes(one.kept_bytes),
                 one.problem,
             ]

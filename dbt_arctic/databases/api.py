@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
 from dbt_arctic.errors import ConfigError
 
 Family = Literal[
@@ -77,6 +78,7 @@ class Table(NamedTuple):
     :param key: the columns of the primary key.
     :param rows: about how many it has.
     :param identity: the columns whose old values the log of the database has.
+    :param version: of a table that is followed by its log.
     """
 
     table_id: str
@@ -84,6 +86,7 @@ class Table(NamedTuple):
     key: tuple[str, ...] = ()
     rows: int = 0
     identity: tuple[str, ...] = ()
+    version: TableVersion | None = None
 
     def column(self, name: str) -> Column | None:
         """The column of a name, in any case if there is only one."""
@@ -229,6 +232,7 @@ class LoggedChange(NamedTuple):
     :param after: the values after; ``None`` for a deleted row or a truncation.
     :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
     :param transaction: the id of the transaction, of 32 bits.
+    :param shape: ``shape_of`` the table's columns at the time of the change; empty for a truncation.
     """
 
     end: int
@@ -241,6 +245,7 @@ class LoggedChange(NamedTuple):
     after: Mapping[str, Any] | None = None
     unsent: Sequence[str] = ()
     transaction: int = 0
+    shape: str = ""
 
 
 class ChangeBatch(NamedTuple):
@@ -356,6 +361,7 @@ __all__ = [
     "CURSORS",
     "ChangeBatch",
     "Column",
+    "ColumnVersion",
     "Database",
     "Family",
     "JdbcRead",
@@ -370,6 +376,8 @@ __all__ = [
     "Table",
     "TableName",
     "TableTransaction",
+    "TableVersion",
     "UnseenTransactions",
     "Window",
+    "shape_of",
 ]

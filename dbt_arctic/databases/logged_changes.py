@@ -16,10 +16,13 @@ from dbt_arctic.databases.pgoutput import (
     Values,
 )
 from dbt_arctic.databases.postgres_values import ValueType, as_json
+from dbt_arctic.databases.table_versions import shape_of
 
 
 def logged_changes(
-    messages: Iterable[tuple[int, Message | None]], types: Mapping[int, ValueType]
+    messages: Iterable[tuple[int, Message | None]],
+    types: Mapping[int, ValueType],
+    names: Mapping[int, str] | None = None,
 ) -> tuple[list[LoggedChange], int]:
     """The changes of transactions that ended, in their order, and the position after the last of these.
 
@@ -27,7 +30,9 @@ def logged_changes(
 
     :param messages: with their positions in the log.
     :param types: of the database, by oid.
+    :param names: what tables are called now, by oid. Others have the name from the time of the change.
     """
+    called = names or {}
     found: list[LoggedChange] = []
     begin, waiting, last = TransactionBegin(0, 0), list[LoggedChange](), 0
     for position, message in messages:
@@ -42,13 +47,15 @@ def logged_changes(
                 last = end
             case Truncated(tables):
                 waiting += [
-                    LoggedChange(0, position, place, table.name, "truncate", at_ms) for table in tables
+                    LoggedChange(0, position, place, called.get(table.oid, table.name), "truncate", at_ms)
+                    for table in tables
                 ]
             case RowChange(kind, table, old, new):
                 before = None if old is None else _row(table, old, types)
                 after, unsent = (None, ()) if new is None else _new_row(table, new, before, types)
+                name, shape = called.get(table.oid, table.name), shape_of(table.columns)
                 waiting.append(
-                    LoggedChange(0, position, place, table.name, kind, at_ms, before, after, unsent)
+                    LoggedChange(0, position, place, name, kind, at_ms, before, after, unsent, shape=shape)
                 )
     return found, last
 

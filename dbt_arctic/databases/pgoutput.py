@@ -26,11 +26,13 @@ class LoggedTable(NamedTuple):
 
     :param name: ``schema.table``.
     :param types: the oid of the type of each column.
+    :param oid: of the table.
     """
 
     name: str
     columns: tuple[str, ...]
     types: tuple[int, ...]
+    oid: int = 0
 
 
 class TransactionBegin(NamedTuple):
@@ -113,7 +115,8 @@ class Decoder:
             types.append(read.number(4))
             read.take(4)
         # An empty schema stands for pg_catalog.
-        self.tables[relation] = LoggedTable(f"{schema or 'pg_catalog'}.{name}", tuple(columns), tuple(types))
+        dotted = f"{schema or 'pg_catalog'}.{name}"
+        self.tables[relation] = LoggedTable(dotted, tuple(columns), tuple(types), relation)
 
     def _row(self, read: _Reader, kind: ChangeKind) -> RowChange:
         table = self.tables[read.number(4)]

@@ -28,6 +28,7 @@ from dbt_arctic.databases.client import (
     parts_of,
 )
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
+from dbt_arctic.databases.postgres_versions import read_version
 from dbt_arctic.errors import UnknownRelation
 
 DRIVER = "org.postgresql.Driver"
@@ -192,17 +193,22 @@ class PostgresTable:
 
     :param name: of the table, with or without its schema.
     :param where: what declares it, for errors.
+    :param publication: the publication of a table that is followed by its log.
     """
 
     address: Address
     name: str
     where: str
+    publication: str = ""
 
     def begin(self) -> ClientTransaction:
         """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
             table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
+            if self.publication:
+                oid = int(table.table_id.rpartition("/")[2])
+                table = table._replace(version=read_version(run, oid, self.place, self.publication))
 
         def others() -> UnseenTransactions:
             ((beginning,),) = run(f"SELECT txid_snapshot_xmax(txid_current_snapshot()) & {_IDS}")

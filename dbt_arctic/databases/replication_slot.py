@@ -68,6 +68,13 @@ WHERE n.nspname = %s AND c.relname = %s
 """
 
 
+_NAMES = """
+SELECT c.oid, n.nspname, c.relname
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY (%s::oid[])
+"""
+
+
 class _NotPublished(NamedTuple):
     """What is wrong with a publication, and SQL that corrects it."""
 
@@ -185,8 +192,13 @@ class PostgresSlot:
                 why=f"{error}; the database has the encoding SQL_ASCII",
                 fix="leave the table out of the publication, or create the database again with an encoding",
             ) from error
-        changes, end = logged_changes(messages, self._value_types() if rows else {})
+        types, names = (self._value_types(), self._names(list(decoder.tables))) if rows else ({}, {})
+        changes, end = logged_changes(messages, types, names)
         return ChangeBatch(changes, end, len(rows) < limit)
+
+    def _names(self, tables: list[int]) -> Mapping[int, str]:
+        """What tables are called now, by oid. A table may have had another name in between."""
+        return {int(oid): f"{schema}.{name}" for oid, schema, name in self.run(_NAMES, (tables,))}
 
     def _value_types(self) -> Mapping[int, ValueType]:
         """The types of the database by oid."""

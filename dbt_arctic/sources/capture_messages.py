@@ -2,15 +2,15 @@
 
 A message is a JSON object with ``operation`` (``insert``, ``update``, ``delete`` or ``truncate``), ``table``,
 ``at_ms`` (when the transaction committed), ``place`` (text that sorts like the changes), ``before`` and
-``after`` (values by column, or null), and ``unsent`` (the columns that ``after`` lacks because they did not
-change).
+``after`` (values by column, or null), ``unsent`` (the columns that ``after`` lacks because they did not
+change), and ``shape`` (of the columns of the table at that time, see ``shape_of``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from dbt_arctic.databases.api import LoggedChange
 
@@ -22,12 +22,20 @@ class TableChanges(NamedTuple):
     :param oldest_ms: when the oldest was committed in the database; ``None`` without changes.
     :param newest_ms: the same of the newest.
     :param truncated_at: the place of the last truncation; empty for none.
+    :param shapes: ``shape_of`` the columns that the table had, sorted.
     """
 
     number: int = 0
     oldest_ms: int | None = None
     newest_ms: int | None = None
     truncated_at: str = ""
+    shapes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, made: Sequence[Any]) -> TableChanges:
+        """What a commit has recorded, which is JSON of this tuple."""
+        found = cls(*made)
+        return found._replace(shapes=tuple(found.shapes))
 
     def plus(self, other: TableChanges) -> TableChanges:
         """Both together."""
@@ -36,6 +44,7 @@ class TableChanges(NamedTuple):
             min((at for at in (self.oldest_ms, other.oldest_ms) if at is not None), default=None),
             max((at for at in (self.newest_ms, other.newest_ms) if at is not None), default=None),
             max(self.truncated_at, other.truncated_at),
+            tuple(sorted({*self.shapes, *other.shapes})),
         )
 
 
@@ -44,7 +53,7 @@ def changes_by_table(changes: Iterable[LoggedChange]) -> dict[str, TableChanges]
     found: dict[str, TableChanges] = {}
     for one in changes:
         truncated_at = one.place if one.operation == "truncate" else ""
-        own = TableChanges(1, one.at_ms, one.at_ms, truncated_at)
+        own = TableChanges(1, one.at_ms, one.at_ms, truncated_at, (one.shape,) if one.shape else ())
         found[one.table] = found.get(one.table, TableChanges()).plus(own)
     return found
 
@@ -55,6 +64,7 @@ def message_of(change: LoggedChange) -> str:
         **{"operation": change.operation, "table": change.table, "at_ms": change.at_ms},
         **{"place": change.place, "before": change.before, "after": change.after},
         **({"unsent": change.unsent} if change.unsent else {}),
+        **({"shape": change.shape} if change.shape else {}),
     }
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 

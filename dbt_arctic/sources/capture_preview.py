@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.databases.api import Slot
+from dbt_arctic.databases.api import Slot, Table, TableName
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.sources.capture_changes import waiting_changes
+from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
 from dbt_arctic.sources.capture_messages import TableChanges
-from dbt_arctic.sources.capture_settings import CaptureSource
-from dbt_arctic.sources.capture_table import Captured, load_capture
+from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
+from dbt_arctic.sources.capture_table import Captured, load_capture, recorded_table
+from dbt_arctic.sources.change_pull import table_truncated
+from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.unread import Unread
 
 
@@ -26,6 +29,7 @@ class CapturePreview:
     :param changes: how many changes it would read.
     :param kept_bytes: how much of its log the server keeps for the slot.
     :param problem: why the run would fail; empty if nothing is in its way.
+    :param table_changes: what has changed in the table apart from its rows.
     """
 
     model: str
@@ -34,6 +38,7 @@ class CapturePreview:
     changes: int
     kept_bytes: int
     problem: str = ""
+    table_changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,32 +58,55 @@ class CapturedTable:
     """A captured table, and where its changes are.
 
     :param name: of the capture table.
-    :param table: ``schema.table``, as the log has it.
+    :param table: its name in the database.
+    :param describe: gives the table as the database has it now.
     :param slots: the contents of slots that were read already, by capture table. Many tables share a slot.
     """
 
     catalog: CatalogReader
     source: CaptureSource
     name: Name
-    table: str
+    table: TableName
     open_slot: Callable[[], AbstractContextManager[Slot]]
+    describe: Callable[[], Table]
     slots: MutableMapping[Name, SlotContents] = field(default_factory=dict)
 
-    def preview(self, model: str, last: Consumed | None) -> CapturePreview:
+    def preview(self, model: str, consumed: Mapping[str, Consumed], writes: Writes) -> CapturePreview:
         """What the next run would read.
 
-        :param last: what the model has consumed of the table.
+        :param consumed: what the model has consumed, by upstream.
+        :param writes: how the model writes what it reads.
         """
+        name = upstream_of(self.source).dotted
+        last, others = consumed.get(name), {one for one in of_relations(consumed) if one != name}
         reads_all = last is None and self.source.loads
+        evolution, kept = Evolution(), 0
         try:
             captured = self.captured()
             slot = self._slot(captured)
+            kept = slot.kept_bytes
             found = self._unread(captured, slot.changes, model, last)
+            if last is not None:
+                evolution = self._evolution(found, last, writes, others, model)
         except ArcticError as error:
-            return CapturePreview(model, self.source.name, reads_all, 0, 0, error.what)
-        return CapturePreview(
-            model, self.source.name, reads_all, 0 if reads_all else found.number, slot.kept_bytes
+            return CapturePreview(model, self.source.name, reads_all, 0, kept, error.what)
+        reads_all = reads_all or evolution.reads_again
+        texts = tuple(one.text for one in evolution.changes)
+        changes = 0 if reads_all else found.number
+        return CapturePreview(model, self.source.name, reads_all, changes, kept, table_changes=texts)
+
+    def _evolution(
+        self, found: TableChanges, last: Consumed, writes: Writes, others: Collection[str], model: str
+    ) -> Evolution:
+        """What the next run does about changes of the table that are not changes of rows."""
+        if found.truncated_at and self.source.truncation == "fail":
+            raise table_truncated(self.source.name, model)
+        columns, truncated = (
+            resolve_columns(self.source, self.describe(), self.table, model),
+            bool(found.truncated_at),
         )
+        before = recorded_table(last)
+        return plan_evolution(self.source, columns, before, found.shapes, truncated, writes, others, model)
 
     def unread(self, model: str, last: Consumed | None, read_ms: int | None) -> Unread:
         """What a model has not read.
@@ -116,13 +144,14 @@ class CapturedTable:
         last: Consumed | None,
     ) -> TableChanges:
         """The changes that a model has not read, in the capture table and in the slot."""
-        found = waiting.get(self.table, TableChanges())
+        table = self.table.dotted
+        found = waiting.get(table, TableChanges())
         if captured is None:
             return found
         start = captured.range.start
         if last is not None:
-            start = captured.require_unread(last, self.table, self.source.name, model)
-        known = captured.changes_since(self.table, start)
+            start = captured.require_unread(last, table, self.source.name, model)
+        known = captured.changes_since(table, start)
         return found if known is None else found.plus(known)
 
 

@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dbt_arctic.databases.api import Database, TableName, TableTransaction
-from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture_changes import Capture, CaptureRead
+from dbt_arctic.sources.capture_columns import RecordedTable
+from dbt_arctic.sources.capture_evolution import (
+    Evolution,
+    all_rows_and_deletes,
+    all_rows_and_logged_deletes,
+    plan_evolution,
+)
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_table import unread_statement, unseen_statement
+from dbt_arctic.sources.capture_table import (
+    Captured,
+    position_of,
+    recorded_table,
+    shapes_statement,
+    unread_statement,
+    unseen_statement,
+)
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import SEQUENCE, ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
 from dbt_arctic.sources.cursor import Progress
 from dbt_arctic.sources.database_columns import value_of
-from dbt_arctic.sources.database_plan import ReadPlan
+from dbt_arctic.sources.database_plan import ReadPlan, Writes
 from dbt_arctic.sources.database_pull import create_view
 from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import load_keyed
+
+
+class ReadAgain(NamedTuple):
+    """Why a model reads all rows of a table that it has read before.
+
+    :param start: the position up to which it has read the changes.
+    """
+
+    evolution: Evolution
+    start: int
 
 
 @dataclass(frozen=True)
@@ -32,11 +59,15 @@ class CapturePlanner:
 
     :param database: the table.
     :param place: its name.
+    :param writes: how the model writes what it reads.
+    :param standing: as for ``DatabasePlanner``.
     """
 
     capture: Capture
     database: Database
     place: TableName
+    writes: Writes
+    standing: Callable[[], Name]
 
     @property
     def source(self) -> CaptureSource:
@@ -71,7 +102,7 @@ class CapturePlanner:
         if taken is None:
             columns = self._columns(model).events
             return Planned(Pull(name, self._no_rows(columns), last or Consumed("", ""), False), last)
-        return self._read_changes(taken, last, model, purpose)
+        return self._read_changes(taken, last_consumed, model, purpose)
 
     def _take(self, model: str, purpose: PullPurpose, starts_again: bool) -> CaptureRead | None:
         """The capture table. Only a run takes changes of the slot, so there may be none otherwise."""
@@ -81,20 +112,30 @@ class CapturePlanner:
         return None if captured is None else CaptureRead(captured)
 
     def _read_changes(
-        self, read: CaptureRead, last: Consumed | None, model: str, purpose: PullPurpose
+        self, read: CaptureRead, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose
     ) -> Planned:
         name, table, (captured, warnings) = self.upstream, self.place.dotted, read
-        found, start = self._columns(model), captured.range.start
-        columns = found.events
+        found, start, last = self._columns(model), captured.range.start, last_consumed.get(name.dotted)
+        before = None
         if last is not None:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
+            before = recorded_table(last)
         known = captured.changes_since(table, start)
+        if last is not None:
+            others = {one for one in of_relations(last_consumed) if one != name.dotted}
+            evolution = self._evolution(found, before, captured, start, known, others, model, purpose)
+            if evolution.reads_again:
+                return self._load_rows(read, last_consumed, model, purpose, ReadAgain(evolution, start))
+            found = evolution.applied_to(found)
+        columns = found.events
         if last is not None and known is not None and not known.number:
             return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         rows_read = unread_statement(captured, table, start)
         self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
-        consumed, stage = captured.range.at(captured.range.end, table, found.table_id), StagedView(view)
+        recorded = found.recorded(before)
+        consumed = captured.range.at(captured.range.end, table, found.table_id, recorded)
+        stage = StagedView(view)
         if purpose != "consume":
             rows = rows_of_events(columns, _delivery(self.source), view)
             return Planned(Pull(name, rows, consumed, True, stage=stage), last)
@@ -118,20 +159,51 @@ class CapturePlanner:
         notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
         return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
+    def _evolution(
+        self,
+        columns: CapturedColumns,
+        before: RecordedTable | None,
+        captured: Captured,
+        start: int,
+        known: TableChanges | None,
+        others: Collection[str],
+        model: str,
+        purpose: PullPurpose,
+    ) -> Evolution:
+        """What the run does about changes of the table that are not changes of rows."""
+        if known is None:
+            found = {
+                str(one)
+                for (one,) in self.context.query(shapes_statement(captured, self.place.dotted, start))
+            }
+            shapes, truncated = found - {""}, "" in found
+        else:
+            shapes, truncated = set(known.shapes), bool(known.truncated_at)
+        if truncated and self.source.truncation == "fail" and purpose == "consume":
+            raise truncation_error(_delivery(self.source), False, model)
+        applied = truncated and self.source.truncation == "apply"
+        return plan_evolution(self.source, columns, before, shapes, applied, self.writes, others, model)
+
     def _load_rows(
         self,
         read: CaptureRead | None,
         last_consumed: Mapping[str, Consumed],
         model: str,
         purpose: PullPurpose,
+        again: ReadAgain | None = None,
     ) -> Planned:
-        """Read the rows of the table, and record a position up to which they have all changes."""
+        """Read the rows of the table, and record a position up to which they have all changes.
+
+        :param again: why, if the model has read the table before.
+        """
+        last = last_consumed.get(self.upstream.dotted)
+        before = None if last is None else recorded_table(last)
         transaction = self.database.begin()
         is_open = False
         try:
             columns = self._resolved(transaction, model)
-            consumed = Consumed("", "") if read is None else self._seen(read, transaction, columns)
-            if purpose == "consume":
+            consumed = Consumed("", "") if read is None else self._seen(read, transaction, columns, before)
+            if purpose == "consume" and again is None:
                 table = f"the table {self.source.table.table}"
                 name = self.source.name
                 refuse_renamed(last_consumed, consumed.table_id, model, name, table, "all its rows")
@@ -141,17 +213,48 @@ class CapturePlanner:
         finally:
             if not is_open:
                 transaction.close()
-        sql = _loaded(self.source, columns, view)
+        notes: tuple[str, ...] = ()
+        if read is None or again is None:
+            sql = _loaded(self.source, columns, view, "''")
+        else:
+            sql = self._with_deletes(columns, view, read.captured, consumed, again)
+            notes = (f"The source {self.source.name} is read again as a whole: {again.evolution.note}.",)
         pull = Pull(self.upstream, sql, consumed, True, stage=StagedView(view))
         return Planned(
             pull,
-            None,
+            last,
             () if read is None else read.warnings,
             release=transaction.close if is_open else None,
+            notes=notes,
             must_select=must_select(columns.events),
         )
 
-    def _seen(self, read: CaptureRead, transaction: TableTransaction, columns: CapturedColumns) -> Consumed:
+    def _with_deletes(
+        self, columns: CapturedColumns, view: str, captured: Captured, consumed: Consumed, again: ReadAgain
+    ) -> str:
+        """SQL of all rows of the table in a view, and of deletes of other rows."""
+        # After each change that the rows have, and before each one that will be read.
+        sequence, compared = literal(f"{position_of(consumed):020}"), again.evolution.compared
+        loaded = _loaded(self.source, columns, view, sequence)
+        if compared:
+            table = load_keyed(self.context.catalog, self.standing())
+            stored = dict(zip(compared, table.key, strict=False))  # the write compares them
+            return all_rows_and_deletes(columns, loaded, stored, merge_on_read(table.visible), sequence)
+        types = {name: columns.events.columns[name] for name in columns.events.key}
+        of_key = replace(columns.events, columns=types, optional=(), unavailable="fail")
+        changes = f"{self.source.name.replace('.', '__')}__changes"
+        rows = unread_statement(captured, self.place.dotted, again.start)
+        deletes = rows_of_events(of_key, _delivery(self.source), changes)
+        sql = all_rows_and_logged_deletes(columns, loaded, deletes)
+        return f"WITH {quote(changes)} AS (\n{rows}\n)\n{sql}"
+
+    def _seen(
+        self,
+        read: CaptureRead,
+        transaction: TableTransaction,
+        columns: CapturedColumns,
+        recorded: RecordedTable | None,
+    ) -> Consumed:
         """What a model has consumed that reads the table in a transaction.
 
         A commit is in the log before it is visible, which can take long if it waits for a standby. The model
@@ -163,7 +266,7 @@ class CapturePlanner:
             statement = unseen_statement(captured, table, transaction.unseen())
             ((before,),) = self.context.query(statement)
             end = end if before is None else min(end, int(before))
-        return captured.range.at(end, table, columns.table_id)
+        return captured.range.at(end, table, columns.table_id, columns.recorded(recorded))
 
     def _view(
         self, transaction: TableTransaction, columns: CapturedColumns, snapshot: str, purpose: PullPurpose
@@ -199,14 +302,15 @@ def _delivery(source: CaptureSource) -> Delivery:
     return Delivery(source.name, "`message`", "CAST(NULL AS STRING)", at, {})
 
 
-def _loaded(source: CaptureSource, columns: CapturedColumns, view: str) -> str:
+def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence: str) -> str:
     """SQL of the rows of the table, with the columns of changes.
 
-    The empty sequence is less than that of each change. All changes since the table was read will follow, so
-    the last one of a key decides.
+    All changes since the table was read will follow, so the last one of a key decides.
+
+    :param sequence: SQL of the order of these rows. At first, an empty one: less than that of each change.
     """
     made = {
-        SEQUENCE: "''",
+        SEQUENCE: sequence,
         "_source_operation": "'read'",
         "_action": "'U'",
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from dbt_arctic.data_type import has_kind
 from dbt_arctic.databases.api import Table, TableName
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
 from dbt_arctic.sources.common_settings import one_of, reject_unknown
 from dbt_arctic.sources.database_columns import ReadColumn, read_columns
@@ -25,8 +26,11 @@ _OF_TABLE = ("table", "columns", "partitions", "partition_column")
 """Settings that a table has in the same form if it is read without its log."""
 _SETTINGS = (
     *("from", "url", "connection", "slot", "publication", "retention", "key"),
-    *("optional", "unavailable", "initial_load", *_OF_TABLE),
+    *("optional", "unavailable", "initial_load", "schema_changes", "truncate", *_OF_TABLE),
 )
+SchemaChanges = Literal["evolve", "fail"]
+"""What a run does if the columns of the table have changed."""
+Truncation = Literal["fail", "apply"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class CaptureSource:
     :param table: how the rows of the table are read, for the initial load.
     :param key: the columns of the primary key; empty for those of the database.
     :param loads: whether the first run reads the rows of the table.
+    :param truncation: what a run does if the table was truncated.
     """
 
     name: str
@@ -50,6 +55,8 @@ class CaptureSource:
     optional: tuple[str, ...] = ()
     unavailable: Unavailable = "fail"
     loads: bool = True
+    schema_changes: SchemaChanges = "evolve"
+    truncation: Truncation = "fail"
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,25 @@ class CapturedColumns:
 
     :param read: how the initial load reads them.
     :param events: how the changes are read.
-    :param table_id: differs for another table of the same name.
+    :param table: as the database has it.
     """
 
     read: list[ReadColumn] = field(repr=False)
     events: ChangeEvents
-    table_id: str = ""
+    table: Table
+
+    @property
+    def table_id(self) -> str:
+        """Differs for another table of the same name."""
+        return self.table.table_id.rpartition("/")[2]
+
+    def recorded(self, before: RecordedTable | None) -> RecordedTable | None:
+        """What the commit of a model records of the table.
+
+        :param before: what its last commit has recorded.
+        """
+        version = self.table.version
+        return version and RecordedTable.of(version, self.events.columns, self.events.key, before)
 
 
 def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> CaptureSource:
@@ -91,6 +111,10 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
         raise ConfigError(
             f"the source {name} has initial_load: {loads}", where=where, fix="write true or false"
         )
+
+    def chosen(setting: str, values: tuple[Any, ...], default: str) -> Any:
+        return one_of(values, setting, settings.get(setting, default), name, where)
+
     of_table = {key: settings[key] for key in _OF_TABLE if key in settings}
     return CaptureSource(
         name,
@@ -100,8 +124,10 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
         parse_database(name, of_table, where),
         _names(settings.get("key")),
         _names(settings.get("optional")),
-        one_of(get_args(Unavailable), "unavailable", settings.get("unavailable", "fail"), name, where),
+        chosen("unavailable", get_args(Unavailable), "fail"),
         loads,
+        chosen("schema_changes", get_args(SchemaChanges), "evolve"),
+        chosen("truncate", get_args(Truncation), "fail"),
     )
 
 
@@ -156,7 +182,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         unavailable=source.unavailable,
         binary="hex",
     )
-    return CapturedColumns(read, events, table.table_id.rpartition("/")[2])
+    return CapturedColumns(read, events, table)
 
 
 def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:

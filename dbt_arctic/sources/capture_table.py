@@ -19,6 +19,7 @@ from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import SLOT, Consumed
+from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 
 COLUMNS = ("transaction_end", "transaction_id", "position", "table_name", "message")
@@ -74,13 +75,16 @@ class CapturedRange:
         """The range without the rows of the days before ``cutoff``."""
         return replace(self, oldest=cutoff, removed={**self.removed, **removed})
 
-    def at(self, position: int, table: str, table_id: str) -> Consumed:
+    def at(self, position: int, table: str, table_id: str, recorded: RecordedTable | None = None) -> Consumed:
         """What a model has consumed that has read a table up to a position.
 
         :param table: ``schema.table``.
         :param table_id: differs for another table of the same name.
+        :param recorded: the table as the model has read it.
         """
-        return Consumed(f"{self.table_key(table)}{table_id}", str(position))
+        columns = None if recorded is None else recorded.as_json()
+        version = json.dumps([position, columns], ensure_ascii=False, separators=(",", ":"))
+        return Consumed(f"{self.table_key(table)}{table_id}", version)
 
     def table_key(self, table: str) -> str:
         """The beginning of the id of what a model has consumed of a table."""
@@ -106,7 +110,7 @@ class Captured:
             if own is not None and CapturedRange.of(own).end <= position:
                 return found
             changes = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
-            found = found if changes is None else found.plus(TableChanges(*changes))
+            found = found if changes is None else found.plus(TableChanges.from_json(changes))
         return None
 
     def newest_ms(self, table: str) -> int | None:
@@ -114,7 +118,7 @@ class Captured:
         for snapshot in self.state.history():
             found = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
             if found is not None:
-                return TableChanges(*found).newest_ms
+                return TableChanges.from_json(found).newest_ms
         return None
 
     def require_unread(
@@ -125,7 +129,7 @@ class Captured:
         :param table_id: as for ``CapturedRange.at``; ``None`` if it is not known.
         :raises VersionUnavailable: some are not.
         """
-        position = int(last.version)
+        position = position_of(last)
         key = self.range.table_key(table)
         if not last.table_id.startswith(key):
             why = "the source has another table, replication slot or server than the one that was read"
@@ -143,6 +147,17 @@ class Captured:
             why=why,
             fix=f"load the table again: dbt run --full-refresh --select {model}",
         )
+
+
+def position_of(last: Consumed) -> int:
+    """The position up to which a model has read."""
+    return int(json.loads(last.version)[0])
+
+
+def recorded_table(last: Consumed) -> RecordedTable | None:
+    """The table as a model has read it; ``None`` if its commit does not say."""
+    columns = json.loads(last.version)[1]
+    return None if columns is None else RecordedTable.from_json(columns)
 
 
 def capture_name(schema: Name, source: str) -> Name:
@@ -222,6 +237,14 @@ def unread_statement(captured: Captured, table: str, position: int) -> str:
     )
 
 
+def shapes_statement(captured: Captured, table: str, position: int) -> str:
+    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation."""
+    return (
+        "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
+        f"FROM (\n{unread_statement(captured, table, position)}\n)"
+    )
+
+
 def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
     """SQL of the position before the first change of a table that is not seen; NULL for none."""
     conditions = []
@@ -268,8 +291,11 @@ __all__ = [
     "cutoff_of",
     "entry",
     "load_capture",
+    "position_of",
+    "recorded_table",
     "remove_statements",
     "removed_statement",
+    "shapes_statement",
     "tables_property",
     "unread_statement",
     "unseen_statement",

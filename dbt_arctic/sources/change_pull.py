@@ -103,8 +103,13 @@ def truncation_error(delivery: Delivery, first: bool, model: str) -> SourceTrunc
             fix="set order: position (or time, for Canal) in the source's meta.arctic; or build the model "
             "when the topic no longer has the truncation",
         )
+    return table_truncated(delivery.name, model)
+
+
+def table_truncated(source: str, model: str) -> SourceTruncated:
+    """The error if a table was truncated of which a model has rows."""
     return SourceTruncated(
-        f"the table of the source {delivery.name} was truncated or dropped",
+        f"the table of the source {source} was truncated or dropped",
         where=model,
         why="its older rows must go, and a run that reads new events does not know all of them. Nothing was "
         "written",
@@ -113,4 +118,4 @@ def truncation_error(delivery: Delivery, first: bool, model: str) -> SourceTrunc
     )
 
 
-__all__ = ["TRUNCATED", "TakenChanges", "take_changes", "truncation_error"]
+__all__ = ["TRUNCATED", "TakenChanges", "table_truncated", "take_changes", "truncation_error"]

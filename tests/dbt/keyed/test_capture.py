@@ -499,3 +499,143 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     )
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)
+
+
+def declare_others(shop: Shop, server: Server, tables: dict[str, dict[str, Any]], **config: str) -> None:
+    """A source with these tables and settings, and a keyed model of each with all columns.
+
+    :param config: text for the config of a model, by its name.
+    """
+    declare(shop, server)
+    listed = [{"name": name, "config": {"meta": {"arctic": own}}} for name, own in tables.items()]
+    shared = {"from": "postgres", "url": server.url, "slot": SLOT}
+    source = {"name": "crm", "schema": "nowhere", "config": {"meta": {"arctic": shared}}, "tables": listed}
+    shop.file("models/crm.yml", yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False))
+    for name in ("customers", "orders"):
+        (shop.folder / "models" / f"{name}.sql").unlink()
+    keyed = (
+        "materialized='incremental', unique_key='id', sequence_by='_source_sequence', buckets=1, "
+        "on_schema_change='sync_all_columns'"
+    )
+    for name in tables:
+        shop.model(
+            name,
+            f"{{{{ config({config.get(name, keyed)}) }}}}\n"
+            f"select * from {{{{ incremental_pull(source('crm', '{name}')) }}}}",
+        )
+
+
+def assert_followed(shop: Shop, server: Server, *names: str) -> None:
+    """The models have the columns and the rows of the database."""
+    for name in names:
+        found = server.sql(
+            "SELECT attname FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped "
+            f"AND attrelid = '{name}'::regclass ORDER BY attnum"
+        )
+        columns = [row[0] for row in found]
+        described = [row[0] for row in shop.sql(f"DESCRIBE {{s}}.{name}")]
+        assert {one for one in described if not one.startswith(("_", "#"))} == set(columns), name
+        listed = ", ".join(f"CAST({one} AS STRING)" for one in columns)
+        stored = sorted(map(tuple, shop.sql(f"SELECT {listed} FROM {{s}}.{name}")), key=repr)
+        there = server.sql(f"SELECT {', '.join(f'{one}::text' for one in columns)} FROM {name}")
+        assert stored == sorted(there, key=repr), name
+
+
+ALTERED = {
+    # Without reading the table again
+    "quiet": [
+        "ALTER TABLE quiet ALTER COLUMN n SET NOT NULL, ALTER COLUMN n SET DEFAULT 4",
+        "INSERT INTO quiet VALUES (4, 'before', 4)",
+        "ALTER TABLE quiet ADD COLUMN note text",
+        "INSERT INTO quiet VALUES (5, 'after', 5, 'new')",
+        "UPDATE quiet SET a = 'changed' WHERE id = 1",
+        "DELETE FROM quiet WHERE id = 2",
+    ],
+    "dropped": [
+        "UPDATE dropped SET a = 'before', n = 7 WHERE id = 1",
+        "ALTER TABLE dropped DROP COLUMN a",
+        "UPDATE dropped SET id = 9 WHERE id = 2",
+    ],
+    # What the log does not have
+    "renamed": [
+        "UPDATE renamed SET a = 'before' WHERE id = 1",
+        "DELETE FROM renamed WHERE id = 2",
+        "ALTER TABLE renamed RENAME a TO title",
+        "INSERT INTO renamed VALUES (4, 'after', 4)",
+    ],
+    "converted": [
+        "UPDATE converted SET id = 9 WHERE id = 1",
+        "DELETE FROM converted WHERE id = 2",
+        "ALTER TABLE converted ALTER COLUMN n TYPE bigint USING n * 10",
+        "ALTER TABLE converted ADD COLUMN active boolean NOT NULL DEFAULT true",
+        "ALTER TABLE converted DROP COLUMN a",
+        "ALTER TABLE converted ADD COLUMN a text",
+    ],
+    "emptied": [
+        "UPDATE emptied SET a = 'before'",
+        "TRUNCATE emptied",
+        "INSERT INTO emptied VALUES (3, 'again', 3), (4, 'new', 4)",
+    ],
+}
+PLANNED = {
+    "quiet": (["note added"], False),
+    "dropped": (["a dropped"], False),
+    "renamed": (["a renamed to title"], True),
+    "converted": (["n: int to bigint", "active added", "another column a", "a dropped"], True),
+    "emptied": (["truncated"], True),
+}
+
+
+def test_models_follow_the_columns_of_the_database(shop: Shop, server: Server) -> None:
+    """``test_schema_changes.py`` has all kinds of statements. Here are one or two of each effect."""
+    for name in ALTERED:
+        server.sql(
+            f"CREATE TABLE {name} (id int PRIMARY KEY, a text, n int)",
+            f"INSERT INTO {name} SELECT i, 'a' || i, i FROM generate_series(1, 3) i",
+            f"ALTER PUBLICATION {SLOT} ADD TABLE {name}",
+        )
+    try:
+        declare_others(shop, server, {name: {"truncate": "apply"} for name in ALTERED})
+        shop.dbt("run")
+        assert_followed(shop, server, *ALTERED)
+        for statements in ALTERED.values():
+            server.sql(*statements)
+        planned = {
+            one["model"]: (one["table_changes"], one["reads_all"])
+            for one in Terminal(shop).json("ingest", "plan")
+        }
+        assert planned == PLANNED
+        shop.dbt("run")
+        assert_followed(shop, server, *ALTERED)
+        operations = {name: {one for (one,) in shop.rows(name, "_source_operation")} for name in ALTERED}
+        assert {name for name, one in operations.items() if one == {"read"}} == {
+            "renamed",
+            "converted",
+            "emptied",
+        }
+        # A late change does not win over rows that were read again, and a later one does.
+        for name in ALTERED:
+            server.sql(f"UPDATE {name} SET n = 77 WHERE id > 2", f"INSERT INTO {name} (id, n) VALUES (50, 1)")
+        shop.dbt("run")
+        assert_followed(shop, server, *ALTERED)
+        assert not any(one["table_changes"] for one in Terminal(shop).json("ingest", "plan"))
+        # Rows that are read again win over changes that were read before.
+        server.sql("ALTER TABLE converted ALTER COLUMN n TYPE bigint USING n + 1")
+        shop.dbt("run", "--select", "converted")
+        assert_followed(shop, server, "converted")
+        # What is refused has a reason, and the next command loads the table again.
+        server.sql("ALTER TABLE quiet DROP COLUMN note", "ALTER TABLE renamed RENAME id TO number")
+        server.sql("TRUNCATE emptied")
+        declare_others(shop, server, {**{name: {} for name in ALTERED}, "quiet": {"schema_changes": "fail"}})
+        planned = {one["model"]: one["problem"] for one in Terminal(shop).json("ingest", "plan")}
+        said = shop.refusals("run", "--select", "quiet", "renamed", "emptied")
+        assert "AR-305" in said["quiet"]
+        assert "note dropped" in said["quiet"]
+        assert "AR-403" in said["renamed"]
+        assert "id renamed to number" in said["renamed"]
+        assert "AR-312" in said["emptied"]
+        assert all(planned[name] in one for name, one in said.items())
+        shop.dbt("run", "--full-refresh", "--select", "quiet", "emptied")
+        assert_followed(shop, server, "quiet", "emptied")
+    finally:
+        server.sql(f"DROP TABLE {', '.join(ALTERED)}")

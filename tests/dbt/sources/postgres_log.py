@@ -60,12 +60,15 @@ class PostgresLog:
     :param sends_all: whether the table has ``REPLICA IDENTITY FULL``. Otherwise large values that did not
         change are not sent.
     :param moves_all: whether the key of a row changes also if it has a large value.
+    :param converts: whether columns also get defaults, converted values, and each other's names. These are
+        not in the log.
     """
 
     chance: random.Random
     server: Server
     sends_all: bool
     moves_all: bool = False
+    converts: bool = False
     name: str = field(default_factory=lambda: f"cdc_{uuid.uuid4().hex[:8]}")
     columns: dict[str, tuple[str, str, Callable[[str], Any]]] = field(default_factory=lambda: dict(ENCODED))
     ddl: int = 0
@@ -176,7 +179,10 @@ class PostgresLog:
 
     def alter(self) -> None:
         """Add or drop a column. Readers learn of it from the next event."""
-        if self._open or self.chance.random() < 0.6:
+        if self._open or self.chance.random() < (0.1 if self.converts else 0.6):
+            return
+        if self.converts and self.chance.random() < 0.4:
+            self.convert()
             return
         name = self.chance.choice(sorted(DDL))
         if name in self.columns:
@@ -184,7 +190,23 @@ class PostgresLog:
             self.server.sql(f"ALTER TABLE {self.name} DROP COLUMN {name}")
         else:
             self.columns[name] = DDL[name]
-            self.server.sql(f"ALTER TABLE {self.name} ADD COLUMN {name} {DDL[name][0]}")
+            default = " DEFAULT 5" if self.converts and self.chance.random() < 0.5 else ""
+            self.server.sql(f"ALTER TABLE {self.name} ADD COLUMN {name} {DDL[name][0]}{default}")
+        self.ddl += 1
+
+    def convert(self) -> None:
+        """Change values without changing rows, as far as the log is concerned."""
+        of_table = f"ALTER TABLE {self.name}"
+        swap = [("name", "other"), ("body", "name"), ("other", "body")]
+        statements = self.chance.choice(
+            [
+                [f"{of_table} ALTER COLUMN amount TYPE numeric(12,2) USING amount + 1"],
+                [f"{of_table} ALTER COLUMN name TYPE text USING name || '!'"],
+                [f"{of_table} RENAME {one} TO {other}" for one, other in swap],
+                [f"{of_table} ALTER COLUMN day SET DEFAULT '2026-01-01'", f"VACUUM FULL {self.name}"],
+            ]
+        )
+        self.server.sql(*statements)
         self.ddl += 1
 
     def quiet(self) -> None:

@@ -24,6 +24,7 @@ from dbt_arctic.databases.pgoutput import (
 )
 from dbt_arctic.databases.postgres_values import ValueType
 from dbt_arctic.databases.replication_slot import PostgresSlot, _explained, capture_statements
+from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
@@ -39,6 +40,7 @@ from dbt_arctic.sources.capture_table import (
 
 RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
 ORDERS = LoggedTable("public.orders", ("id", "flag", "body"), (20, 16, 25))
+SHAPE = shape_of(ORDERS.columns)
 TYPES = {20: ValueType(20), 16: ValueType(16), 25: ValueType(25)}
 
 
@@ -131,7 +133,7 @@ def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -
             {
                 **{"operation": "insert", "table": "public.orders", "at_ms": 7000},
                 **{"place": f"{500:020}.{11:020}", "before": None},
-                "after": {"id": "1", "flag": "true", "body": "x"},
+                **{"after": {"id": "1", "flag": "true", "body": "x"}, "shape": SHAPE},
             },
         )
     ]
@@ -238,7 +240,7 @@ def test_changes_are_counted_by_table() -> None:
         TransactionEnd(4),
     ]
     assert changes_by_table(logged_changes(enumerate(messages), TYPES)[0]) == {
-        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}")
+        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}", (SHAPE,))
     }
 
 

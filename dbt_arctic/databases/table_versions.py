@@ -1,0 +1,51 @@
+"""What distinguishes two states of a table's columns in which the names may be the same. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class ColumnVersion(NamedTuple):
+    """A column as the catalog of a database has it.
+
+    :param number: of the column in its table. A column that is renamed keeps it, and no other one gets it.
+    :param changed_by: the transaction that last changed the column's entry in the catalog.
+    :param labels: of an enum, in the order in which they were added.
+    :param fills_older: whether rows that are older than the column have its default, which is not in the log.
+    """
+
+    number: int
+    changed_by: str
+    labels: tuple[str, ...] = ()
+    fills_older: bool = False
+
+
+class TableVersion(NamedTuple):
+    """A table as the catalog of a database has it.
+
+    :param storage: differs after all rows were written again; empty if it is not known.
+    :param last_number: the greatest number that a column has had.
+    :param columns: by name.
+    :param logged: the columns that the log has, in its order.
+    """
+
+    storage: str
+    last_number: int
+    columns: Mapping[str, ColumnVersion]
+    logged: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def shape_of(names: tuple[str, ...]) -> str:
+    """A short text that differs for other columns, or another order of them.
+
+    >>> shape_of(("id", "name")) == shape_of(("name", "id"))
+    False
+    """
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:8]
+
+
+__all__ = ["ColumnVersion", "TableVersion", "shape_of"]
