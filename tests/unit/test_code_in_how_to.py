@@ -217,7 +217,7 @@ def check_sql(block: Block) -> str:
     if "CREATE PUBLICATION" in block.text:
         assert all(sqlglot.parse(block.text, dialect="postgres"))
         return "PostgreSQL"
-    if block.text.startswith("MERGE"):
+    if "MERGE INTO" in block.text:
         assert parse_modification(block.text).verb == "MERGE"
         return "statement"
     check_model(re.sub(r"^-- models/.*$", "", block.text, flags=re.MULTILINE))

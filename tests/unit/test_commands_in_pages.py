@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -63,6 +64,17 @@ def test_most_pages_have_commands() -> None:
         page.name for page in HOW_TO.glob("*.md") if spans(page) or any(b.commands for b in blocks(page))
     }
     assert len(found) > 30
+
+
+def test_the_page_on_testing_says_how_each_how_to_is_tested() -> None:
+    text = (ROOT / "docs" / "explanation" / "testing.md").read_text(encoding="utf-8")
+    table = text.partition("\n| how-to page |")[2].partition("\n\n")[0]
+    named = {name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split(" | ")[0])}
+    assert named == {page.stem for page in HOW_TO.glob("*.md")}
+    followed = (ROOT / "tests" / "dbt" / "keyed" / "test_followed_pages.py").read_text(encoding="utf-8")
+    rows = [row for row in table.splitlines() if "| followed" in row]
+    names = [name for row in rows for name in re.findall(r"`([\w-]+)`", row)]
+    assert [name for name in names if f'"{name}"' not in followed] == []
 
 
 @pytest.mark.parametrize(
