@@ -12,16 +12,17 @@ from dbt_arctic.cli.diff_values import by_count, note_of, sample_kind, shown_sha
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_value
 from dbt_arctic.cli.progress import progress
+from dbt_arctic.cli.selection import SelectingCommand, select_option
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(cls=SelectingCommand)
 @click.option("--base", required=True, metavar="TARGET", help="The target to compare with, as production's.")
-@click.option("--select", "-s", multiple=True, help="dbt's selection; all models without it. Repeatable.")
-@click.option("--exclude", multiple=True, help="dbt's exclusion. Repeatable.")
+@select_option
+@click.option("--exclude", multiple=True, metavar="MODELS", help="Not these models, in dbt's syntax.")
 @click.option("--state", type=click.Path(exists=True), help="dbt's --state, for state:modified.")
 @click.option(
     "--max-changed", metavar="LIMIT", help="Exit with 1 if more rows of a model differ: 100, or 0.1%."

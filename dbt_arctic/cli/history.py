@@ -111,7 +111,7 @@ def _operations(session: TargetSession, table: str | None, limit: int, as_json: 
         return
     print_table(
         {
-            "time (UTC)": "text",
+            "time (UTC)": "name",
             "kind": "text",
             "table": "name",
             "scope": "text",

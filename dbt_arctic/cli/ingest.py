@@ -14,6 +14,7 @@ import click
 from dbt_arctic.cli.ingest_init import init
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.cli.selection import SelectingCommand, select_option
 from dbt_arctic.human_readable import shown_bytes
 from dbt_arctic.sources.capture_preview import CapturePreview
 from dbt_arctic.sources.database_preview import TablePreview
@@ -31,13 +32,9 @@ def ingest() -> None:
 
 ingest.add_command(init)
 
-_SELECT = click.option(
-    "--select", "-s", multiple=True, help="Only these models, in dbt's syntax. Repeatable. Default: all."
-)
 
-
-@ingest.command()
-@_SELECT
+@ingest.command(cls=SelectingCommand)
+@select_option
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
@@ -57,8 +54,8 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
         _show_captures([one for one in found if isinstance(one, CapturePreview)])
 
 
-@ingest.command()
-@_SELECT
+@ingest.command(cls=SelectingCommand)
+@select_option
 @project_options
 @click.pass_context
 def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> None:

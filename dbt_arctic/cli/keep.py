@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import duration_ms, json_option, optional_duration_ms, project_options
+from dbt_arctic.cli.selection import SelectingCommand, select_option
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
-@click.option(
-    "--select", "-s", multiple=True, help="Only these models, in dbt's syntax. Repeatable. Default: all."
-)
+@click.command(cls=SelectingCommand)
+@select_option
 @click.option("--for", "for_ms", callback=optional_duration_ms, help="End after this time: 20s, 1h.")
 @click.option(
     "--grace",

@@ -58,7 +58,8 @@ def _print(found: Provenance, shown: tuple[Step, ...]) -> None:
     elif found.row is None:
         click.echo("The row is deleted.")
     else:
-        _print_text("The row now: " + _values(found, found.row))
+        values = _values(found, found.row) or "it has no columns other than the key"
+        _print_text(f"The row now: {values}")
     if shown:
         click.echo("")
         _print_steps(found, shown)

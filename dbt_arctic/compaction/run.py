@@ -133,7 +133,8 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> _Execute
         else:
             merged = trim_merged(context, name, grace_s)
         rows = f", {merged.merged_rows} rows" if merged.merged_rows is not None and merged.merged else ""
-        detail = f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
+        commits = "1 commit" if merged.merged == 1 else f"{merged.merged} commits"
+        detail = f"{commits} merged{rows}; {merged.trimmed} trimmed"
         return _Executed(merged.outcome, detail)
     if operation.kind == "minor":
         result = compact_minor(context, name, target)

@@ -22,7 +22,7 @@
   {%- for relation in found -%}
     {%- set result = adapter.compact_table(relation, trim_grace) -%}
     {%- do log(
-      result.table ~ ': ' ~ result.outcome ~ ' (' ~ result.merged ~ ' commits merged, '
+      result.table ~ ': ' ~ result.outcome ~ ' (' ~ result.merged ~ (' commit' if result.merged == 1 else ' commits') ~ ' merged, '
       ~ (result.merged_rows ~ ' rows; ' if result.merged_rows is not none else '')
       ~ result.trimmed ~ ' trimmed, ' ~ result.pending ~ ' still in the change table)', info=true) -%}
   {%- endfor -%}

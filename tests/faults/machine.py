@@ -18,7 +18,7 @@ from typing import Any
 from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
-from dbt_arctic.cli.main import main as arctic
+from dbt_arctic.cli.main import main
 
 
 def set_clock(seconds: float) -> None:
@@ -34,12 +34,12 @@ def run(words: list[str]) -> dict[str, Any]:
         failed = [str(one.message) for one in results if str(one.status) not in ("success", "no-op")]
         said = failed or [str(outcome.exception or "")]
         return {"ok": outcome.success, "said": "\n".join(said)}
-    ended = CliRunner().invoke(arctic, words[1:])
+    ended = CliRunner().invoke(main, words[1:])
     said_by_cli = ended.output + (repr(ended.exception) if ended.exception else "")
     return {"ok": ended.exit_code == 0, "said": ended.stdout if ended.exit_code == 0 else said_by_cli}
 
 
-def main(host: str, ahead_s: float) -> None:
+def serve(host: str, ahead_s: float) -> None:
     socket.gethostname = lambda: host
     set_clock(ahead_s)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
@@ -50,4 +50,4 @@ def main(host: str, ahead_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    serve(sys.argv[1], float(sys.argv[2]))

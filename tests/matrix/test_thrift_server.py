@@ -1,14 +1,18 @@
-"""A real Spark Thrift server with TLS: which certificates are accepted, and what follows if it is lost."""
+"""A real Spark Thrift server: what a JDBC client reads, accepted certificates, and what follows a loss."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
+from dbt.cli.main import dbtRunner
+from pyspark.find_spark_home import _find_spark_home
 
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.thrift import ThriftConnection, ThriftEngine
@@ -18,6 +22,7 @@ from tests.matrix.thrift_server import thrift_server
 
 pytestmark = pytest.mark.long
 PASSWORD = "keystore"
+PROMPT = re.compile(r"^\d+: jdbc:\S+> ")
 
 
 def keystore(folder: Path, name: str) -> tuple[Path, Path]:
@@ -45,6 +50,63 @@ def rows(connection: ThriftConnection, sql: str) -> list[tuple[object, ...]]:
 
 def opened(settings: ThriftSettings) -> ThriftConnection:
     return ThriftEngine(settings).connect()
+
+
+def run_dbt(project: Path, *arguments: str) -> None:
+    folders = ("--project-dir", str(project), "--profiles-dir", str(project))
+    outcome = dbtRunner().invoke([*arguments, *folders, "--quiet"])
+    assert outcome.success, outcome
+
+
+def beeline(address: str, *statements: str) -> list[list[str]]:
+    """The rows of statements, read by Hive's JDBC driver in Hive's own client."""
+    java = Path(find_java(None).home, "bin", "java")
+    jars = Path(_find_spark_home(), "jars", "*")  # type: ignore[no-untyped-call] # pyspark's
+    options = ("--outputformat=tsv2", "--silent=true", "--showHeader=false")
+    given = [part for statement in statements for part in ("-e", statement)]
+    command = [
+        java,
+        "-cp",
+        jars,
+        "org.apache.hive.beeline.BeeLine",
+        "-u",
+        f"jdbc:hive2://{address}/shop",
+        "-n",
+        "bi",
+    ]
+    done = subprocess.run(
+        [*map(str, command), *options, *given], check=True, capture_output=True, timeout=120, text=True
+    )
+    lines = (PROMPT.sub("", line) for line in done.stdout.splitlines())
+    return [line.split("\t") for line in lines if line.strip()]
+
+
+def test_a_jdbc_client_reads_merged_rows_and_lists_no_tables(tmp_path: Path) -> None:
+    conf = {"spark.sql.defaultCatalog": "lake"}
+    target = {"warehouse": str(tmp_path / "lake"), "schema": "shop", "type": "arctic", "spark_conf": conf}
+    project = tmp_path / "project"
+    (project / "models").mkdir(parents=True)
+    (project / "dbt_project.yml").write_text(yaml.safe_dump({"name": "shop", "profile": "shop"}))
+    (project / "models" / "orders.sql").write_text(
+        "{{ config(materialized='incremental', unique_key='id') }}\n"
+        "select id, {{ var('amount') }} as amount from range({{ var('first') }}, {{ var('last') }})"
+    )
+    with thrift_server(tmp_path, target) as server:
+        host, port = server.address.split(":")
+        output = {"type": "arctic", "method": "thrift", "host": host, "port": int(port), "schema": "shop"}
+        profile = {"shop": {"target": "dev", "outputs": {"dev": {**output, "user": "dbt", "threads": 1}}}}
+        (project / "profiles.yml").write_text(yaml.safe_dump(profile))
+        run_dbt(project, "run", "--vars", "{amount: 1, first: 0, last: 10}")
+        run_dbt(project, "run", "--vars", "{amount: 2, first: 8, last: 12}")
+        sums, names = "SELECT count(*), sum(amount) FROM shop.orders", "SHOW VIEWS IN shop"
+        by_amount = "SELECT amount, count(*) FROM (SELECT * FROM lake.shop.orders) AS q GROUP BY 1 ORDER BY 1"
+        found = beeline(server.address, sums, by_amount, names, "SHOW TABLES IN shop", "!tables")
+        assert found == [
+            ["12", "16"],
+            *(["1", "8"], ["2", "4"]),
+            ["shop", "orders", "false"],
+            *(["shop", "orders__base_1", "false"], ["shop", "orders__change_1", "false"]),
+        ], "and nothing of !tables, which calls getTables"
 
 
 def test_a_server_with_tls(tmp_path: Path) -> None:

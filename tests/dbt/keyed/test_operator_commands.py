@@ -145,7 +145,7 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert (planned["kind"], planned["why"]) == ("major", "100% of the rows are pending")
     assert "saved per read" in type_in("compact", "--plan")
     assert "no time left" in type_in("compact", "--budget", "1s")
-    assert "orders: compacted (1 commits merged, 2 rows; 0 trimmed)" in type_in("compact")
+    assert "orders: compacted (1 commit merged, 2 rows; 0 trimmed)" in type_in("compact")
     assert type_in.json("compact") == []
     (trim,) = type_in.json("compact", "--plan", "--trim-grace", "0s")
     assert trim["kind"] == "trim", "what is due depends on the grace period"

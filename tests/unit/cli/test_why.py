@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
@@ -73,3 +75,11 @@ def test_what_has_no_version_of_its_own_shows_none(
         assert [line for line in lines if len(line) > width] == []
         assert "1.8432123.7432123" in text
         assert VERSION.token not in text
+
+
+def test_a_row_that_is_only_a_key_is_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    found = replace(explained(), row={"id": 1})
+    why._print(found, ())
+    assert "\nThe row now: it has no columns other than the key\n" in capsys.readouterr().out
+    why._print(replace(found, row={"id": 1, "note": "x"}), ())
+    assert "\nThe row now: note = x\n" in capsys.readouterr().out
