@@ -84,8 +84,12 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
             (_TEXT.format(name), f"TRY_CAST({_VALUES}[{literal(name)}] AS STRING)"),
         )
     ]
-    texts = computed(encoded, f"(\nSELECT\n  {listed}\nFROM (\n{changes}\n)\n)")
-    sent = computed([(_NOT_SENT, _not_sent(events))], f"(\n{texts}\n)")
+    selected_rows = f"(\nSELECT\n  {listed}\nFROM (\n{changes}\n)\n)"
+    not_sent = [(_NOT_SENT, _not_sent(events))]
+    if events.format == "postgres":  # the message names what was not sent
+        sent = computed([*encoded, *not_sent], selected_rows)
+    else:
+        sent = computed(not_sent, f"(\n{computed(encoded, selected_rows)}\n)")
     decoded_columns = [(name, _value(events, name, kind)) for name, kind in events.columns.items()]
     rows = _fitting(events, delivery, computed(decoded_columns, f"(\n{sent}\n)"))
     made = {UNAVAILABLE: quote(_NOT_SENT), "_action": _ACTION}
