@@ -26,6 +26,7 @@ from dbt_arctic.adapter.second_connection import open_second_connection
 from dbt_arctic.adapter.statement_macro import STATEMENT_MACRO, is_overridden
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_states
+from dbt_arctic.auto.fast_path import settings_for_pull
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.without_views import WithRecords
@@ -212,8 +213,15 @@ class KeyedApi(SQLAdapter):
             else:
                 consumption = Consumption(pulls.last_consumed(unique_id), pulls.consumed(unique_id))
                 interval = batch_interval(model)
-                outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
+                few_rows = self._reads_few_rows(this, model, sql)
+                with settings_for_pull(context, few_rows=few_rows):
+                    outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
         return _response(outcome)
+
+    def _reads_few_rows(self, this: ArcticRelation, model: Mapping[str, Any], sql: str) -> bool:
+        """Whether the SQL of a model reads only few changes, and not its own table either."""
+        nodes = model["depends_on"]["nodes"]
+        return f"`{this.identifier}`" not in sql and self._pulls().read_few_rows(model["unique_id"], nodes)
 
     def prepared_batch(
         self, context: Context, model: Mapping[str, Any], sql: str
