@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 _CATALOG = "org.apache.iceberg.spark.SparkCatalog"
@@ -32,7 +33,14 @@ def loaded_table(catalog: Any, table: Any) -> Any:
 def table_identifier(session: Any, schema: str, name: str) -> Any:
     """Iceberg's identifier of a table."""
     gateway = session.sparkContext._gateway
-    levels = gateway.new_array(gateway.jvm.java.lang.String, 1)
+    string, namespace, identifier = _classes(gateway)
+    levels = gateway.new_array(string, 1)
     levels[0] = schema
+    return identifier.of(namespace.of(levels), name)
+
+
+@lru_cache(maxsize=1)
+def _classes(gateway: Any) -> tuple[Any, Any, Any]:
+    """Java's classes, once for each Spark: py4j tries each part of a name as a class in each jar."""
     iceberg = gateway.jvm.org.apache.iceberg.catalog
-    return iceberg.TableIdentifier.of(iceberg.Namespace.of(levels), name)
+    return gateway.jvm.java.lang.String, iceberg.Namespace, iceberg.TableIdentifier

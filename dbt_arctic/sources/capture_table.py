@@ -116,7 +116,7 @@ class Captured:
             own = consumed_versions([snapshot]).get(_ENTRY)
             if own is not None and CapturedRange.of(own).end <= position:
                 return rows
-            rows += rows_added(snapshot) or 0
+            rows += rows_added(snapshot)
         return None
 
     def newest_ms(self, table: str) -> int | None:
