@@ -22,7 +22,6 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.auto.inputs import ModelInputs, unsupported_setting
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
 from dbt_arctic.auto.plan_model import plan_refresh
@@ -36,6 +35,7 @@ from dbt_arctic.human_readable import shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
+from dbt_arctic.store.analysed_once import analysed_once
 from dbt_arctic.store.context import ModelsOfRun
 from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.refresh_outcome import Outcome, StageRun

@@ -27,7 +27,7 @@ class HistoryApi(KeyedApi):
         pulls, unique_id = self._pulls(), model["unique_id"]
         context = self.context(self._run_id(unique_id))
         with as_dbt_errors():
-            config, sql = self.prepared_batch(model, sql)
+            context, config, sql = self.prepared_batch(context, model, sql)
             settings = parse_history(model["name"], model["config"])
             history = HistoryModel(config, settings, sql, self._scd_id)
             if rebuild:

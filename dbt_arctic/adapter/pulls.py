@@ -84,6 +84,15 @@ class ModelPulls:
         """The upstreams that a model pulls."""
         return {pull.upstream for pull in self._pulls.get(model, [])}
 
+    def read_few_rows(self, model: str, dependencies: Collection[str]) -> bool:
+        """Whether a model reads few rows of each upstream, and nothing else.
+
+        :param dependencies: the ids of the nodes that the model refers to.
+        """
+        pulls = self._pulls.get(model, [])
+        reads_only_pulls = len(set(dependencies)) == len(self.upstreams(model))
+        return bool(pulls) and reads_only_pulls and all(pull.few_rows for pull in pulls)
+
     def read_first(self, model: str) -> set[Name]:
         """The upstreams that a model pulls, and of which its target has consumed nothing."""
         pulls, since = self._pulls.get(model, []), self._since.get(model, [])

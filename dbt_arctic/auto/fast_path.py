@@ -33,6 +33,11 @@ def settings_for_rows(context: Context, rows: int | None) -> AbstractContextMana
     return context.tuned(CONF) if rows is not None and rows <= ROWS else nullcontext()
 
 
+def settings_for_pull(context: Context, *, few_rows: bool) -> AbstractContextManager[None]:
+    """The settings of a statement that reads only few changes of its upstreams."""
+    return context.tuned({**CONF, **planned_once(context.cores, 0, 0)}) if few_rows else nullcontext()
+
+
 _ROWS_OF_TASK = 500_000
 """Rows per task after a shuffle."""
 

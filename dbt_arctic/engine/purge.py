@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dbt_arctic.engine.iceberg_api import iceberg_catalog, loaded_table, table_identifier
 from dbt_arctic.engine.lexer import without_comments
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 _NAME = r"`((?:[^`]|``)+)`"
 _DROP = re.compile(rf"\s*DROP TABLE IF EXISTS {_NAME}\.{_NAME}\.{_NAME} PURGE\s*")
 _JDBC = "org.apache.iceberg.jdbc.JdbcCatalog"
-_MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
 
 
 def purge(session: Any, statement: Statement) -> bool:
@@ -31,41 +31,15 @@ def purge(session: Any, statement: Statement) -> bool:
     if dropped is None:
         return False
     catalog_name, schema, name = (part.replace("``", "`") for part in dropped.groups())
-    manager = session._jsparkSession.sessionState().catalogManager()
-    if not manager.isCatalogRegistered(catalog_name):
+    catalog = iceberg_catalog(session, catalog_name)
+    if catalog is None or catalog.getClass().getName() != _JDBC:
         return False
-    spark_catalog = manager.catalog(catalog_name)
-    if spark_catalog.getClass().getName() != "org.apache.iceberg.spark.SparkCatalog":
-        return False
-    catalog = spark_catalog.icebergCatalog()
-    if catalog.getClass().getName() != _JDBC:
-        return False
-    table = _identifier(session, schema, name)
-    loaded = _loaded(catalog, table)
+    table = table_identifier(session, schema, name)
+    loaded = loaded_table(catalog, table)
     if loaded is None or not _lists_its_files(loaded):
         return False
     catalog.dropTable(table, True)
     return True
-
-
-def _loaded(catalog: Any, table: Any) -> Any:
-    """A table; ``None`` if it does not exist. Asking whether it exists would load it as well."""
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        return catalog.loadTable(table)
-    except Py4JJavaError as error:
-        if error.java_exception.getClass().getName() != _MISSING:
-            raise
-    return None
-
-
-def _identifier(session: Any, schema: str, name: str) -> Any:
-    gateway = session.sparkContext._gateway
-    levels = gateway.new_array(gateway.jvm.java.lang.String, 1)
-    levels[0] = schema
-    iceberg = gateway.jvm.org.apache.iceberg.catalog
-    return iceberg.TableIdentifier.of(iceberg.Namespace.of(levels), name)
 
 
 def _lists_its_files(table: Any) -> bool:

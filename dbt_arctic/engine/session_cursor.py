@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dbt_arctic.engine.branch_commits import run_on_branch
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.lexer import without_comments
@@ -73,7 +74,7 @@ class SessionCursor(SparkCursor):
 
     def _run_in_group(self, statement: Statement) -> None:
         session = self._connection.session
-        if purge(session, statement):
+        if purge(session, statement) or run_on_branch(session, statement):
             return
         frame = session.sql(statement.text)
         executed = frame._jdf.queryExecution().commandExecuted()

@@ -44,6 +44,7 @@ class Pull:
     :param images: ``both`` adds the old row of each changed key as ``-U``.
     :param changed: whether the upstream has any commit that this model has not consumed.
     :param stage: what to run before ``sql`` can be read.
+    :param few_rows: whether ``sql`` is known to read so few rows that planning takes longer than reading.
     """
 
     upstream: Name
@@ -52,6 +53,7 @@ class Pull:
     changed: bool
     images: Images = "after"
     stage: StagedView | None = None
+    few_rows: bool = False
 
 
 def plan_pull(
@@ -67,10 +69,8 @@ def plan_pull(
 ) -> Pull:
     """Plan what a model reads from an upstream.
 
-    :param last: the version that the model's last commit consumed; ``None`` on a first run, which reads
-        everything.
-    :param pin: the version to read up to, if the model has read this upstream already; otherwise the current
-        one.
+    :param last: the version that the model's last commit consumed; ``None`` reads everything.
+    :param pin: the version to read up to, which the model has read already; ``None`` for the current one.
     :param key: identifies rows of a plain Iceberg upstream, if updates and deletes matter.
     :param staging: a name for a temporary view of the appended rows of a plain Iceberg upstream.
     """

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.databases.api import LoggedChange, UnseenTransactions
 from dbt_arctic.errors import ConfigError, VersionUnavailable
-from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.log import consumed_versions, rows_added
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import SLOT, Consumed
 from dbt_arctic.sources.capture_columns import RecordedTable
@@ -111,6 +111,16 @@ class Captured:
                 return found
             changes = json.loads(snapshot.summary.get(PROPERTY_TABLES, "{}")).get(table)
             found = found if changes is None else found.plus(TableChanges.from_json(changes))
+        return None
+
+    def rows_since(self, position: int) -> int | None:
+        """The changes of all tables after a position; ``None`` like ``changes_since``."""
+        rows = 0
+        for snapshot in self.state.history():
+            own = consumed_versions([snapshot]).get(_ENTRY)
+            if own is not None and CapturedRange.of(own).end <= position:
+                return rows
+            rows += rows_added(snapshot)
         return None
 
     def newest_ms(self, table: str) -> int | None:

@@ -18,12 +18,13 @@ from dbt_arctic.keyed.checks import raise_error_sql
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.change_messages import TEXT, computed, messages
 from dbt_arctic.sources.change_settings import SEQUENCE, UNAVAILABLE, ChangeEvents
-from dbt_arctic.sources.change_types import EncodedValue, decoded
+from dbt_arctic.sources.change_types import EncodedValue, SchemaInMessage, decoded
 
 _SHOWN = 200
 _VALUES, _ACTION = "`_arctic_row`.vals", "`_arctic_row`.action"
 _NEW_KEY = "`_arctic_row`.is_new_key"
 _NOT_SENT = "_arctic_not_sent"
+_WRONG = "_arctic_wrong"
 _MOVED = "{} was not sent with a new key, and rows of the new key do not have it"
 _VALUE, _TEXT = "{} (value)", "{} (text)"
 """Columns with the values in the message, as variants and as strings."""
@@ -83,15 +84,19 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
             (_TEXT.format(name), f"TRY_CAST({_VALUES}[{literal(name)}] AS STRING)"),
         )
     ]
-    texts = computed(encoded, f"(\nSELECT\n  {listed}\nFROM (\n{changes}\n)\n)")
-    sent = computed([(_NOT_SENT, _not_sent(events))], f"(\n{texts}\n)")
+    selected_rows = f"(\nSELECT\n  {listed}\nFROM (\n{changes}\n)\n)"
+    not_sent = [(_NOT_SENT, _not_sent(events))]
+    if events.format == "postgres":  # the message names what was not sent
+        sent = computed([*encoded, *not_sent], selected_rows)
+    else:
+        sent = computed(not_sent, f"(\n{computed(encoded, selected_rows)}\n)")
     decoded_columns = [(name, _value(events, name, kind)) for name, kind in events.columns.items()]
-    rows = computed(decoded_columns, f"(\n{sent}\n)")
+    rows = _fitting(events, delivery, computed(decoded_columns, f"(\n{sent}\n)"))
     made = {UNAVAILABLE: quote(_NOT_SENT), "_action": _ACTION}
     added = ", ".join(f"{made.get(name, quote(name))} AS {quote(name)}" for name in events.added)
     listed = f"{quote_all((*events.columns, *delivery.columns))}, {added}"
     if events.format == "postgres":  # each change is captured once
-        return f"SELECT {listed}\nFROM (\n{rows}\n)\nWHERE {_fits(events, delivery)}"
+        return f"SELECT {listed}\nFROM (\n{rows}\n)"
     # Two rows of one key and place are the same event. The model's key has the same columns, so its rows are
     # shuffled once.
     before = (
@@ -100,7 +105,7 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
     )
     return (
         f"SELECT {listed}\nFROM (\n"
-        f"SELECT *, {before} AS `_arctic_before`\nFROM (\n{rows}\n)\nWHERE {_fits(events, delivery)}\n)\n"
+        f"SELECT *, {before} AS `_arctic_before`\nFROM (\n{rows}\n)\n)\n"
         f"WHERE NOT (`_arctic_before` <=> concat({quote(SEQUENCE)}, {_ACTION}))"
     )
 
@@ -201,7 +206,8 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
         field = f"`_arctic_fields`[{literal(name)}]"
         field = f"{field}.items" if kind_of(kind) == "array" else field
         scale = f"TRY_CAST({field}.parameters['scale'] AS INT)"
-        encoded = EncodedValue(value, text, "`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
+        schema = SchemaInMessage("`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
+        encoded = EncodedValue(value, text, schema)
     made = decoded(kind, encoded, events, name)
     if name in events.key:
         return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
@@ -211,8 +217,11 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
     return f"CASE WHEN {sent} THEN {made} END"
 
 
-def _fits(events: ChangeEvents, delivery: Delivery) -> str:
-    """SQL condition: an error for a row that lacks a column, or a value that does not fit its column."""
+def _fitting(events: ChangeEvents, delivery: Delivery, rows: str) -> str:
+    """SQL of the rows; an error for one that lacks a column, or has a value that does not fit its column.
+
+    What is wrong is a column, so that it is written only once: Spark takes long to analyse it.
+    """
     found = ",\n    ".join(_wrong(events, name, kind) for name, kind in events.columns.items())
     fixes = ["correct the source's columns"]
     if events.format == "postgres":
@@ -234,12 +243,13 @@ def _fits(events: ChangeEvents, delivery: Delivery) -> str:
     wrong = _raising(
         delivery,
         "an event does not fit the columns",
-        f"concat_ws('; ', {found})",
+        quote(_WRONG),
         "a value is never stored as another one",
         "; ".join(fixes),
         at="`_arctic_at`",
     )
-    return f"CASE WHEN concat_ws('',\n    {found}) = '' THEN true ELSE {wrong} END"
+    checked = f"SELECT *, concat_ws('; ',\n    {found}) AS {quote(_WRONG)}\nFROM (\n{rows}\n)"
+    return f"SELECT *\nFROM (\n{checked}\n)\nWHERE CASE WHEN {quote(_WRONG)} = '' THEN true ELSE {wrong} END"
 
 
 def _wrong(events: ChangeEvents, name: str, kind: str) -> str:

@@ -34,21 +34,36 @@ _FIRST_MICROS, _LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 @dataclass(frozen=True)
+class SchemaInMessage:
+    """SQL of what a message says about the type of a value.
+
+    :param described: whether the message has a schema.
+    :param type_name: the name of the type in the schema, or NULL.
+    :param scale: of a decimal in the schema, or NULL.
+    """
+
+    described: str
+    type_name: str
+    scale: str
+
+    def names(self, *names: str) -> str:
+        """SQL of whether the type has one of these names."""
+        return f"coalesce({self.type_name} IN ({', '.join(map(literal, names))}), false)"
+
+
+@dataclass(frozen=True)
 class EncodedValue:
     """SQL of a value in a message, and of what the message says about its type.
 
     :param value: a variant that is not NULL.
     :param text: the variant as a string.
-    :param described: whether the message has a schema; ``false`` if messages of the format never have one.
-    :param type_name: the name of the type in the schema, or NULL.
-    :param scale: of a decimal in the schema, or NULL.
+    :param schema: ``None`` if messages of the format never have a schema. The SQL then has no cases for
+        encodings that only a schema can name, because Spark takes long to plan them.
     """
 
     value: str
     text: str
-    described: str = "false"
-    type_name: str = "CAST(NULL AS STRING)"
-    scale: str = "CAST(NULL AS INT)"
+    schema: SchemaInMessage | None = None
 
 
 def decoded(kind: str, encoded: EncodedValue, events: ChangeEvents, column: str) -> str:
@@ -65,7 +80,7 @@ def decoded(kind: str, encoded: EncodedValue, events: ChangeEvents, column: str)
         "string": lambda: _string(encoded),
         "binary": lambda: _binary(encoded.text, events),
         "boolean": lambda: _boolean(encoded.text),
-        "date": lambda: _date(encoded, events),
+        "date": lambda: _date(encoded),
         "timestamp": lambda: _when(encoded.text, _ZONED, "TIMESTAMP"),
         "timestamp_ntz": lambda: _local_timestamp(encoded, events.units.get(column)),
         "float": lambda: _floating(encoded, kind),
@@ -78,25 +93,25 @@ def _when(text: str, pattern: str, kind: str) -> str:
     return f"CASE WHEN {text} RLIKE {literal(pattern)} THEN TRY_CAST({text} AS {kind}) END"
 
 
-def _named(encoded: EncodedValue, *names: str) -> str:
-    listed = ", ".join(map(literal, names))
-    return f"coalesce({encoded.type_name} IN ({listed}), false)"
-
-
 def _bound(variable: str, expression: str, body: str) -> str:
     """SQL that computes an expression once, under a name."""
     return f"transform(array({expression}), {variable} -> {body})[0]"
 
 
 def _integer(encoded: EncodedValue, kind: str) -> str:
-    whole = _when(encoded.text, "^-?[0-9]{1,19}$", kind.upper())
-    return f"CASE WHEN NOT {_named(encoded, _DECIMAL, _ANY_SCALE)} THEN {whole} END"
+    return _no_decimal(encoded, _when(encoded.text, "^-?[0-9]{1,19}$", kind.upper()))
 
 
 def _floating(encoded: EncodedValue, kind: str) -> str:
     pattern = "^(-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
-    number = _when(encoded.text, pattern, kind.upper())
-    return f"CASE WHEN NOT {_named(encoded, _DECIMAL, _ANY_SCALE)} THEN {number} END"
+    return _no_decimal(encoded, _when(encoded.text, pattern, kind.upper()))
+
+
+def _no_decimal(encoded: EncodedValue, number: str) -> str:
+    """SQL of a number, but NULL for the bytes of a decimal, which may look like one."""
+    if encoded.schema is None:
+        return number
+    return f"CASE WHEN NOT {encoded.schema.names(_DECIMAL, _ANY_SCALE)} THEN {number} END"
 
 
 def _boolean(text: str) -> str:
@@ -104,14 +119,16 @@ def _boolean(text: str) -> str:
 
 
 def _string(encoded: EncodedValue) -> str:
-    text = encoded.text
-    other = _named(encoded, _DECIMAL, _ANY_SCALE, *(name for names in _TIMESTAMPS.values() for name in names))
+    text, schema = encoded.text, encoded.schema
+    if schema is None:
+        return text
+    other = schema.names(_DECIMAL, _ANY_SCALE, *(name for names in _TIMESTAMPS.values() for name in names))
     days = f"CAST(date_add(DATE'1970-01-01', TRY_CAST({text} AS INT)) AS STRING)"
     times = " ".join(
-        f"WHEN {_named(encoded, *names)} THEN {_time_of_day(_micros(text, unit))}"
+        f"WHEN {schema.names(*names)} THEN {_time_of_day(_micros(text, unit))}"
         for unit, names in _TIMES.items()
     )
-    return f"CASE WHEN {other} THEN NULL WHEN {_named(encoded, *_DATES)} THEN {days} {times} ELSE {text} END"
+    return f"CASE WHEN {other} THEN NULL WHEN {schema.names(*_DATES)} THEN {days} {times} ELSE {text} END"
 
 
 def _time_of_day(micros: str) -> str:
@@ -124,12 +141,13 @@ def _time_of_day(micros: str) -> str:
     return _bound("t", micros, text)
 
 
-def _date(encoded: EncodedValue, events: ChangeEvents) -> str:
+def _date(encoded: EncodedValue) -> str:
     text = encoded.text
     iso = _when(f"trim(TRAILING 'Z' FROM {text})", "^[0-9]{4,6}-[0-9]{2}-[0-9]{2}$", "DATE")
-    if events.format != "debezium":
+    schema = encoded.schema
+    if schema is None:
         return iso
-    is_days = f"({_named(encoded, *_DATES)} OR NOT {encoded.described})"
+    is_days = f"({schema.names(*_DATES)} OR NOT {schema.described})"
     days = f"date_add(DATE'1970-01-01', TRY_CAST({text} AS INT))"
     return f"CASE WHEN {text} RLIKE '^-?[0-9]{{1,7}}$' THEN IF({is_days}, {days}, NULL) ELSE {iso} END"
 
@@ -145,17 +163,20 @@ def _micros(text: str, unit: Unit) -> str:
 
 
 def _local_timestamp(encoded: EncodedValue, declared: Unit | None) -> str:
-    text = encoded.text
-    branches = [
-        f"WHEN {_named(encoded, *names)} THEN {_micros(text, unit)}" for unit, names in _TIMESTAMPS.items()
-    ]
-    if declared is not None:
-        branches.append(f"WHEN NOT {encoded.described} THEN {_micros(text, declared)}")
+    text, schema = encoded.text, encoded.schema
+    since_1970 = None if declared is None else _micros(text, declared)
+    if schema is not None:
+        branches = [
+            f"WHEN {schema.names(*names)} THEN {_micros(text, unit)}" for unit, names in _TIMESTAMPS.items()
+        ]
+        if since_1970 is not None:
+            branches.append(f"WHEN NOT {schema.described} THEN {since_1970}")
+        since_1970 = f"CASE {' '.join(branches)} END"
+    if since_1970 is None:
+        return _when(text, _LOCAL, "TIMESTAMP_NTZ")
     added = "timestampadd(MICROSECOND, m, TIMESTAMP_NTZ'1970-01-01 00:00:00')"
     number = _bound(
-        "m",
-        f"CASE {' '.join(branches)} END",
-        f"CASE WHEN m BETWEEN {_FIRST_MICROS} AND {_LAST_MICROS} THEN {added} END",
+        "m", since_1970, f"CASE WHEN m BETWEEN {_FIRST_MICROS} AND {_LAST_MICROS} THEN {added} END"
     )
     return (
         f"CASE WHEN {text} RLIKE {literal(_LOCAL)} THEN TRY_CAST({text} AS TIMESTAMP_NTZ) ELSE {number} END"
@@ -172,8 +193,8 @@ def _binary(text: str, events: ChangeEvents) -> str:
 
 def _decimal(kind: str, encoded: EncodedValue, events: ChangeEvents) -> str:
     text, value = encoded.text, encoded.value
-    plain = _decimal_text(text, kind)
-    if events.format != "debezium":
+    plain, schema = _decimal_text(text, kind), encoded.schema
+    if schema is None:
         return plain
     variable = _bound(
         "d",
@@ -190,9 +211,9 @@ def _decimal(kind: str, encoded: EncodedValue, events: ChangeEvents) -> str:
         None: f"WHEN {number} OR {text} LIKE '%.%' THEN {plain}",
     }[events.decimals]
     return (
-        f"CASE WHEN {_named(encoded, _ANY_SCALE)} OR schema_of_variant({value}) LIKE 'OBJECT%' "
-        f"THEN {variable} WHEN {_named(encoded, _DECIMAL)} THEN {_unscaled(text, encoded.scale, kind)} "
-        f"WHEN {encoded.described} THEN {_decimal_text(text, kind, from_double=True)} {unknown} END"
+        f"CASE WHEN {schema.names(_ANY_SCALE)} OR schema_of_variant({value}) LIKE 'OBJECT%' "
+        f"THEN {variable} WHEN {schema.names(_DECIMAL)} THEN {_unscaled(text, schema.scale, kind)} "
+        f"WHEN {schema.described} THEN {_decimal_text(text, kind, from_double=True)} {unknown} END"
     )
 
 
@@ -244,4 +265,4 @@ def _array(item: str, encoded: EncodedValue, events: ChangeEvents, column: str) 
     return _bound("a", f"TRY_CAST({encoded.value} AS ARRAY<VARIANT>)", f"IF({wrong}, NULL, {values})")
 
 
-__all__ = ["EncodedValue", "decoded"]
+__all__ = ["EncodedValue", "SchemaInMessage", "decoded"]

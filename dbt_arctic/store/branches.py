@@ -17,6 +17,8 @@ __all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"
 
 ATTEMPTS = 5
 """How often a write on a branch is retried after other commits interfered."""
+_NO_BRANCH = "Ref does not exist"
+"""Iceberg's error for a branch that does not exist (any more)."""
 
 
 @contextmanager
@@ -62,16 +64,20 @@ def publish(
     is_as_made = state is not None and _begins_at(state, branch, since) and _has(state, columns)
     if not (is_as_made or context.prints_only):
         return False
+    made = None if state is None else state.branches.get(branch)
     for left in reversed(range(ATTEMPTS)):
         try:
             context.run("fast_forward", fast_forward(target, branch), table)
         except StatementError as error:
+            # If the statement is sent again after a lost response, it finds its own commit below later ones,
+            # or its branch dropped.
+            if _NO_BRANCH in str(error) and _landed(context, target, made):
+                return True
             if "fast-forward" not in str(error):
                 raise
-            # If the statement is sent again after a lost response, it finds its own commit below later ones.
-            return _landed(context, target, branch)
+            return _landed(context, target, made)
         except CommitStateUnknown:
-            if not _landed(context, target, branch):
+            if not _landed(context, target, made):
                 raise
         except CommitConflict:
             # Any other commit to the table conflicts, even one to a branch, and main may not have moved.
@@ -105,10 +111,10 @@ def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
     return all(column.name in numbers and numbers[column.name] == column.field_id for column in columns)
 
 
-def _landed(context: Context, target: Name, branch: str) -> bool:
-    """Whether main contains the head of a branch, possibly below later commits of others."""
+def _landed(context: Context, target: Name, made: int | None) -> bool:
+    """Whether main contains the snapshot that a branch had, possibly below later commits of others.
+
+    The branch itself may have been dropped by the commit that published it.
+    """
     state = context.catalog.of(target).load_table(target.schema, target.identifier)
-    at = None if state is None else state.branches.get(branch)
-    if state is None or at is None:
-        return False
-    return at == state.current_snapshot_id or any(one.snapshot_id == at for one in state.history())
+    return state is not None and any(one.snapshot_id == made for one in state.history())

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from dbt_arctic.auto.analysed_once import analysed_once
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.store.analysed_once import analysed_once
 from dbt_arctic.store.context import Context
 from tests.model import duck
 from tests.model.test_automatic import FIRST

@@ -55,6 +55,22 @@ def test_all_pulls_of_a_model_begin_where_the_first_did() -> None:
     assert pulls.begun_from("m") == pulls.last_consumed("m") == expected
 
 
+def test_a_model_reads_few_rows_if_each_pull_does_and_it_reads_nothing_else() -> None:
+    few, many = replace(pull(ORDERS, "1.1.1"), few_rows=True), pull(RETURNS, "1.7.7")
+    for pulled, nodes, expected in (
+        ([few], ["source.shop.orders"], True),
+        ([few], ["source.shop.orders", "model.shop.customers"], False),
+        ([few, many], ["source.shop.orders", "source.shop.returns"], False),
+        ([few, replace(many, few_rows=True)], ["source.shop.orders", "source.shop.returns"], True),
+        ([few, few], ["source.shop.orders"], True),
+        ([], [], False),
+    ):
+        pulls = ModelPulls()
+        for one in pulled:
+            pulls.add("m", {}, one)
+        assert pulls.read_few_rows("m", nodes) == expected, (pulled, nodes)
+
+
 def test_no_table_is_built_of_what_changed() -> None:
     pulls = ModelPulls()
     pulls.require_everything("m", "orders")

@@ -45,3 +45,11 @@ def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int |
     context: Any = Context(2)
     fast_path.settings_for_changes(context, changed, 0)
     assert context.conf == {}
+
+
+def test_only_few_pulled_rows_are_read_without_generated_code() -> None:
+    context: Any = Context(2)
+    fast_path.settings_for_pull(context, few_rows=False)
+    assert context.conf == {}
+    fast_path.settings_for_pull(context, few_rows=True)
+    assert context.conf == {**fast_path.CONF, **fast_path.ADAPTIVE, fast_path.PARTITIONS: "2"}

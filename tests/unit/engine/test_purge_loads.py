@@ -45,7 +45,7 @@ class Catalog:
 
 def dropped(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(
-        "dbt_arctic.engine.purge._identifier", lambda session, schema, name: f"{schema}.{name}"
+        "dbt_arctic.engine.purge.table_identifier", lambda session, schema, name: f"{schema}.{name}"
     )
     spark_catalog = SimpleNamespace(
         getClass=lambda: SimpleNamespace(getName=lambda: "org.apache.iceberg.spark.SparkCatalog"),

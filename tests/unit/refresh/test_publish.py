@@ -28,6 +28,7 @@ class Catalog(OneCatalog):
 
     :param branch: ``None``: there is none.
     :param first: main's snapshot at the first look.
+    :param drops: whether the commit that publishes the branch drops it.
     """
 
     main: int = 1
@@ -35,11 +36,13 @@ class Catalog(OneCatalog):
     first: int = 1
     columns: tuple[CatalogColumn, ...] = ()
     looks: int = 0
+    drops: bool = False
 
     def load_table(self, schema: str, name: str) -> TableState:
         main = self.main if self.looks else self.first
+        is_there = self.branch is not None and not (self.drops and self.looks)
         self.looks += 1
-        branches = {"main": main} | ({} if self.branch is None else {"b": self.branch})
+        branches = {"main": main} | ({"b": self.branch or 0} if is_there else {})
         snapshots = tuple(Snapshot(at, parent, at, at, "append", {}) for at, parent in PARENTS.items())
         return TableState(schema, name, "", {}, self.columns, snapshots, main, branches)
 
@@ -70,6 +73,7 @@ def publish_with(
 MOVED = StatementError("Cannot fast-forward: main is not an ancestor of b")
 CONFLICT = CommitConflict("Other writers changed the table first")
 UNKNOWN = CommitStateUnknown("no answer")
+DROPPED = StatementError("Ref does not exist: b")
 
 
 def test_a_main_that_moved_is_no_error_but_a_no() -> None:
@@ -82,9 +86,20 @@ def test_what_has_landed_below_what_came_then_has_landed() -> None:
         assert publish_with(*answers, catalog=Catalog(main=3, branch=2)) == (True, len(answers))
 
 
+def test_what_has_landed_is_found_without_its_branch() -> None:
+    for answers in ([UNKNOWN], [DROPPED], [CONFLICT, DROPPED]):
+        for main in (2, 3):
+            landed = Catalog(main=main, branch=2, drops=True)
+            assert publish_with(*answers, catalog=landed) == (True, len(answers))
+    with pytest.raises(CommitStateUnknown):
+        publish_with(UNKNOWN, catalog=Catalog(main=1, branch=2, drops=True))
+
+
 def test_any_other_refusal_is_an_error() -> None:
     with pytest.raises(StatementError, match="disk"):
         publish_with(StatementError("disk full"))
+    with pytest.raises(StatementError, match="Ref does not exist"):
+        publish_with(DROPPED, catalog=Catalog(main=1, branch=2, drops=True))
 
 
 def test_a_conflict_with_another_commit_is_tried_again_until_main_moved_or_not() -> None:

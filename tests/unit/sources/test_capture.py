@@ -30,6 +30,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.sources.capture_changes import _lost, _much_kept
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
+from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
@@ -52,6 +53,7 @@ def captured(*commits: tuple[int, dict[str, TableChanges]], start: int = 100) ->
         summary = {PROPERTY_CONSUMED: encode_consumed(entry(range_))}
         if tables:
             summary[PROPERTY_TABLES] = json.dumps(tables)
+            summary["added-records"] = str(sum(one.number for one in tables.values()))
         snapshots.append(Snapshot(at, parent, at, at, "append", summary))
         parent = at
     state = TableState("s", "crm__capture", "", {}, (), tuple(snapshots), len(snapshots), {})
@@ -68,6 +70,7 @@ def test_the_changes_between_two_positions() -> None:
     assert found.changes_since("public.orders", 100) == TableChanges(3, 5, 20)
     assert found.changes_since("public.orders", 200) == TableChanges(1, 20, 20)
     assert found.changes_since("public.orders", 400) == TableChanges()
+    assert [found.rows_since(position) for position in (100, 200, 400)] == [10, 8, 0]
     assert found.newest_ms("public.items") == 1
     assert found.newest_ms("public.none") is None
 
@@ -75,8 +78,16 @@ def test_the_changes_between_two_positions() -> None:
 def test_changes_of_expired_commits_are_not_known() -> None:
     found = captured((300, {}), (400, {}))
     assert found.changes_since("public.orders", 200) is None
+    assert found.rows_since(200) is None
     # The first commit of a capture has no changes, and ends at its start. Without it, others may be missing.
     assert found.changes_since("public.orders", 100) is None
+
+
+def test_changes_are_few_if_they_and_those_of_other_tables_are_quickly_read() -> None:
+    assert _are_few(_FEW_CHANGES, _FEW_SCANNED)
+    assert not _are_few(_FEW_CHANGES + 1, _FEW_SCANNED)
+    assert not _are_few(1, _FEW_SCANNED + 1)
+    assert not _are_few(1, None)
 
 
 def test_another_table_of_the_same_name_is_not_the_one_that_was_read() -> None:

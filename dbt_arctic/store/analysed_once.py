@@ -1,7 +1,7 @@
 """Spark's analysis of a model's own query, which is kept for the length of one refresh.
 
-Planning needs the columns of the query at several places. For views over views over a dozen tables, an
-analysis can take longer than the planner.
+A refresh needs the columns of the query at several places. For views over views over a dozen tables, or for
+change events, an analysis can take longer than everything that Python does.
 """
 
 from __future__ import annotations
