@@ -213,15 +213,22 @@ class KeyedApi(SQLAdapter):
             else:
                 consumption = Consumption(pulls.last_consumed(unique_id), pulls.consumed(unique_id))
                 interval = batch_interval(model)
-                few_rows = self._reads_few_rows(this, model, sql)
+                few_rows = self._reads_few_rows(this, model, config, sql)
                 with settings_for_pull(context, few_rows=few_rows):
                     outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
         return _response(outcome)
 
-    def _reads_few_rows(self, this: ArcticRelation, model: Mapping[str, Any], sql: str) -> bool:
-        """Whether the SQL of a model reads only few changes, and not its own table either."""
+    def _reads_few_rows(
+        self, this: ArcticRelation, model: Mapping[str, Any], config: KeyedConfig, sql: str
+    ) -> bool:
+        """Whether a write reads only few changes, and neither its SQL nor the write reads its own table."""
         nodes = model["depends_on"]["nodes"]
-        return f"`{this.identifier}`" not in sql and self._pulls().read_few_rows(model["unique_id"], nodes)
+        reads_own = config.is_partial or config.overwrite is not None or "_unavailable" in sql
+        return (
+            not reads_own
+            and f"`{this.identifier}`" not in sql
+            and self._pulls().read_few_rows(model["unique_id"], nodes)
+        )
 
     def prepared_batch(
         self, context: Context, model: Mapping[str, Any], sql: str

@@ -296,6 +296,10 @@ class Slot(Protocol):
         """The tables of which the slot sends all changes."""
         ...
 
+    def versions(self) -> Mapping[TableName, TableVersion]:
+        """The columns of the published tables as they are now."""
+        ...
+
     def not_published(self, table: TableName) -> ConfigError:
         """The error if the slot does not send all changes of a table."""
         ...

@@ -44,14 +44,20 @@ SESSION = (
     "SET IntervalStyle = 'postgres'",
     "SET bytea_output = 'hex'",
     "SET lc_monetary = 'C'",
+    # A statement of the database's owner may wait for this transaction, and this connection for that one.
+    "SET lock_timeout = '30s'",
 )
 """Texts of values depend on these settings."""
-_BEGIN = (
+_BEFORE = (
     *SESSION,
     # The transaction waits while Spark reads.
     "SET idle_in_transaction_session_timeout = 0",
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 )
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_IS_TABLE = """
+SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+"""
 _FIND = """
 SELECT c.oid, c.reltuples, current_database(), c.relreplident = 'f'
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -183,7 +189,7 @@ def read_schema(address: Address, where: str) -> Iterator[SchemaReader]:
     :raises PackageMissing: psycopg is not installed.
     """
     connection = connect(address, where)
-    with contextlib.closing(connection), connection.reading(_BEGIN) as run:
+    with contextlib.closing(connection), connection.reading((*_BEFORE, _BEGIN)) as run:
         yield PostgresSchemaReader(run, address, where)
 
 
@@ -204,7 +210,13 @@ class PostgresTable:
     def begin(self) -> ClientTransaction:
         """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
-        with connection.reading(_BEGIN) as run:
+        with connection.reading(_BEFORE) as run:
+            is_locked = bool(self.publication) and bool(run(_IS_TABLE, self.place))
+            run(_BEGIN)
+            if is_locked:
+                # ALTER TABLE and TRUNCATE write a table again so that transactions from before find no rows.
+                # A lock that comes before the transaction's snapshot keeps them away.
+                run(f"LOCK TABLE {self._quoted} IN ACCESS SHARE MODE")
             table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
             if self.publication:
                 oid = int(table.table_id.rpartition("/")[2])

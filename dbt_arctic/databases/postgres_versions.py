@@ -15,12 +15,12 @@ SELECT c.relfilenode::text, c.relnatts, (
 FROM pg_catalog.pg_class c WHERE c.oid = %s
 """
 # The catalog keeps the transaction of an entry that is frozen. The labels of an enum are also those of its
-# arrays, and of domains over either.
+# arrays, and of domains over either. One may have had another name in between.
 _COLUMNS = """
 SELECT a.attname, a.attnum, a.xmin::text, a.atthasmissing,
   coalesce(to_jsonb(a) ->> 'attgenerated', '') = '',
   ARRAY(
-    SELECT e.enumlabel::text FROM pg_catalog.pg_enum e
+    SELECT e.enumlabel::text || ' ' || e.xmin::text FROM pg_catalog.pg_enum e
     WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem) ORDER BY e.oid)
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import ChangeBatch, SlotState, TableName
+from dbt_arctic.databases.api import ChangeBatch, SlotState, TableName, TableVersion
 from dbt_arctic.databases.client import Run, parts_of
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import Decoder
 from dbt_arctic.databases.postgres import SESSION, connect
 from dbt_arctic.databases.postgres_types import PostgresDialect
 from dbt_arctic.databases.postgres_values import ValueType
+from dbt_arctic.databases.postgres_versions import read_version
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, VersionUnavailable
 
 _IN_USE, _LOCKED, _NOT_ALLOWED = "55006", "55P03", "42501"
@@ -56,6 +57,13 @@ _PUBLISHED = f"""
 SELECT t.schemaname, t.tablename
 FROM pg_catalog.pg_publication_tables t JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname
 WHERE p.pubname = %s AND {_COMPLETE} AND NOT {_FILTERED}
+"""
+_OIDS = """
+SELECT t.schemaname, t.tablename, c.oid
+FROM pg_catalog.pg_publication_tables t
+JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+WHERE t.pubname = %s
 """
 _PUBLICATION = f"SELECT {_COMPLETE} FROM pg_catalog.pg_publication p WHERE p.pubname = %s"
 _IN_PUBLICATION = f"""
@@ -131,6 +139,11 @@ class PostgresSlot:
     def published(self) -> frozenset[TableName]:
         """The tables of which the slot sends all changes."""
         return frozenset(TableName(*row) for row in self.run(_PUBLISHED, (self.publication,)))
+
+    def versions(self) -> Mapping[TableName, TableVersion]:
+        """The columns of the published tables as they are now."""
+        found = [(TableName(*name), int(oid)) for *name, oid in self.run(_OIDS, (self.publication,))]
+        return {table: read_version(self.run, oid, table, self.publication) for table, oid in found}
 
     def not_published(self, table: TableName) -> ConfigError:
         """The error if the slot does not send all changes of a table."""

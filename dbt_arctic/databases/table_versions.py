@@ -13,7 +13,8 @@ class ColumnVersion(NamedTuple):
 
     :param number: of the column in its table. A column that is renamed keeps it, and no other one gets it.
     :param changed_by: the transaction that last changed the column's entry in the catalog.
-    :param labels: of an enum, in the order in which they were added.
+    :param labels: of an enum, in the order in which they were added, each with the transaction that last
+        changed it.
     :param fills_older: whether rows that are older than the column have its default, which is not in the log.
     """
 

@@ -23,7 +23,7 @@ _DROP = re.compile(rf"\s*{_ALTER} DROP BRANCH IF EXISTS {_NAME}\s*")
 # Names that need no escapes in a string; Spark runs the statement for any other.
 _PUBLISH = re.compile(
     rf"\s*CALL {_NAME}\.system\.fast_forward\(table => '`([^`'\\]+)`\.`([^`'\\]+)`', "
-    r"branch => 'main', to => '(arctic_\w+)'\)\s*"
+    r"branch => 'main', to => '(arctic_(?:\d+|erase))'\)\s*"
 )
 
 

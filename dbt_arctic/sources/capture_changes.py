@@ -7,13 +7,14 @@ the table has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
+from types import MappingProxyType
 from typing import NamedTuple
 
-from dbt_arctic.databases.api import LoggedChange, Slot, SlotState, TableName
+from dbt_arctic.databases.api import LoggedChange, Slot, SlotState, TableName, TableVersion
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, quote
@@ -49,10 +50,13 @@ class CaptureRead(NamedTuple):
     """What the models of an invocation read: the capture table, up to the end that it has.
 
     :param warnings: what the user should know of the slot.
+    :param versions: the columns of the tables before the changes were taken; empty if none were. What the
+        database has later may not be the columns of later changes.
     """
 
     captured: Captured
     warnings: tuple[str, ...] = ()
+    versions: Mapping[TableName, TableVersion] = MappingProxyType({})
 
 
 class _LastInvocation(NamedTuple):
@@ -64,6 +68,7 @@ class _LastInvocation(NamedTuple):
     invocation: str
     tables: frozenset[TableName]
     captured: Captured
+    versions: Mapping[TableName, TableVersion]
 
 
 _last_invocations: dict[Name, _LastInvocation] = {}
@@ -100,17 +105,20 @@ class Capture:
         with writer_lock(self.name):
             last = _last_invocations.get(self.name)
             if last is not None and last.invocation == self.invocation and table in last.tables:
-                return CaptureRead(last.captured)
+                return CaptureRead(last.captured, versions=last.versions)
             with self.open_slot() as slot:
                 tables = slot.published()
                 if table not in tables:
                     raise slot.not_published(table)
                 read = self._take_all(slot, model, starts_again)
-            _last_invocations[self.name] = _LastInvocation(self.invocation, tables, read.captured)
+            _last_invocations[self.name] = _LastInvocation(
+                self.invocation, tables, read.captured, read.versions
+            )
             return read
 
     def _take_all(self, slot: Slot, model: str, starts_again: bool) -> CaptureRead:
         slot.lock()
+        versions = slot.versions()
         state, captured = slot.state(), self._load()
         if captured is None or (lost := _lost(captured.range, state)):
             if captured is not None and not starts_again:
@@ -133,7 +141,7 @@ class Capture:
                 captured = self._append(captured, new, end)
             if changes or captured.range.end == end:
                 slot.advance(captured.range.end)
-        return CaptureRead(captured, _much_kept(slot, state))
+        return CaptureRead(captured, _much_kept(slot, state), versions)
 
     def load(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""

@@ -67,6 +67,8 @@ class RecordedTable:
         """
         columns = []
         for name, kind in types.items():
+            if name not in version.logged:
+                continue  # changes lack it, and the next run finds it
             column = version.columns[name]
             hashed = _hash(column.labels) if column.labels else ""
             columns.append(
@@ -77,7 +79,7 @@ class RecordedTable:
             version.storage,
             version.last_number,
             shape_of(version.logged),
-            tuple(version.columns[name].number for name in key),
+            tuple(version.columns[name].number if name in version.columns else 0 for name in key),
             tuple(columns),
             tuple(sorted(gone - {name.lower() for name in types})),
         )
@@ -134,25 +136,35 @@ def table_changes(
     found = [
         # Deletes in the log have the key as it was.
         one._replace(effect="load") if one.column in key and one.effect == "read" else one
-        for one in _columns(before, now, version, nullable)
+        for one in _columns(before, now, version, nullable, bool(shapes))
     ]
     if before.key != now.key:
         found.append(TableChange("another key", "load"))
     # The log does not say which columns have these names, if they are neither those of before nor of now.
     if set(shapes) - {before.shape, now.shape} and not any(one.effect in ("read", "load") for one in found):
-        found.append(TableChange("columns that were changed more than once", "read"))
+        # Deletes have only the key, whose columns may have exchanged their names in between.
+        effect: Effect = "load" if len(key) > 1 else "read"
+        found.append(TableChange("columns that were changed more than once", effect))
     return found
 
 
 def _columns(
-    before: RecordedTable, now: RecordedTable, version: TableVersion, nullable: Collection[str]
+    before: RecordedTable,
+    now: RecordedTable,
+    version: TableVersion,
+    nullable: Collection[str],
+    has_changes: bool,
 ) -> Iterator[TableChange]:
     known = {one.number: one for one in before.columns}
     is_rewritten = not now.storage or before.storage != now.storage
+    numbers = {one.number for one in version.columns.values()}
+    # Changes may have the name of a new column, and the values of one that is gone.
+    has_gone = set(range(before.last_number + 1, now.last_number + 1)) - numbers
     for column in now.columns:
         name, old = column.name, known.pop(column.number, None)
         if old is None:
-            yield _added(before, column, version, is_rewritten, name in nullable)
+            added = _added(before, column, version, is_rewritten, name in nullable)
+            yield added._replace(effect="read") if has_gone and has_changes else added
         elif old.name != name:
             yield TableChange(f"{old.name} renamed to {name}", "read", name)
         elif old.type != column.type:
@@ -165,7 +177,6 @@ def _columns(
             yield TableChange(f"{name}: other labels of its type", "read", name)
         elif old.changed_by != column.changed_by and is_rewritten:
             yield TableChange(f"{name}: values that were converted", "read", name)
-    numbers = {one.number for one in version.columns.values()}
     for old in known.values():
         what = "no longer read" if old.number in numbers else "dropped"
         yield TableChange(f"{old.name} {what}", "none", old.name)

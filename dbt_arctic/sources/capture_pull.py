@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dbt_arctic.databases.api import Database, TableName, TableTransaction
+from dbt_arctic.databases.api import Database, TableName, TableTransaction, shape_of
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import Consumed, of_relations
@@ -22,6 +22,7 @@ from dbt_arctic.sources.capture_evolution import (
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import (
+    PLACE_DIGITS,
     Captured,
     position_of,
     recorded_table,
@@ -49,6 +50,17 @@ class ReadAgain(NamedTuple):
 
     evolution: Evolution
     start: int
+
+
+class _SnapshotPosition(NamedTuple):
+    """What a transaction that reads all rows has seen.
+
+    :param consumed: what the model has consumed.
+    :param place: text that sorts after each change that the rows have, and before each one to be read.
+    """
+
+    consumed: Consumed
+    place: str
 
 
 _FEW_CHANGES, _FEW_SCANNED = 5_000, 50_000
@@ -118,7 +130,7 @@ class CapturePlanner:
     def _read_changes(
         self, read: CaptureRead, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose
     ) -> Planned:
-        name, table, (captured, warnings) = self.upstream, self.place.dotted, read
+        name, table, captured, warnings = self.upstream, self.place.dotted, read.captured, read.warnings
         found, start, last = self._columns(model), captured.range.start, last_consumed.get(name.dotted)
         before = None
         if last is not None:
@@ -131,13 +143,15 @@ class CapturePlanner:
             if evolution.reads_again:
                 return self._load_rows(read, last_consumed, model, purpose, ReadAgain(evolution, start))
             found = evolution.applied_to(found)
+        else:
+            warnings = (*warnings, *_other_columns(self.source, found, known))
         columns = found.events
         if last is not None and known is not None and not known.number:
             return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
         rows_read = unread_statement(captured, table, start)
         self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
-        recorded = found.recorded(before)
+        recorded = found.recorded(before, read.versions.get(self.place))
         consumed = captured.range.at(captured.range.end, table, found.table_id, recorded)
         stage = StagedView(view)
         if purpose != "consume":
@@ -207,7 +221,10 @@ class CapturePlanner:
         is_open = False
         try:
             columns = self._resolved(transaction, model)
-            consumed = Consumed("", "") if read is None else self._seen(read, transaction, columns, before)
+            seen = _SnapshotPosition(Consumed("", ""), "")
+            if read is not None:
+                seen = self._seen(read, transaction, columns, before)
+            consumed = seen.consumed
             if purpose == "consume" and again is None:
                 table = f"the table {self.source.table.table}"
                 name = self.source.name
@@ -222,7 +239,7 @@ class CapturePlanner:
         if read is None or again is None:
             sql = _loaded(self.source, columns, view, "''")
         else:
-            sql = self._with_deletes(columns, view, read.captured, consumed, again)
+            sql = self._with_deletes(columns, view, read.captured, seen, again)
             notes = (f"The source {self.source.name} is read again as a whole: {again.evolution.note}.",)
         pull = Pull(self.upstream, sql, consumed, True, stage=StagedView(view))
         return Planned(
@@ -235,11 +252,15 @@ class CapturePlanner:
         )
 
     def _with_deletes(
-        self, columns: CapturedColumns, view: str, captured: Captured, consumed: Consumed, again: ReadAgain
+        self,
+        columns: CapturedColumns,
+        view: str,
+        captured: Captured,
+        seen: _SnapshotPosition,
+        again: ReadAgain,
     ) -> str:
         """SQL of all rows of the table in a view, and of deletes of other rows."""
-        # After each change that the rows have, and before each one that will be read.
-        sequence, compared = literal(f"{position_of(consumed):020}"), again.evolution.compared
+        sequence, compared = literal(seen.place), again.evolution.compared
         loaded = _loaded(self.source, columns, view, sequence)
         if compared:
             table = load_keyed(self.context.catalog, self.standing())
@@ -248,7 +269,8 @@ class CapturePlanner:
         types = {name: columns.events.columns[name] for name in columns.events.key}
         of_key = replace(columns.events, columns=types, optional=(), unavailable="fail")
         changes = f"{self.source.name.replace('.', '__')}__changes"
-        rows = unread_statement(captured, self.place.dotted, again.start)
+        # Later changes are read by the next run.
+        rows = unread_statement(captured, self.place.dotted, again.start, position_of(seen.consumed))
         deletes = rows_of_events(of_key, _delivery(self.source), changes)
         sql = all_rows_and_logged_deletes(columns, loaded, deletes)
         return f"WITH {quote(changes)} AS (\n{rows}\n)\n{sql}"
@@ -259,19 +281,21 @@ class CapturePlanner:
         transaction: TableTransaction,
         columns: CapturedColumns,
         recorded: RecordedTable | None,
-    ) -> Consumed:
-        """What a model has consumed that reads the table in a transaction.
+    ) -> _SnapshotPosition:
+        """What a model has seen that reads the table in a transaction.
 
         A commit is in the log before it is visible, which can take long if it waits for a standby. The model
         reads the changes of such a transaction again.
         """
         captured, table = read.captured, self.place.dotted
         end, known = captured.range.end, captured.changes_since(table, captured.range.start)
+        place = f"{end:0{PLACE_DIGITS}}"
         if known is None or known.number:
             statement = unseen_statement(captured, table, transaction.unseen())
-            ((before,),) = self.context.query(statement)
-            end = end if before is None else min(end, int(before))
-        return captured.range.at(end, table, columns.table_id, columns.recorded(recorded))
+            ((before, first),) = self.context.query(statement)
+            end, place = (end, place) if before is None else (min(end, int(before)), str(first))
+        version = columns.recorded(recorded, read.versions.get(self.place))
+        return _SnapshotPosition(captured.range.at(end, table, columns.table_id, version), place)
 
     def _view(
         self, transaction: TableTransaction, columns: CapturedColumns, snapshot: str, purpose: PullPurpose
@@ -300,6 +324,20 @@ class CapturePlanner:
 
     def _no_rows(self, events: ChangeEvents) -> str:
         return no_rows(f"no changes of {self.source.name}", {**events.columns, **events.added})
+
+
+def _other_columns(
+    source: CaptureSource, columns: CapturedColumns, known: TableChanges | None
+) -> tuple[str, ...]:
+    """A warning about changes from before the table's columns changed, for a model that reads them all."""
+    version = columns.table.version
+    if known is None or version is None or set(known.shapes) <= {shape_of(version.logged)}:
+        return ()
+    return (
+        f"The columns of the table {columns.events.table} have changed since the oldest changes of the "
+        f"source {source.name} were captured. Values of these are read by the names that columns had "
+        "then. If columns were renamed, check the rows.",
+    )
 
 
 def _are_few(changes: int, scanned: int | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dbt_arctic.data_type import has_kind
-from dbt_arctic.databases.api import Table, TableName
+from dbt_arctic.databases.api import Table, TableName, TableVersion
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.capture_columns import RecordedTable
@@ -77,12 +77,15 @@ class CapturedColumns:
         """Differs for another table of the same name."""
         return self.table.table_id.rpartition("/")[2]
 
-    def recorded(self, before: RecordedTable | None) -> RecordedTable | None:
+    def recorded(
+        self, before: RecordedTable | None, captured: TableVersion | None = None
+    ) -> RecordedTable | None:
         """What the commit of a model records of the table.
 
         :param before: what its last commit has recorded.
+        :param captured: the table before the changes were captured; ``None`` for the table as it is now.
         """
-        version = self.table.version
+        version = captured or self.table.version
         return version and RecordedTable.of(version, self.events.columns, self.events.key, before)
 
 

@@ -28,6 +28,8 @@ PROPERTY_CAPTURES = "arctic.captures"
 PROPERTY_TABLES = "arctic.captured"
 """On a commit: ``TableChanges`` by table of the database, as JSON."""
 
+PLACE_DIGITS = 20
+"""The length of a position in the place of a change."""
 _ENTRY = "slot"
 """The name under which a commit records the range."""
 
@@ -239,11 +241,15 @@ def tables_property(changes: Iterable[LoggedChange]) -> dict[str, str]:
     return {PROPERTY_TABLES: json.dumps(found)} if found else {}
 
 
-def unread_statement(captured: Captured, table: str, position: int) -> str:
-    """SQL of the messages of a table after a position."""
+def unread_statement(captured: Captured, table: str, position: int, until: int | None = None) -> str:
+    """SQL of the messages of a table after a position.
+
+    :param until: the position up to which they are read; ``None`` for all.
+    """
+    limit = "" if until is None else f" AND `transaction_end` <= {until}"
     return (
         f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
-        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}"
+        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}{limit}"
     )
 
 
@@ -256,7 +262,11 @@ def shapes_statement(captured: Captured, table: str, position: int) -> str:
 
 
 def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
-    """SQL of the position before the first change of a table that is not seen; NULL for none."""
+    """SQL of the first changes of a table that are not seen: the position before them, and their place.
+
+    The place is the beginning of that of each change of the transaction, and greater than those before. Both
+    are NULL if all changes are seen.
+    """
     conditions = []
     if unseen.ids:
         conditions.append(f"`transaction_id` IN ({', '.join(map(str, unseen.ids))})")
@@ -264,7 +274,9 @@ def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions)
         # Ids begin again after the greatest one.
         conditions.append(f"pmod(`transaction_id` - {unseen.beginning}, 4294967296) < 2147483648")
     return (
-        f"SELECT min(`transaction_end`) - 1\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
+        "SELECT min(`transaction_end`) - 1,\n"
+        f"  min(left(get_json_object(`message`, '$.place'), {PLACE_DIGITS}))\n"
+        f"FROM {captured.name.at(captured.state.current_snapshot_id)}\n"
         f"WHERE `table_name` = {literal(table)} AND ({' OR '.join(conditions) or 'false'})"
     )
 
@@ -291,6 +303,7 @@ def cutoff_of(today: date, retention_days: int) -> date:
 
 __all__ = [
     "COLUMNS",
+    "PLACE_DIGITS",
     "PROPERTY_CAPTURES",
     "Captured",
     "CapturedRange",

@@ -5,12 +5,12 @@ It takes the same decisions as a run does, and stores what follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.api import LoggedChange, TableName
+from dbt_arctic.databases.api import LoggedChange, TableName, TableVersion
 from dbt_arctic.databases.postgres import PostgresSchemaReader
 from dbt_arctic.databases.postgres_versions import read_version
 from dbt_arctic.databases.replication_slot import PostgresSlot
@@ -37,6 +37,8 @@ class FollowedDatabase:
     url: str
     connection: Any
     slot: str
+    versions: Mapping[TableName, TableVersion] = field(default_factory=dict)
+    """The columns of the tables before the last changes were taken."""
 
     def __post_init__(self) -> None:
         self.run(f"CREATE PUBLICATION {self.slot} FOR ALL TABLES")
@@ -49,6 +51,7 @@ class FollowedDatabase:
     def take(self) -> dict[str, list[LoggedChange]]:
         """The changes since the last time, by table."""
         slot = PostgresSlot(self.run, self.slot, self.slot, "test")
+        self.versions = slot.versions()
         until, found = slot.state().current, dict[str, list[LoggedChange]]()
         for one in slot.changes(until, 10**6).changes:
             found.setdefault(one.table, []).append(one)
@@ -98,7 +101,7 @@ class FollowedTable:
             row.update(dict.fromkeys(set(events.columns) - set(row)))
         for one in logged:
             self._apply(one, columns, newer)
-        self.recorded = columns.recorded(self.recorded)
+        self.recorded = self._recorded(columns)
         return effect
 
     def there(self) -> dict[str, Row]:
@@ -113,7 +116,10 @@ class FollowedTable:
         return {str(row[events.key[0]]): row for row in made}
 
     def _read(self, columns: CapturedColumns) -> None:
-        self.rows, self.recorded = self.there(), columns.recorded(self.recorded)
+        self.rows, self.recorded = self.there(), self._recorded(columns)
+
+    def _recorded(self, columns: CapturedColumns) -> RecordedTable | None:
+        return columns.recorded(self.recorded, self.database.versions[TableName("public", self.name)])
 
     def _apply(self, change: LoggedChange, columns: CapturedColumns, newer: set[str]) -> None:
         (key,) = columns.events.key

@@ -5,14 +5,21 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from threading import Thread
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
 
+from dbt_arctic.databases import postgres
+from dbt_arctic.databases.address import parse_address
+from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot
+from dbt_arctic.errors import ServerUnreachable, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
@@ -76,9 +83,9 @@ TEXTS = {
 
 
 def assert_equal(shop: Shop, server: Server) -> None:
-    for name, (spark, postgres) in TEXTS.items():
+    for name, (spark, text) in TEXTS.items():
         stored = sorted(shop.sql(f"SELECT {spark} FROM lake.{shop.schema}.{name}"), key=repr)
-        there = sorted(server.sql(f"SELECT {postgres} FROM {name}"), key=repr)
+        there = sorted(server.sql(f"SELECT {text} FROM {name}"), key=repr)
         assert list(map(tuple, stored)) == there, name
 
 
@@ -258,23 +265,62 @@ def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Serv
     """With a synchronous standby, a commit is in the log before other transactions see its rows."""
     declare(shop, server)
     server.sql("INSERT INTO customers VALUES (1, 'a', 1)")
+    with not_visible(server, "INSERT INTO customers VALUES (2, 'waits', 1)"):
+        shop.dbt("run", "--select", "customers")
+        assert "waits" in shop.rows("crm__capture", "message")[-1][0]
+        assert shop.rows("customers", "id") == [(1,)]
+    shop.dbt("run", "--select", "customers")
+    assert shop.rows("customers", "id") == [(1,), (2,)]
+    # The same if all rows are read again: they do not win over the change.
+    server.sql(
+        "UPDATE customers SET name = 'b'", "ALTER TABLE customers ALTER name TYPE text USING name || '!'"
+    )
+    with not_visible(server, "UPDATE customers SET name = 'late' WHERE id = 2"):
+        shop.dbt("run", "--select", "customers")
+        assert shop.rows("customers", "id, name") == [(1, "b!"), (2, "b!")]
+    shop.dbt("run", "--select", "customers")
+    assert shop.rows("customers", "id, name") == [(1, "b!"), (2, "late")]
+
+
+@contextmanager
+def not_visible(server: Server, statement: str) -> Iterator[None]:
+    """During the block, the commit of a statement is in the log, and waits for a standby that is missing."""
     server.sql("ALTER SYSTEM SET synchronous_standby_names = 'missing'")
     server.sql("SELECT pg_reload_conf()")
-    waiting = Thread(target=server.sql, args=("INSERT INTO customers VALUES (2, 'waits', 1)",))
+    waiting = Thread(target=server.sql, args=(statement,))
     try:
         wait_until(lambda: bool(server.sql("SHOW synchronous_standby_names")[0][0]))
         waiting.start()
         wait_until(lambda: bool(server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")))
-        shop.dbt("run", "--select", "customers")
-        assert "waits" in shop.rows("crm__capture", "message")[-1][0]
-        assert shop.rows("customers", "id") == [(1,)]
+        yield
     finally:
         server.sql("ALTER SYSTEM RESET synchronous_standby_names")
         server.sql("SELECT pg_reload_conf()")
         if waiting.is_alive():
             waiting.join(30)
-    shop.dbt("run", "--select", "customers")
-    assert shop.rows("customers", "id") == [(1,), (2,)]
+
+
+def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction from before finds no rows in a table that was written again, so that has to wait."""
+    server.sql("INSERT INTO customers VALUES (1, 'a', 1)")
+    followed = PostgresTable(parse_address(server.url, "", PASSWORD, "t"), "public.customers", "t", SLOT)
+    with closing(followed.begin()) as transaction:
+        assert transaction.share()
+        for statement in ("ALTER TABLE customers ALTER score TYPE numeric(20,3)", "TRUNCATE customers"):
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                server.sql("SET lock_timeout = '100ms'", statement)
+    missing = replace(followed, name="public.missing")
+    with pytest.raises(UnknownRelation):
+        missing.begin()
+    with closing(server.connect()) as other:
+        other.execute("BEGIN")
+        other.execute("LOCK TABLE customers")
+        quick = tuple(one.replace("30s", "100ms") for one in postgres._BEFORE)
+        monkeypatch.setattr(postgres, "_BEFORE", quick)
+        with pytest.raises(ServerUnreachable, match="lock timeout"):
+            followed.begin()
 
 
 def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:

@@ -30,6 +30,11 @@ STATEMENTS: list[tuple[str, Effect]] = [
     ("ALTER TABLE {t} ADD COLUMN c int DEFAULT 5; VACUUM FULL {t}", "read"),
     ("ALTER TABLE {t} ADD COLUMN c int GENERATED ALWAYS AS (n * 2) STORED", "none"),
     ("ALTER TABLE {t} ADD COLUMN c int; ALTER TABLE {t} DROP COLUMN c", "none"),
+    (
+        "ALTER TABLE {t} ADD COLUMN c int; UPDATE {t} SET c = 7; ALTER TABLE {t} DROP COLUMN c; "
+        "ALTER TABLE {t} ADD COLUMN c int",
+        "read",
+    ),
     ("ALTER TABLE {t} ADD COLUMN c int; ALTER TABLE {t} ADD COLUMN y int; UPDATE {t} SET y = 1", "null"),
     ("ALTER TABLE {t} ADD COLUMN c int; UPDATE {t} SET c = 1; ALTER TABLE {t} ADD COLUMN y int", "read"),
     ("ALTER TABLE {t} DROP COLUMN n", "none"),
@@ -72,6 +77,11 @@ STATEMENTS: list[tuple[str, Effect]] = [
     ("ALTER TYPE {t}_mood ADD VALUE 'good'", "none"),
     ("ALTER TYPE {t}_mood ADD VALUE 'great' BEFORE 'ok'", "none"),
     ("ALTER TYPE {t}_mood RENAME VALUE 'ok' TO 'fine'", "read"),
+    (
+        "ALTER TYPE {t}_mood RENAME VALUE 'ok' TO 'fine'; UPDATE {t} SET e = 'fine'; "
+        "ALTER TYPE {t}_mood RENAME VALUE 'fine' TO 'ok'",
+        "read",
+    ),
     # What leaves the values as they are
     ("ALTER TABLE {t} ALTER COLUMN n SET NOT NULL", "none"),
     ("ALTER TABLE {t} ALTER COLUMN k DROP NOT NULL", "none"),
@@ -152,6 +162,34 @@ def test_no_statement_leaves_other_rows_than_those_of_the_database(database: Fol
     for (statement, order), model in models.items():
         if model.run(taken[f"public.{model.name}"]) != "none" or model.rows != model.there():
             wrong.append((statement, order, str(model.changes)))
+    assert wrong == []
+
+
+def test_nor_does_a_statement_after_the_changes_were_captured(database: FollowedDatabase) -> None:
+    """The run sees columns that later changes, which the next run reads, did not have."""
+    models = {}
+    for number, (statement, effect) in enumerate(STATEMENTS):
+        if effect != "load":
+            models[statement] = create(database, f"late{number}")
+    database.take()
+    for model in models.values():
+        model.load()
+        database.run(f"UPDATE {model.name} SET a = a || 'y' WHERE id = 1")
+    taken = database.take()
+    for statement, model in models.items():
+        for one in f"{CHANGED}; {statement}".split("; "):
+            database.run(one.format(t=model.name))
+    wrong = []
+    for model in models.values():
+        model.run(taken[f"public.{model.name}"])
+    taken = database.take()
+    for statement, model in models.items():
+        try:
+            model.run(taken[f"public.{model.name}"])
+        except Missing as error:
+            wrong.append((statement, f"{error} is missing"))
+        if model.rows != model.there():
+            wrong.append((statement, f"{model.rows} in place of {model.there()}: {model.changes}"))
     assert wrong == []
 
 

@@ -23,9 +23,10 @@ PULLED = "SELECT * FROM `crm__orders__pull_1`"
 
 
 def settings_of_write(
-    monkeypatch: pytest.MonkeyPatch, *, few_rows: bool, nodes: list[str], sql: str
+    monkeypatch: pytest.MonkeyPatch, *, few_rows: bool, nodes: list[str], sql: str, **config: Any
 ) -> Mapping[str, str]:
     """The session settings with which the rows of a model are written."""
+    settings = SimpleNamespace(**{"is_partial": False, "overwrite": None, **config})
     conf: dict[str, str] = {}
     written: list[dict[str, str]] = []
 
@@ -48,7 +49,7 @@ def settings_of_write(
         _pulls=lambda: pulls,
         _run_id=str,
         context=lambda run_id: context,
-        prepared_batch=lambda context, model, sql: (context, None, sql),
+        prepared_batch=lambda context, model, sql: (context, settings, sql),
     )
     adapter._reads_few_rows = lambda *arguments: KeyedApi._reads_few_rows(adapter, *arguments)
     model = {"unique_id": "m", "name": "orders", "depends_on": {"nodes": nodes}}
@@ -74,3 +75,17 @@ def test_a_model_that_may_read_more_keeps_the_settings_of_the_session(
     monkeypatch: pytest.MonkeyPatch, few_rows: bool, nodes: list[str], sql: str
 ) -> None:
     assert settings_of_write(monkeypatch, few_rows=few_rows, nodes=nodes, sql=sql) == {}
+
+
+@pytest.mark.parametrize(
+    ("sql", "config"),
+    [
+        (PULLED, {"is_partial": True}),
+        (PULLED, {"overwrite": "table"}),
+        ("SELECT id, _unavailable FROM `crm__orders__pull_1`", {}),
+    ],
+)
+def test_so_does_a_write_that_reads_the_stored_rows(
+    monkeypatch: pytest.MonkeyPatch, sql: str, config: dict[str, Any]
+) -> None:
+    assert settings_of_write(monkeypatch, few_rows=True, nodes=[SOURCE], sql=sql, **config) == {}
