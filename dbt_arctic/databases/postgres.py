@@ -28,7 +28,7 @@ from dbt_arctic.databases.client import (
     parts_of,
 )
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
-from dbt_arctic.databases.postgres_versions import read_version
+from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.errors import UnknownRelation
 
 DRIVER = "org.postgresql.Driver"
@@ -220,7 +220,9 @@ class PostgresTable:
             table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
             if self.publication:
                 oid = int(table.table_id.rpartition("/")[2])
-                table = table._replace(version=read_version(run, oid, self.place, self.publication))
+                table = table._replace(
+                    version=read_versions(run, {oid: self.place}, self.publication).get(self.place)
+                )
 
         def others() -> UnseenTransactions:
             ((beginning,),) = run(f"SELECT txid_snapshot_xmax(txid_current_snapshot()) & {_IDS}")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
 from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.client import Run
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion
 
 # A partitioned table has no storage of its own. Before PostgreSQL 15, all columns are published, and
 # PostgreSQL 11 has no generated ones.
-_TABLE = """
-SELECT c.relfilenode::text, c.relnatts, (
-  SELECT to_jsonb(p) -> 'attnames' FROM pg_catalog.pg_publication_tables p
-  WHERE p.pubname = %s AND p.schemaname = %s AND p.tablename = %s)
-FROM pg_catalog.pg_class c WHERE c.oid = %s
+_TABLES = """
+SELECT c.oid, c.relfilenode::text, c.relnatts, to_jsonb(p) -> 'attnames'
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_publication_tables p
+  ON p.pubname = %s AND p.schemaname = n.nspname AND p.tablename = c.relname
+WHERE c.oid = ANY (%s::oid[])
 """
 # The catalog keeps the transaction of an entry that is frozen. The labels of an enum are also those of its
 # arrays, and of domains over either. One may have had another name in between.
 _COLUMNS = """
-SELECT a.attname, a.attnum, a.xmin::text, a.atthasmissing,
+SELECT a.attrelid, a.attname, a.attnum, a.xmin::text, a.atthasmissing,
   coalesce(to_jsonb(a) ->> 'attgenerated', '') = '',
   ARRAY(
     SELECT e.enumlabel::text || ' ' || e.xmin::text FROM pg_catalog.pg_enum e
@@ -25,19 +31,32 @@ SELECT a.attname, a.attnum, a.xmin::text, a.atthasmissing,
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
+WHERE a.attrelid = ANY (%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attrelid, a.attnum
 """
 
 
-def read_version(run: Run, oid: int, place: TableName, publication: str) -> TableVersion:
-    """The version of a table.
+def read_versions(
+    run: Run, tables: Mapping[int, TableName], publication: str
+) -> dict[TableName, TableVersion]:
+    """The versions of tables. One that was dropped meanwhile is left out.
 
-    :param oid: of the table.
+    :param tables: by oid.
     :param publication: it may leave out columns.
     """
-    found, columns = run(_TABLE, (publication, *place, oid)), run(_COLUMNS, (oid,))
-    ((storage, last_number, published),) = found
+    columns: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    found = run(_TABLES, (publication, list(tables)))
+    for oid, *column in run(_COLUMNS, (list(tables),)):
+        columns[int(oid)].append(tuple(column))
+    return {
+        tables[int(oid)]: _version(storage, last_number, published, columns[int(oid)])
+        for oid, storage, last_number, published in found
+    }
+
+
+def _version(
+    storage: str, last_number: int, published: list[str] | None, columns: list[tuple[Any, ...]]
+) -> TableVersion:
     logged = [name for name, *_, is_logged, _ in columns if is_logged]
     return TableVersion(
         "" if storage == "0" else storage,
@@ -50,4 +69,4 @@ def read_version(run: Run, oid: int, place: TableName, publication: str) -> Tabl
     )
 
 
-__all__ = ["read_version"]
+__all__ = ["read_versions"]

@@ -19,7 +19,7 @@ from dbt_arctic.databases.pgoutput import Decoder
 from dbt_arctic.databases.postgres import SESSION, connect
 from dbt_arctic.databases.postgres_types import PostgresDialect
 from dbt_arctic.databases.postgres_values import ValueType
-from dbt_arctic.databases.postgres_versions import read_version
+from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, VersionUnavailable
 
 _IN_USE, _LOCKED, _NOT_ALLOWED = "55006", "55P03", "42501"
@@ -142,8 +142,8 @@ class PostgresSlot:
 
     def versions(self) -> Mapping[TableName, TableVersion]:
         """The columns of the published tables as they are now."""
-        found = [(TableName(*name), int(oid)) for *name, oid in self.run(_OIDS, (self.publication,))]
-        return {table: read_version(self.run, oid, table, self.publication) for table, oid in found}
+        tables = {int(oid): TableName(*name) for *name, oid in self.run(_OIDS, (self.publication,))}
+        return read_versions(self.run, tables, self.publication)
 
     def not_published(self, table: TableName) -> ConfigError:
         """The error if the slot does not send all changes of a table."""

@@ -19,6 +19,9 @@ _SYNONYMS = {"INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT"}
 _DATE = r"^[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
 _TIME = _DATE + r" [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _ZONE = r"[+-][0-9]{2}(:[0-9]{2}){0,2}"
+_DATE_LENGTH = 12
+"""Of a date whose year has six digits."""
+_DIGITS = re.compile(r"(?:numeric|decimal)\(\d+(?:,(-?\d+))?\)")
 _SHOWN = 200
 
 
@@ -88,7 +91,40 @@ def value_of(source: DatabaseSource, column: ReadColumn, read: str) -> str:
         return _checked(source, column, read, f"{read} NOT IN (0, 1)", f"{read} = 1")
     if family in ("boolean", "integer", "float", "binary"):
         return f"CAST({read} AS {kind})"
+    value = _of_canonical_text(column.column, kind, read)
+    if value is not None:
+        return f"coalesce({value}, CASE WHEN {read} IS NOT NULL THEN {_error(source, column, read)} END)"
     return _parsed(source, column, family, kind, read)
+
+
+def _of_canonical_text(column: Column, kind: str, text: str) -> str | None:
+    """SQL of a value whose text the database writes in one form, so that a cast says whether it fits.
+
+    NULL if it does not; ``None`` if the text could have another form or more digits than the type.
+    """
+    number = decimal_digits(kind)
+    if number is not None and column.family == "decimal":
+        scale = _scale(column.type)
+        return None if scale is None or scale > number.scale else f"try_cast({text} AS {kind})"
+    if column.family == "date" and kind == "DATE":
+        return f"IF(length({text}) <= {_DATE_LENGTH}, try_cast({text} AS DATE), NULL)"
+    if column.family == "timestamp" and kind == "TIMESTAMP_NTZ":
+        return f"try_cast({text} AS TIMESTAMP_NTZ)"
+    if column.family == "timestamptz" and kind == "TIMESTAMP":
+        return f"try_cast(concat({text}, 'Z') AS TIMESTAMP)"
+    return None
+
+
+def _scale(kind: str) -> int | None:
+    """The most digits after the point in a type of a database; ``None`` if it does not say.
+
+    >>> _scale("numeric(12,2)"), _scale("decimal(5) unsigned"), _scale("money"), _scale("numeric")
+    (2, 0, 2, None)
+    """
+    if kind == "money":
+        return 2
+    found = _DIGITS.match(kind)
+    return None if found is None else int(found[1] or 0)
 
 
 def _parsed(source: DatabaseSource, column: ReadColumn, family: Family, kind: str, text: str) -> str:
@@ -140,9 +176,10 @@ def _element_family(kind: str) -> Family:
     return found.get(kind, "decimal")
 
 
-def _checked(source: DatabaseSource, column: ReadColumn, read: str, bad: str, value: str) -> str:
+def _error(source: DatabaseSource, column: ReadColumn, read: str) -> str:
+    """SQL that fails with a value that does not fit its type."""
     name, table = column.column.name.replace("|", "/"), source.table.replace("|", "/")
-    error = raise_error_sql(
+    return raise_error_sql(
         "AR-311",
         f"a value of the column {name} of the table {table} cannot be read as {column.type}: ",
         # A vertical bar separates the parts of the error.
@@ -152,6 +189,10 @@ def _checked(source: DatabaseSource, column: ReadColumn, read: str, bad: str, va
         f"correct the value, or read it as text: columns: {{{name}: string}} in the source's meta.arctic; "
         "nothing was written",
     )
+
+
+def _checked(source: DatabaseSource, column: ReadColumn, read: str, bad: str, value: str) -> str:
+    error = _error(source, column, read)
     return f"CASE WHEN {read} IS NULL THEN NULL WHEN {bad} THEN {error} ELSE {value} END"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dbt_arctic.databases.address import parse_address
 from dbt_arctic.databases.api import LoggedChange, TableName, TableVersion
 from dbt_arctic.databases.postgres import PostgresSchemaReader
-from dbt_arctic.databases.postgres_versions import read_version
+from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.databases.replication_slot import PostgresSlot
 from dbt_arctic.sources.capture_columns import Effect, RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
@@ -62,7 +62,8 @@ class FollowedDatabase:
         """A table as it is."""
         place, address = TableName("public", name), parse_address(self.url, "", PASSWORD, "test")
         table = PostgresSchemaReader(self.run, address, "test").describe(place)
-        version = read_version(self.run, int(table.table_id.rpartition("/")[2]), place, self.slot)
+        oid = int(table.table_id.rpartition("/")[2])
+        version = read_versions(self.run, {oid: place}, self.slot)[place]
         source = parse_capture("crm.t", {"slot": self.slot, "table": name})
         return resolve_columns(source, table._replace(version=version), place, "t")
 
