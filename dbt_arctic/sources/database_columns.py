@@ -21,7 +21,7 @@ _TIME = _DATE + r" [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _ZONE = r"[+-][0-9]{2}(:[0-9]{2}){0,2}"
 _DATE_LENGTH = 12
 """Of a date whose year has six digits."""
-_DIGITS = re.compile(r"(?:numeric|decimal)\(\d+(?:,(-?\d+))?\)")
+_DIGITS_OF_MONEY = "numeric(19,2)"
 _SHOWN = 200
 
 
@@ -121,10 +121,8 @@ def _scale(kind: str) -> int | None:
     >>> _scale("numeric(12,2)"), _scale("decimal(5) unsigned"), _scale("money"), _scale("numeric")
     (2, 0, 2, None)
     """
-    if kind == "money":
-        return 2
-    found = _DIGITS.match(kind)
-    return None if found is None else int(found[1] or 0)
+    digits = decimal_digits(_DIGITS_OF_MONEY if kind == "money" else kind.removesuffix(" unsigned"))
+    return None if digits is None else digits.scale
 
 
 def _parsed(source: DatabaseSource, column: ReadColumn, family: Family, kind: str, text: str) -> str:
