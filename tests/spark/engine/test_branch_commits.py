@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from dbt_arctic.engine import session_cursor
 from dbt_arctic.engine.branch_commits import run_on_branch
-from dbt_arctic.engine.session import SessionConnection
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
@@ -69,6 +70,8 @@ class Table:
 def connected(
     connection: SessionConnection, warehouse: Path, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
+    connection.session.catalog.clearCache()  # other tests may have left rows in memory
+
     def made(name: str = "t") -> Table:
         table = Table(connection, warehouse, schema, name)
 
@@ -80,6 +83,27 @@ def connected(
         return table
 
     return made
+
+
+def test_the_catalog_is_that_of_the_session(connection: SessionConnection, tmp_path: Path) -> None:
+    """It is used for the first time while a session with another warehouse is active in the thread."""
+    engine = SessionEngine(replace(connection.settings, warehouse=str(tmp_path / "other")))
+    first, other = engine.connect(), engine.connect()
+    sessions = connection.session._get_j_spark_session_class(connection.session._jvm)
+    try:
+        first.cursor().execute("CREATE SCHEMA lake.s")
+        table = Table(first, tmp_path / "other", "s", "t")
+        assert other.session is not None
+        last = SessionEngine(connection.settings).connect()
+        sessions.setActiveSession(last.session._jsparkSession)
+        statement = Statement(create_branch(table.name, STAGED, table.head), lambda _: None)
+        assert run_on_branch(other.session, statement)
+        assert STAGED in dict(table.refs)
+        last.close()
+    finally:
+        sessions.clearActiveSession()
+        other.close()
+        first.close()
 
 
 @pytest.mark.parametrize("branch", [STAGED, BRANCH])

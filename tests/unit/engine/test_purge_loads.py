@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -44,6 +45,7 @@ class Catalog:
 
 
 def dropped(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr("dbt_arctic.engine.iceberg_api._active", nullcontext)
     monkeypatch.setattr(
         "dbt_arctic.engine.purge.table_identifier", lambda session, schema, name: f"{schema}.{name}"
     )
