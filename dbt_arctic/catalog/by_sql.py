@@ -139,6 +139,7 @@ class SparkSqlCatalog(OneCatalog):
         refs = self._run(f"SELECT name, snapshot_id, type FROM {table}.refs")
         branches = {str(branch): int(head) for branch, head, kind in refs if kind == "BRANCH"}
         text = self._run(f"SHOW CREATE TABLE {table}")[0][0]
+        partitioning = partition_fields(text)
         not_null, order = non_null_columns(text), everything.get("sort-order", "")
         return TableState(
             schema=schema,
@@ -153,8 +154,8 @@ class SparkSqlCatalog(OneCatalog):
             current_snapshot_id=branches.get("main"),
             branches=branches,
             tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
-            partitioning=partition_fields(text),
-            partition_fields=tuple(map(with_default_name, partition_fields(text))),
+            partitioning=partitioning,
+            partition_fields=tuple(map(with_default_name, partitioning)),
             sort_order=None if order == _HIDDEN else sort_columns(order),
         )
 

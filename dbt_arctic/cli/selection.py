@@ -1,6 +1,7 @@
 """Options for dbt's selection that take several words, like those of dbt: ``--select orders customers``.
 
-Only for commands without arguments of their own, because these take words, too.
+Only for commands without arguments of their own, because these take words, too. dbt's class for such options
+imports all of dbt, which takes a second; this command line starts in a tenth of it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ SESSION = (
     # A statement of the database's owner may wait for this transaction, and this connection for that one.
     "SET lock_timeout = '30s'",
 )
-"""Texts of values depend on these settings."""
+"""Of each connection that reads rows. Texts of values depend on all but the last one."""
 _BEFORE = (
     *SESSION,
     # The transaction waits while Spark reads.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+
+from dbt_arctic.engine.active_session import active_session
 
 _CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
@@ -14,30 +14,11 @@ _MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
 def iceberg_catalog(session: Any, name: str) -> Any:
     """Iceberg's catalog behind one of a session's catalogs; ``None`` if it has no such catalog."""
     manager = session._jsparkSession.sessionState().catalogManager()
-    with _active(session):
+    with active_session(session):
         if not manager.isCatalogRegistered(name):
             return None
         spark_catalog = manager.catalog(name)
     return spark_catalog.icebergCatalog() if spark_catalog.getClass().getName() == _CATALOG else None
-
-
-@contextmanager
-def _active(session: Any) -> Iterator[None]:
-    """Make a session the active one of this thread.
-
-    At its first use in a session, Spark loads a catalog with the settings of the thread's active session.
-    They may be those of another warehouse.
-    """
-    sessions = session._get_j_spark_session_class(session._jvm)
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def loaded_table(catalog: Any, table: Any) -> Any:

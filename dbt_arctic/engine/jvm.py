@@ -59,11 +59,6 @@ class SparkProcess:
     # py4j resolves a class by trying each part of its name as a class of each imported package, in each jar.
 
     @cached_property
-    def session_class(self) -> Any:
-        """The class ``SparkSession`` of the JVM."""
-        return self.context._jvm.org.apache.spark.sql.classic.SparkSession
-
-    @cached_property
     def skip_commands(self) -> Any:
         """The mode in which a plan is analysed without running its commands."""
         return self.context._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()

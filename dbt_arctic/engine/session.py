@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from dbt_arctic.engine import jvm
+from dbt_arctic.engine.active_session import active_session
 from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
 from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
@@ -99,7 +100,7 @@ class SessionConnection:
         from pyspark.sql.types import StructType
 
         text = without_inner_ends(sql)
-        with translated(sql, process), _active(session, process):
+        with translated(sql, process), active_session(session):
             state = session._jsparkSession.sessionState()
             execution = state.executePlan(state.sqlParser().parsePlan(text), process.skip_commands)
             execution.assertAnalyzed()
@@ -151,24 +152,6 @@ class SessionConnection:
         with translated("", process):
             for name in (self.settings.catalog, *(other.name for other in self.settings.others)):
                 process.close_catalog(session, name)
-
-
-@contextmanager
-def _active(session: Any, process: jvm.SparkProcess) -> Iterator[None]:
-    """Make a session the active one of this thread.
-
-    The parser uses the settings of the active session instead of Spark's.
-    """
-    sessions = process.session_class
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 class _Running(RunningStatement):

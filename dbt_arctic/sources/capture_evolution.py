@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.errors import SchemaChanged, VersionUnavailable
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.sources.capture_columns import RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource
 from dbt_arctic.sources.change_settings import ADDED, SEQUENCE, UNAVAILABLE
+from dbt_arctic.sources.column_changes import RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.database_plan import Writes
 
 

@@ -12,7 +12,6 @@ from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture_changes import Capture, CaptureRead
-from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.capture_evolution import (
     Evolution,
     all_rows_and_deletes,
@@ -33,6 +32,7 @@ from dbt_arctic.sources.capture_table import (
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import SEQUENCE, ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
+from dbt_arctic.sources.column_changes import RecordedTable
 from dbt_arctic.sources.cursor import Progress
 from dbt_arctic.sources.database_columns import value_of
 from dbt_arctic.sources.database_plan import ReadPlan, Writes

@@ -10,8 +10,8 @@ from dbt_arctic.data_type import has_kind
 from dbt_arctic.databases.api import Table, TableName, TableVersion
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
+from dbt_arctic.sources.column_changes import RecordedTable
 from dbt_arctic.sources.common_settings import one_of, reject_unknown
 from dbt_arctic.sources.database_columns import ReadColumn, read_columns
 from dbt_arctic.sources.database_settings import DatabaseSource, parse_database

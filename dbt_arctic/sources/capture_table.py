@@ -19,8 +19,8 @@ from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions, rows_added
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import SLOT, Consumed
-from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
+from dbt_arctic.sources.column_changes import RecordedTable
 
 COLUMNS = ("transaction_end", "transaction_id", "position", "table_name", "message")
 PROPERTY_CAPTURES = "arctic.captures"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Iterator
 from enum import Enum
 
 _CHUNK = 1 << 16
@@ -131,7 +132,7 @@ class Proxy:
             self._healthy.wait()
 
     @contextlib.contextmanager
-    def _ended(self, *pair: socket.socket):  # type: ignore[no-untyped-def]
+    def _ended(self, *pair: socket.socket) -> Iterator[None]:
         """Both connections end with the block."""
         try:
             with contextlib.suppress(OSError):

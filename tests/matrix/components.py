@@ -215,9 +215,7 @@ def hive(folder: Path, s3: bool) -> Iterator[Component]:
     :param s3: whether tables are in the bucket ``lake``. The metastore creates a folder for each schema and
         table, which object stores do not need, and has no client for S3. It gets local folders instead.
     """
-    import pyspark
-
-    jars = Path(str(pyspark.__file__)).parent / "jars"
+    jars = spark_jars()
     conf = folder / "hive-conf"
     conf.mkdir()
     settings = {
@@ -294,6 +292,13 @@ def kafka(folder: Path, tools: Path) -> Iterator[Component]:
     with process("kafka", [*java, "kafka.Kafka", conf], folder, lambda: listens(port)):
         (folder / "sasl").write_text(str(login), encoding="utf-8")
         yield Component(f"Kafka {KAFKA}", f"127.0.0.1:{port}")
+
+
+def spark_jars() -> Path:
+    """The folder of pyspark's jars."""
+    import pyspark
+
+    return Path(str(pyspark.__file__)).parent / "jars"
 
 
 def free_port() -> int:

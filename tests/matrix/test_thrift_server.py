@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 from dbt.cli.main import dbtRunner
-from pyspark.find_spark_home import _find_spark_home
 
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.thrift import ThriftConnection, ThriftEngine
 from dbt_arctic.engine.thrift_settings import ThriftSettings
 from dbt_arctic.errors import ArcticError, ServerUnreachable
+from tests.matrix.components import spark_jars
 from tests.matrix.thrift_server import thrift_server
 
 pytestmark = pytest.mark.long
@@ -61,7 +61,7 @@ def run_dbt(project: Path, *arguments: str) -> None:
 def beeline(address: str, *statements: str) -> list[list[str]]:
     """The rows of statements, read by Hive's JDBC driver in Hive's own client."""
     java = Path(find_java(None).home, "bin", "java")
-    jars = Path(_find_spark_home(), "jars", "*")  # type: ignore[no-untyped-call] # pyspark's
+    jars = spark_jars() / "*"
     options = ("--outputformat=tsv2", "--silent=true", "--showHeader=false")
     given = [part for statement in statements for part in ("-e", statement)]
     command = [

@@ -14,8 +14,8 @@ from dbt_arctic.databases.api import LoggedChange, TableName, TableVersion
 from dbt_arctic.databases.postgres import PostgresSchemaReader
 from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.databases.replication_slot import PostgresSlot
-from dbt_arctic.sources.capture_columns import Effect, RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
+from dbt_arctic.sources.column_changes import Effect, RecordedTable, TableChange, table_changes
 from tests.matrix.components import PASSWORD
 
 EFFECTS: tuple[Effect, ...] = ("none", "null", "read", "load")

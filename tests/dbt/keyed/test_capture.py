@@ -17,6 +17,7 @@ import yaml
 
 from dbt_arctic.databases import postgres
 from dbt_arctic.databases.address import parse_address
+from dbt_arctic.databases.api import RowQuery
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot
 from dbt_arctic.errors import ServerUnreachable, UnknownRelation
@@ -276,10 +277,16 @@ def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Serv
         "UPDATE customers SET name = 'b'", "ALTER TABLE customers ALTER name TYPE text USING name || '!'"
     )
     with not_visible(server, "UPDATE customers SET name = 'late' WHERE id = 2"):
+        # A later commit that is visible: its delete does not win over the row that is read.
+        server.sql(
+            "SET synchronous_commit = local",
+            "DELETE FROM customers WHERE id = 1",
+            "INSERT INTO customers VALUES (1, 'back', 1)",
+        )
         shop.dbt("run", "--select", "customers")
-        assert shop.rows("customers", "id, name") == [(1, "b!"), (2, "b!")]
+        assert shop.rows("customers", "id, name") == [(1, "back"), (2, "b!")]
     shop.dbt("run", "--select", "customers")
-    assert shop.rows("customers", "id, name") == [(1, "b!"), (2, "late")]
+    assert shop.rows("customers", "id, name") == [(1, "back"), (2, "late")]
 
 
 @contextmanager
@@ -314,6 +321,8 @@ def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
     missing = replace(followed, name="public.missing")
     with pytest.raises(UnknownRelation):
         missing.begin()
+    # The readers of Spark wait no longer than the run does.
+    assert "lock_timeout = '30s'" in followed.read(RowQuery(())).options["sessionInitStatement"]
     with closing(server.connect()) as other:
         other.execute("BEGIN")
         other.execute("LOCK TABLE customers")

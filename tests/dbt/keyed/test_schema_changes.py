@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 import psycopg
 import pytest
 
-from dbt_arctic.sources.capture_columns import Effect
+from dbt_arctic.sources.column_changes import Effect
 from tests.extent import extent
 
 from .database_servers import running_server

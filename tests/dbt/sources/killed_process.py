@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from dbt.cli.main import dbtRunner
 
@@ -85,8 +86,8 @@ def main(words: list[str]) -> int:
         if is_last:
             os.killpg(0, signal.SIGKILL)
 
-    SessionCursor.execute = counted  # type: ignore[method-assign]
-    return 0 if dbtRunner().invoke(words[2:]).success else 1
+    with mock.patch.object(SessionCursor, "execute", counted):
+        return 0 if dbtRunner().invoke(words[2:]).success else 1
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import session_cursor
+from dbt_arctic.engine.active_session import active_session
 from dbt_arctic.engine.branch_commits import run_on_branch
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.statement import Statement
@@ -89,19 +90,17 @@ def test_the_catalog_is_that_of_the_session(connection: SessionConnection, tmp_p
     """It is used for the first time while a session with another warehouse is active in the thread."""
     engine = SessionEngine(replace(connection.settings, warehouse=str(tmp_path / "other")))
     first, other = engine.connect(), engine.connect()
-    sessions = connection.session._get_j_spark_session_class(connection.session._jvm)
     try:
         first.cursor().execute("CREATE SCHEMA lake.s")
         table = Table(first, tmp_path / "other", "s", "t")
         assert other.session is not None
         last = SessionEngine(connection.settings).connect()
-        sessions.setActiveSession(last.session._jsparkSession)
         statement = Statement(create_branch(table.name, STAGED, table.head), lambda _: None)
-        assert run_on_branch(other.session, statement)
+        with active_session(last.session):
+            assert run_on_branch(other.session, statement)
         assert STAGED in dict(table.refs)
         last.close()
     finally:
-        sessions.clearActiveSession()
         other.close()
         first.close()
 

@@ -45,7 +45,7 @@ class Catalog:
 
 
 def dropped(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr("dbt_arctic.engine.iceberg_api._active", nullcontext)
+    monkeypatch.setattr("dbt_arctic.engine.iceberg_api.active_session", nullcontext)
     monkeypatch.setattr(
         "dbt_arctic.engine.purge.table_identifier", lambda session, schema, name: f"{schema}.{name}"
     )

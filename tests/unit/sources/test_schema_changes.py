@@ -11,9 +11,11 @@ import pytest
 from dbt_arctic.databases.api import Column, Table, TableName
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
 from dbt_arctic.errors import ConfigError, SchemaChanged, VersionUnavailable
-from dbt_arctic.sources.capture_columns import RecordedTable
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
+from dbt_arctic.sources.capture_messages import TableChanges
+from dbt_arctic.sources.capture_pull import _other_columns
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, parse_capture, resolve_columns
+from dbt_arctic.sources.column_changes import RecordedTable, table_changes
 from dbt_arctic.sources.database_plan import Writes
 
 KEYED = Writes(("id",), appends=False, is_keyed=True)
@@ -162,6 +164,30 @@ def test_labels_of_an_enum_may_be_added_and_not_renamed() -> None:
 def test_columns_that_are_known_neither_from_before_nor_from_now_are_read_again() -> None:
     assert planned(columns(ID, A, B), shape_of(("id", "b", "a"))).reads_again
     assert not planned(columns(ID, B), shape_of(("id", "a", "b")), shape_of(("id", "b"))).reads_again
+
+
+def test_deletes_of_a_composite_key_need_columns_that_are_known() -> None:
+    before, now = BEFORE.recorded(None), columns(ID, A, B)
+    assert before is not None
+    types, key = now.events.columns, ("id", "a")
+    for shape, effects_ in ((("id", "b", "a"), ["load"]), (("id", "a", "b"), [])):
+        before = replace(before, key=(1, 2))
+        found = table_changes(before, now.table, types, key, {shape_of(shape)})
+        assert [one.effect for one in found] == effects_
+
+
+def test_a_new_column_may_have_the_name_of_one_that_has_come_and_gone() -> None:
+    now, logged = columns(ID, A, B, column(5, "c")), shape_of(("id", "a", "b", "c"))
+    assert effects(planned(now, logged)) == {"c": "read"}
+    assert effects(planned(now)) == {"c": "null"}, "without changes there is no other value"
+
+
+def test_old_changes_that_are_read_by_names_of_their_time_are_a_warning() -> None:
+    now = columns(ID, A, B)
+    old, new = shape_of(("id", "b", "a")), shape_of(("id", "a", "b"))
+    assert _other_columns(SOURCE, now, TableChanges(shapes=(new,))) == ()
+    (warning,) = _other_columns(SOURCE, now, TableChanges(shapes=tuple(sorted((old, new)))))
+    assert "If columns were renamed, check the rows" in warning
 
 
 @pytest.mark.parametrize(
