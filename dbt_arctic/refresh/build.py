@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
@@ -143,8 +143,10 @@ def build_generation(
     )
     require_unmoved(context, table, before, config.model)
     lease = new_lease(context, config.lease_timeout_s)
-    _create_base(context, table, config, lease, comment)
-    with held_lease(context, table, lease), _dropped_unless_shown(context, table) as build:
+    with ExitStack() as stack:
+        stack.enter_context(held_lease(context, table, lease))
+        _create_base(context, table, config, lease, comment)
+        build = stack.enter_context(_dropped_unless_shown(context, table))
         context.run("order_base", create.order_base(table), table)
         fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id})
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)

@@ -191,7 +191,8 @@ def build_in_progress_error(what: str, build: BuildInProgress, where: str) -> Co
 def held_lease(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
     """Hold the lease of a build.
 
-    Other threads of this process see it, and it is renewed during long statements.
+    Enter this before the base table is created. Other threads of this process treat a base table whose lease
+    is not held as abandoned. The lease is renewed during long statements.
     """
     _held.add(table.generation.base_id)
     stop = threading.Event()

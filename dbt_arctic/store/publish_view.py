@@ -117,7 +117,12 @@ def publish_generation(
     if after.generation != table.generation:
         # The other run read the view before this switch and restores it once it detects that, or it correctly
         # followed this switch.
-        raise _overtaken(table, where, "another generation was published right after this one")
+        raise ConcurrentRun(
+            f"another run replaced {table.name} at the same time",
+            where=where,
+            why="another generation was published right after this one",
+            fix="the table shows one of the two generations, whole; run again if this one is still needed",
+        )
     others = {
         number: generation
         for number, generation in after.shown.items()

@@ -7,6 +7,7 @@ table is a dict in each test.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -290,6 +291,27 @@ def test_a_second_full_refresh_ends_at_once_and_says_who_builds(shop: Any, order
     with pytest.raises(ConcurrentRun, match="another run is building generation 3"):
         orders.on(session).build(NEW)
     assert amounts(orders) == of(ROWS)
+
+
+@pytest.mark.modelled
+def test_a_base_table_that_another_thread_has_just_created_is_not_taken_for_an_abandoned_one(
+    shop: Any, orders: Any
+) -> None:
+    session = shop.session()
+    refused: list[str] = []
+
+    def run(step: str, sql: str, table: Any = None) -> int | None:
+        rows = session.statements(step, sql, table)
+        if step == "create_base":
+            with pytest.raises(ConcurrentRun, match="another run is building") as caught:
+                orders.build(ROWS)
+            refused.append(str(caught.value))
+        return rows
+
+    session.context = replace(session.context, run=run)
+    orders.on(session).build(NEW)
+    assert len(refused) == 1
+    assert amounts(orders) == of(NEW)
 
 
 @pytest.mark.parametrize("step", first(1, ["publish_view", "fill_base", "keep_statistics"]))
