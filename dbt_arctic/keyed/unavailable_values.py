@@ -71,7 +71,8 @@ def fill_unavailable_values(
         latest = f"n.{quote(column)}"
         newer = f"{latest} IS NOT NULL AND (NOT ({found}) OR {latest}.`s` >= m.{sequence})"
         made[name] = (
-            f"CASE WHEN {newer} THEN {latest}.`v` WHEN {found} THEN m.{quote(name)} "
+            f"CASE WHEN {newer} THEN {batch.in_stored_type(name, f'{latest}.`v`')} "
+            f"WHEN {found} THEN m.{quote(name)} "
             f"ELSE {_unknown(batch, name, 'n.')} END"
         )
     columns = ",\n    ".join(

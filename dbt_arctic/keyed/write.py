@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
 from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
@@ -39,6 +39,7 @@ class Batch:
     :param counted: whether the SQL has ``ROWS_OF_KEY``.
     :param unavailable: whether the SQL has ``UNAVAILABLE``, the columns whose values a row lacks.
     :param checks: constraints on every stored row; a delete stores only its key.
+    :param stored_types: by column, the type of the table, where the SQL returns another one.
     """
 
     model: str
@@ -53,6 +54,7 @@ class Batch:
     images: bool = False
     counted: bool = False
     unavailable: bool = False
+    stored_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def can_delete(self) -> bool:
@@ -133,10 +135,7 @@ class Batch:
                 f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
                 f"  FROM (\n{source}\n  )\n)\nWHERE {_RANK} = 1"
             )
-        selected = ", ".join(
-            quote(column) if column.lower() in self._produced else f"NULL AS {quote(column)}"
-            for column in self.columns
-        )
+        selected = ", ".join(map(self._selected, self.columns))
         if not self.counted and not as_stored:
             rows = f"count({self._changes}) OVER (PARTITION BY {key})"
             source = f"  SELECT *, {rows} AS {_ROWS}\n  FROM (\n{source}\n  )"
@@ -148,6 +147,17 @@ SELECT {selected},
 FROM (
 {source}
 )"""
+
+    def _selected(self, column: str) -> str:
+        name = quote(column)
+        if column.lower() not in self._produced:
+            return f"NULL AS {name}"
+        return f"{self.in_stored_type(column, name)} AS {name}" if column in self.stored_types else name
+
+    def in_stored_type(self, column: str, value: str) -> str:
+        """SQL of a value. Spark would convert stored values beside it to the type of the batch."""
+        type_ = self.stored_types.get(column)
+        return value if type_ is None else f"CAST({value} AS {type_})"
 
     @property
     def _changes(self) -> str:

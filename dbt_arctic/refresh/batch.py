@@ -96,6 +96,7 @@ def make_batch(
         checks=config.checks,
         sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
         unavailable=lacks_values,
+        stored_types={} if existing is None else _other_types(schema, key, existing.columns),
     )
     batch.check_columns()
     return completed(batch) if lacks_values and existing is None else batch
@@ -171,6 +172,18 @@ def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], colum
         for column in schema
     )
     return f"SELECT {selected}\nFROM (\n{sql}\n)"
+
+
+def _other_types(
+    schema: Sequence[ColumnInfo], key: Sequence[str], columns: Sequence[Column]
+) -> dict[str, str]:
+    """The types of the columns of a table for which a model returns another type, apart from its keys."""
+    produced = {column.name.lower(): column.type for column in schema if column.name not in key}
+    return {
+        column.name: column.type
+        for column in columns
+        if produced.get(column.name.lower(), column.type) != column.type
+    }
 
 
 def _stored(column: ColumnInfo, type_: str, is_key: bool) -> str:

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.event_time import Interval
+from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.parse_dml import parse_modification
 
 ADDRESS = "struct<city: string, zip: string>"
@@ -139,6 +142,59 @@ def test_a_value_that_the_column_would_change_is_refused_and_nothing_is_written(
         assert "cast the column in the model" in refused.value.fix
         assert table.commits() == before[0], column
     assert table.rows() == before[1]
+
+
+TEXTS = {
+    "id": "bigint",
+    "at": "timestamp",
+    "seq": "int",
+    "note": "string",
+    "pair": "struct<a: string, b: int>",
+}
+KEPT = {"id": 1, "at": "2024-01-01T00:00:00.000Z", "seq": 1, "note": "it's", "pair": {"a": "x", "b": 1}}
+
+
+def texts(shop: Any, **config: Any) -> Any:
+    made = shop.table("texts", TEXTS, **config)
+    made.build_sql(
+        "SELECT 1L AS id, timestamp'2024-01-01 00:00:00Z' AS at, 1 AS seq, 'it\\'s' AS note, "
+        "named_struct('a', 'x', 'b', 1) AS pair"
+    )
+    return made
+
+
+DATES = "DATE'2024-01-02' AS note, named_struct('b', 2, 'a', DATE'2024-01-03') AS pair"
+NEW_TEXTS = {"note": "2024-01-02", "pair": {"a": "2024-01-03", "b": 2}}
+
+
+def test_a_stored_text_stays_one_beside_the_dates_of_a_batch(shop: Any) -> None:
+    table = texts(shop)
+    config = parse_config("texts", table.config)
+    sql = f"SELECT 2L AS id, timestamp'2024-01-01 00:00:00Z' AS at, 2 AS seq, {DATES}"
+    for rows, expected in ((sql, [{**KEPT, "id": 2, "seq": 2, **NEW_TEXTS}]), (f"{sql} LIMIT 0", [])):
+        interval = Interval.of("at", "2024-01-01", "2024-01-02")
+        replace_keys(shop.main.context, table.name, config, rows, interval)
+        assert table.rows() == expected
+
+
+def test_a_stored_text_stays_one_beside_the_dates_of_a_partial_upsert(shop: Any) -> None:
+    table = texts(shop, merge_update_columns=["seq"])
+    rows = (
+        f"SELECT {key}L AS id, timestamp'2024-01-01 00:00:00Z' AS at, {key} AS seq, {DATES}" for key in (1, 2)
+    )
+    for sql in rows:
+        table.upsert_sql(sql)
+    assert table.rows() == [KEPT, {**KEPT, "id": 2, "seq": 2, **NEW_TEXTS}]
+
+
+def test_a_stored_text_stays_one_beside_the_dates_of_rows_that_lack_values(shop: Any) -> None:
+    table = texts(shop, sequence_by="seq")
+    at = "timestamp'2024-01-01 00:00:00Z' AS at"
+    table.upsert_sql(
+        f"SELECT 1L AS id, {at}, 2 AS seq, {DATES}, array('note', 'pair') AS _unavailable "
+        f"UNION ALL SELECT 2L, {at}, 2, {DATES}, NULL"
+    )
+    assert table.rows() == [{**KEPT, "seq": 2}, {**KEPT, "id": 2, "seq": 2, **NEW_TEXTS}]
 
 
 def test_a_late_row_is_not_the_newer_one_because_its_sequence_was_cut(shop: Any) -> None:
