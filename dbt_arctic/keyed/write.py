@@ -155,7 +155,7 @@ FROM (
         return f"{self.in_stored_type(column, name)} AS {name}" if column in self.stored_types else name
 
     def in_stored_type(self, column: str, value: str) -> str:
-        """SQL of a value. Spark would convert stored values beside it to the type of the batch."""
+        """SQL of a value. Spark would convert stored values next to it to the type of the batch."""
         type_ = self.stored_types.get(column)
         return value if type_ is None else f"CAST({value} AS {type_})"
 
