@@ -15,7 +15,7 @@ from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources.capture_preview import CapturedTable, SlotContents
+from dbt_arctic.sources.capture_preview import CapturedTable, LogContents
 from dbt_arctic.sources.capture_settings import CaptureSource, parse_capture, upstream_of
 from dbt_arctic.sources.capture_table import capture_name
 
@@ -41,20 +41,20 @@ class DeclaredCapture:
         self,
         catalog: CatalogReader,
         credentials: Any,
-        slots: MutableMapping[Name, SlotContents] | None = None,
+        logs: MutableMapping[Name, LogContents] | None = None,
     ) -> CapturedTable:
         """The table, for looking at what models have not read.
 
-        :param slots: as for ``CapturedTable``.
+        :param logs: as for ``CapturedTable``.
         """
-        name, place, shared = self.name(credentials), self.table.place, {} if slots is None else slots
-        return CapturedTable(catalog, self.source, name, place, self.open_slot, self._describe, shared)
+        name, place, shared = self.name(credentials), self.table.place, {} if logs is None else logs
+        return CapturedTable(catalog, self.source, name, place, self.open_log, self._describe, shared)
 
     def _describe(self) -> Table:
         with contextlib.closing(self.table.begin()) as transaction:
             return transaction.table
 
-    def open_slot(self) -> AbstractContextManager[PostgresSlot]:
+    def open_log(self) -> AbstractContextManager[PostgresSlot]:
         """Open the slot."""
         return open_slot(self.table.address, self.source.slot, self.source.publication, self.where)
 

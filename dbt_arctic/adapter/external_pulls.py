@@ -118,7 +118,7 @@ class ExternalPullsApi(KeyedApi):
         capture = Capture(
             self.context(),
             self._handle,
-            found.open_slot,
+            found.open_log,
             found.source,
             found.name(credentials),
             get_invocation_id(),

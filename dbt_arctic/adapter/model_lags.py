@@ -28,7 +28,7 @@ from dbt_arctic.scheduling.model_lag import (
     waiting_for,
     waiting_outside,
 )
-from dbt_arctic.sources.capture_preview import SlotContents
+from dbt_arctic.sources.capture_preview import LogContents
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.file_list import PROPERTY_SOURCE
@@ -98,7 +98,7 @@ class LagReader:
         self._target = target
         self._upstreams = Upstreams(catalog)
         self._sources = manifest.sources
-        self._slots: dict[Name, SlotContents] = {}
+        self._logs: dict[Name, LogContents] = {}
         self._shown = _shown_names(target, manifest)
 
     def lag_of(self, node: Any) -> ModelLag:
@@ -170,7 +170,7 @@ class LagReader:
         """What a model has not read of a captured table."""
         capture = declared_capture(declared, self._target.credentials.databases)
         key = capture.upstream.dotted
-        table = capture.captured(self._catalog, self._target.credentials, self._slots)
+        table = capture.captured(self._catalog, self._target.credentials, self._logs)
         return table.unread(model, consumed.get(key), consumed_at_ms(state.history(), key))
 
     def _belongs_to_source(self, upstream: str) -> bool:

@@ -20,7 +20,7 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.consumed_versions import consumed_by
-from dbt_arctic.sources.capture_preview import CapturePreview, SlotContents
+from dbt_arctic.sources.capture_preview import CapturePreview, LogContents
 from dbt_arctic.sources.database_preview import TablePreview, preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview, preview_read, preview_topic
@@ -35,7 +35,7 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
     Starts no Spark.
     """
     found: list[Preview] = []
-    catalog, slots = Once(session.catalog), dict[Name, SlotContents]()
+    catalog, logs = Once(session.catalog), dict[Name, LogContents]()
     for node, name, declared in _pulled(target, select):
         kind = kind_of(declared)
         if kind == "files":
@@ -52,7 +52,7 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
             found.append(preview_table(database, database_source(declared), node.name, last, writes))
         elif kind == "postgres":
             capture = declared_capture(declared, target.credentials.databases)
-            table = capture.captured(catalog, target.credentials, slots)
+            table = capture.captured(catalog, target.credentials, logs)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
             found.append(table.preview(node.name, consumed_by(catalog, name), writes))
     return found

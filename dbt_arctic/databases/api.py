@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
-from dbt_arctic.errors import ConfigError
 
 Family = Literal[
     "boolean",
@@ -165,10 +164,12 @@ class UnseenTransactions(NamedTuple):
 
     :param ids: of those that had begun before others that have ended.
     :param beginning: the id from which on none is seen; ``None`` if it is not known.
+    :param after: the position in the log after which none is seen, in a database that knows it.
     """
 
     ids: Sequence[int] = ()
     beginning: int | None = None
+    after: int | None = None
 
 
 class TableTransaction(Protocol):
@@ -221,114 +222,6 @@ class TableTransaction(Protocol):
         ...
 
 
-class LoggedChange(NamedTuple):
-    """A change in the log of a database.
-
-    :param end: the position after the commit of its transaction.
-    :param place: text that sorts like the changes, in the order in which their transactions committed.
-    :param table: ``schema.table``.
-    :param at_ms: when the transaction committed.
-    :param before: the key before, or all values, as JSON has them; ``None`` if they were not sent.
-    :param after: the values after; ``None`` for a deleted row or a truncation.
-    :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
-    :param transaction: the id of the transaction, of 32 bits.
-    :param shape: ``shape_of`` the table's columns at the time of the change; empty for a truncation.
-    """
-
-    end: int
-    position: int
-    place: str
-    table: str
-    operation: Literal["insert", "update", "delete", "truncate"]
-    at_ms: int
-    before: Mapping[str, Any] | None = None
-    after: Mapping[str, Any] | None = None
-    unsent: Sequence[str] = ()
-    transaction: int = 0
-    shape: str = ""
-
-
-class ChangeBatch(NamedTuple):
-    """The next changes of a slot.
-
-    :param changes: of whole transactions.
-    :param end: the position after the last transaction that was read; 0 for none.
-    :param is_all: whether there are no others up to the requested position.
-    """
-
-    changes: Sequence[LoggedChange]
-    end: int
-    is_all: bool
-
-
-class SlotState(NamedTuple):
-    """A replication slot as it is now. Positions are numbers of bytes since the beginning of the log.
-
-    :param identity: of the server, the database and the slot.
-    :param confirmed: the position up to which changes were confirmed.
-    :param current: the end of the log.
-    :param kept_bytes: how much of the log the server keeps for the slot.
-    """
-
-    identity: str
-    confirmed: int
-    current: int
-    kept_bytes: int
-
-
-class Slot(Protocol):
-    """A replication slot: it keeps the changes of published tables until they are confirmed."""
-
-    @property
-    def name(self) -> str:
-        """The name of the slot."""
-        ...
-
-    def state(self) -> SlotState:
-        """The slot as it is now.
-
-        :raises ConfigError: there is no such slot, or it has another output plugin.
-        :raises VersionUnavailable: the server has removed the log that the slot needs.
-        """
-        ...
-
-    def published(self) -> frozenset[TableName]:
-        """The tables of which the slot sends all changes."""
-        ...
-
-    def versions(self) -> Mapping[TableName, TableVersion]:
-        """The columns of the published tables as they are now."""
-        ...
-
-    def not_published(self, table: TableName) -> ConfigError:
-        """The error if the slot does not send all changes of a table."""
-        ...
-
-    def changes(self, until: int, limit: int) -> ChangeBatch:
-        """The changes that were not confirmed, in the order of the commits.
-
-        :param until: of all transactions that committed before this position.
-        :param limit: no further transaction after so many messages. Each transaction has two, in addition to
-            one for each change.
-        """
-        ...
-
-    def advance(self, position: int) -> None:
-        """Confirm that all changes up to a position are stored. The server may forget them."""
-        ...
-
-    def lock(self) -> None:
-        """Wait until no other connection has locked the slot, and lock it as long as this one is open.
-
-        :raises ConcurrentRun: another connection has kept it locked for long.
-        """
-        ...
-
-    def try_lock(self) -> bool:
-        """Lock the slot like ``lock``, unless another connection has."""
-        ...
-
-
 class SchemaReader(Protocol):
     """A transaction that reads which tables a database has, and their columns."""
 
@@ -363,7 +256,6 @@ class Database(Protocol):
 
 __all__ = [
     "CURSORS",
-    "ChangeBatch",
     "Column",
     "ColumnVersion",
     "Database",
@@ -371,12 +263,9 @@ __all__ = [
     "JdbcRead",
     "KeyRange",
     "ListedTable",
-    "LoggedChange",
     "RowQuery",
     "SchemaReader",
     "SelectedColumn",
-    "Slot",
-    "SlotState",
     "Table",
     "TableName",
     "TableTransaction",

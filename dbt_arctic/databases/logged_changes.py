@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dbt_arctic.databases.api import LoggedChange
+from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.databases.pgoutput import (
     LoggedTable,
     Message,

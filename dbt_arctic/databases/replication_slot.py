@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import ChangeBatch, SlotState, TableName, TableVersion
+from dbt_arctic.databases.api import TableName, TableVersion
+from dbt_arctic.databases.change_log import ChangeBatch, LogState
 from dbt_arctic.databases.client import Run, parts_of
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import Decoder
@@ -103,7 +104,7 @@ class PostgresSlot:
     publication: str
     where: str
 
-    def state(self) -> SlotState:
+    def state(self) -> LogState:
         """The slot as it is now.
 
         :raises ConfigError: there is no such slot, or it has another output plugin.
@@ -129,14 +130,26 @@ class PostgresSlot:
                 fix=f"drop the slot, create it again ({self.creation}), and build the models of the source "
                 "again: dbt run --full-refresh",
             )
-        return SlotState(f"{system}/{database}/{self.name}", int(confirmed), int(current), int(kept or 0))
+        identity, position = f"{system}/{database}/{self.name}", int(confirmed)
+        return LogState(identity, position, int(current), position, int(kept or 0))
+
+    def why_removed(self, end: int, oldest: int) -> str:
+        """Why the slot begins after a position, as a part of an error."""
+        return (
+            f"the slot was moved from {end} to {oldest} by another reader, or it was dropped and created "
+            "again. Each target needs a slot of its own"
+        )
+
+    def mark(self, position: int) -> str:
+        """Empty: the identity of the slot says which log it is."""
+        return ""
 
     @property
     def creation(self) -> str:
         """SQL that creates the slot."""
         return _creation(self.name)
 
-    def published(self) -> frozenset[TableName]:
+    def followed(self) -> frozenset[TableName]:
         """The tables of which the slot sends all changes."""
         return frozenset(TableName(*row) for row in self.run(_PUBLISHED, (self.publication,)))
 
@@ -145,7 +158,7 @@ class PostgresSlot:
         tables = {int(oid): TableName(*name) for *name, oid in self.run(_OIDS, (self.publication,))}
         return read_versions(self.run, tables, self.publication)
 
-    def not_published(self, table: TableName) -> ConfigError:
+    def not_followed(self, table: TableName) -> ConfigError:
         """The error if the slot does not send all changes of a table."""
         missing = self._missing(table)
         return ConfigError(
@@ -186,9 +199,10 @@ class PostgresSlot:
             f"ALTER PUBLICATION {publication} ADD TABLE {name}",
         )
 
-    def changes(self, until: int, limit: int) -> ChangeBatch:
+    def changes(self, since: int, until: int, limit: int) -> ChangeBatch:
         """The changes that were not confirmed, in the order of the commits.
 
+        :param since: has no effect. The slot knows where it begins, which is not later.
         :param until: of all transactions that committed before this position.
         :param limit: no further transaction after so many messages. Each transaction has two, in addition to
             one for each change.

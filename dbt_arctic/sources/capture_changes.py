@@ -1,8 +1,8 @@
-"""Takes the changes of a replication slot into a capture table, each exactly once.
+"""Takes the changes of a database's log into a capture table, each exactly once.
 
-A commit of the capture table has the changes and the position up to which it has them. Only then is the slot
-moved. If the run ends in between, the next one finds the changes in the slot again, and leaves out those that
-the table has.
+A commit of the capture table has the changes and the position up to which it has them. Only then may the
+server forget them. If the run ends in between, the next one finds the changes in the log again, and leaves
+out those that the table has.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from datetime import date, datetime, timezone
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dbt_arctic.databases.api import LoggedChange, Slot, SlotState, TableName, TableVersion
+from dbt_arctic.databases.api import TableName, TableVersion
+from dbt_arctic.databases.change_log import ChangeLog, LoggedChange, LogState
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, quote
@@ -41,15 +42,15 @@ from dbt_arctic.store.writer_lock import writer_lock
 _MESSAGES_OF_COMMIT = 100_000
 """After so many messages, a commit takes no further transaction. They are in memory until then."""
 _MUCH_KEPT_BYTES = 1024**3
-"""If the server keeps so much of its log for the slot, the run warns."""
+"""If the server keeps so much of its log for a slot, the run warns."""
 _MOST_FOREIGN_BYTES = 64 * 1024 * 1024
-"""How much of the log may have passed without a change of a published table before the slot moves on."""
+"""How much of the log may have passed without a change of a followed table before the slot moves on."""
 
 
 class CaptureRead(NamedTuple):
     """What the models of an invocation read: the capture table, up to the end that it has.
 
-    :param warnings: what the user should know of the slot.
+    :param warnings: what the user should know of the log.
     :param versions: the columns of the tables before the changes were taken; empty if none were. What the
         database has later may not be the columns of later changes.
     """
@@ -62,7 +63,7 @@ class CaptureRead(NamedTuple):
 class _LastInvocation(NamedTuple):
     """What an invocation has captured.
 
-    :param tables: those of which the slot sends all changes.
+    :param tables: those of which the log has all changes.
     """
 
     invocation: str
@@ -80,25 +81,25 @@ class Capture:
     """A capture table, and what is needed to append to it.
 
     :param connection: the session of the context.
-    :param open_slot: opens the slot of the source.
+    :param open_log: opens the log of the source.
     :param invocation: an id of the dbt command. Its models read up to the same position.
     """
 
     context: Context
     connection: Callable[[], Connection]
-    open_slot: Callable[[], AbstractContextManager[Slot]]
+    open_log: Callable[[], AbstractContextManager[ChangeLog]]
     source: CaptureSource
     name: Name
     invocation: str
 
     def take(self, table: TableName, model: str, starts_again: bool) -> CaptureRead:
-        """Take the changes that the slot has now, unless this invocation has done so already.
+        """Take the changes that the log has now, unless this invocation has done so already.
 
         :param table: whose changes the model reads.
         :param model: for errors.
         :param starts_again: whether the model has read nothing yet, so that it misses no changes.
         :returns: the models of an invocation read up to the same position.
-        :raises ConfigError: the slot does not send the changes of the table.
+        :raises ConfigError: the log does not have all changes of the table.
         :raises VersionUnavailable: changes are lost, and the model does not start again.
         :raises ConcurrentRun: another run took the same changes at the same time. Nothing was written.
         """
@@ -106,21 +107,23 @@ class Capture:
             last = _last_invocations.get(self.name)
             if last is not None and last.invocation == self.invocation and table in last.tables:
                 return CaptureRead(last.captured, versions=last.versions)
-            with self.open_slot() as slot:
-                tables = slot.published()
+            with self.open_log() as log:
+                tables = log.followed()
                 if table not in tables:
-                    raise slot.not_published(table)
-                read = self._take_all(slot, model, starts_again)
+                    raise log.not_followed(table)
+                read = self._take_all(log, tables, model, starts_again)
             _last_invocations[self.name] = _LastInvocation(
                 self.invocation, tables, read.captured, read.versions
             )
             return read
 
-    def _take_all(self, slot: Slot, model: str, starts_again: bool) -> CaptureRead:
-        slot.lock()
-        versions = slot.versions()
-        state, captured = slot.state(), self._load()
-        if captured is None or (lost := _lost(captured.range, state)):
+    def _take_all(
+        self, log: ChangeLog, tables: frozenset[TableName], model: str, starts_again: bool
+    ) -> CaptureRead:
+        log.lock()
+        versions = log.versions()
+        state, captured = log.state(), self._load()
+        if captured is None or (lost := _lost(captured.range, state, log)):
             if captured is not None and not starts_again:
                 raise VersionUnavailable(
                     f"changes of the source {self.source.name} are lost",
@@ -129,19 +132,20 @@ class Capture:
                     fix=f"load the table again: dbt run --full-refresh --select {model}. The other models "
                     "of the source need the same",
                 )
-            captured = self._begin(state, captured)
+            captured = self._begin(state, log, captured)
         captured = self._without_old(captured)
         is_all = False
         while not is_all:
-            changes, last, is_all = slot.changes(state.current, _MESSAGES_OF_COMMIT)
+            changes, last, is_all = log.changes(captured.range.end, state.current, _MESSAGES_OF_COMMIT)
             new = [one for one in changes if one.end > captured.range.end]
             end = max(last, captured.range.end, state.current if is_all else 0)
             # The slot moves in any case if there is more behind these messages.
             if new or not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES:
-                captured = self._append(captured, new, end)
+                next_range = captured.range.following(one.dotted for one in tables)
+                captured = self._append(captured, new, replace(next_range, end=end, mark=log.mark(end)))
             if changes or captured.range.end == end:
-                slot.advance(captured.range.end)
-        return CaptureRead(captured, _much_kept(slot, state), versions)
+                log.advance(captured.range.end)
+        return CaptureRead(captured, _much_kept(log, state), versions)
 
     def load(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""
@@ -156,14 +160,14 @@ class Capture:
             return None
         return found[1]
 
-    def _begin(self, state: SlotState, before: Captured | None) -> Captured:
-        """Begin at the position of the slot, without rows from before."""
-        range_ = CapturedRange(state.identity, state.confirmed, state.confirmed, self._today())
+    def _begin(self, state: LogState, log: ChangeLog, before: Captured | None) -> Captured:
+        """Begin at the position of the log, without rows from before."""
+        begin = state.begin
+        range_ = CapturedRange(state.identity, begin, begin, self._today(), mark=log.mark(begin))
         self._commit(before, range_, remove_statements)
         return self._reloaded()
 
-    def _append(self, captured: Captured, changes: list[LoggedChange], end: int) -> Captured:
-        range_ = replace(captured.range, end=end)
+    def _append(self, captured: Captured, changes: list[LoggedChange], range_: CapturedRange) -> Captured:
         view = f"{self.name.identifier}_{self.context.new_txn()}"
         self.connection().create_temp_view(view, COLUMNS, as_rows(changes))
         try:
@@ -215,40 +219,37 @@ class Capture:
         return datetime.fromtimestamp(self.context.now_ms() / 1000, timezone.utc).date()
 
 
-def waiting_changes(slot: Slot, until: int, captured: Captured | None) -> dict[str, TableChanges]:
-    """The changes that the slot has and the capture table lacks, by table; at most those of one commit.
+def waiting_changes(log: ChangeLog, state: LogState, captured: Captured | None) -> dict[str, TableChanges]:
+    """The changes that the log has and the capture table lacks, by table; at most those of one commit.
 
     None while a run takes them.
-
-    :param until: the end of the log.
     """
-    if not slot.try_lock():
+    if not log.try_lock():
         return {}
-    end = 0 if captured is None else captured.range.end
-    changes = slot.changes(until, _MESSAGES_OF_COMMIT).changes
+    end = state.begin if captured is None else max(captured.range.end, state.oldest)
+    changes = log.changes(end, state.current, _MESSAGES_OF_COMMIT).changes
     return changes_by_table(one for one in changes if one.end > end)
 
 
-def _much_kept(slot: Slot, state: SlotState) -> tuple[str, ...]:
+def _much_kept(log: ChangeLog, state: LogState) -> tuple[str, ...]:
     """A warning about a slot that keeps much of the log."""
     if state.kept_bytes < _MUCH_KEPT_BYTES:
         return ()
     return (
         f"Before this run, PostgreSQL kept {state.kept_bytes / 1024**3:.1f} GiB of its log for the "
-        f"slot {slot.name}. It keeps more if runs are further apart, or if a transaction is open for long. "
+        f"slot {log.name}. It keeps more if runs are further apart, or if a transaction is open for long. "
         "To limit it, set max_slot_wal_keep_size; a slot that exceeds this loses changes.",
     )
 
 
-def _lost(range_: CapturedRange, state: SlotState) -> str:
-    """Why changes after a range are not in the slot; empty if they are."""
+def _lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
+    """Why changes after a range are not in the log; empty if they are."""
     if range_.identity != state.identity:
-        return f"they were captured from {range_.identity}, and the slot is {state.identity}"
-    if state.confirmed > range_.end:
-        return (
-            f"the slot was moved from {range_.end} to {state.confirmed} by another reader, or it was dropped "
-            "and created again. Each target needs a slot of its own"
-        )
+        return f"they were captured from {range_.identity}, and the log is that of {state.identity}"
+    if state.oldest > range_.end:
+        return log.why_removed(range_.end, state.oldest)
+    if state.current < range_.end or log.mark(range_.end) != range_.mark:
+        return "the log has begun again, or it is that of a restored server"
     return ""
 
 

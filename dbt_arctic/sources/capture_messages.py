@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from dbt_arctic.databases.api import LoggedChange
+from dbt_arctic.databases.change_log import LoggedChange
 
 
 class TableChanges(NamedTuple):

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.databases.api import Slot, Table, TableName
+from dbt_arctic.databases.api import Table, TableName
+from dbt_arctic.databases.change_log import ChangeLog
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
@@ -27,7 +28,7 @@ class CapturePreview:
 
     :param reads_all: whether the model would read all rows of the table.
     :param changes: how many changes it would read.
-    :param kept_bytes: how much of its log the server keeps for the slot.
+    :param kept_bytes: how much of its log the server keeps only for this reader.
     :param problem: why the run would fail; empty if nothing is in its way.
     :param table_changes: what has changed in the table apart from its rows.
     """
@@ -42,10 +43,10 @@ class CapturePreview:
 
 
 @dataclass(frozen=True)
-class SlotContents:
-    """What a slot has that was not captured yet.
+class LogContents:
+    """What a log has that was not captured yet.
 
-    :param kept_bytes: how much of its log the server keeps for the slot.
+    :param kept_bytes: how much of it the server keeps only for this reader.
     :param changes: by table.
     """
 
@@ -60,16 +61,16 @@ class CapturedTable:
     :param name: of the capture table.
     :param table: its name in the database.
     :param describe: gives the table as the database has it now.
-    :param slots: the contents of slots that were read already, by capture table. Many tables share a slot.
+    :param logs: the contents of logs that were read already, by capture table. Many tables share one.
     """
 
     catalog: CatalogReader
     source: CaptureSource
     name: Name
     table: TableName
-    open_slot: Callable[[], AbstractContextManager[Slot]]
+    open_log: Callable[[], AbstractContextManager[ChangeLog]]
     describe: Callable[[], Table]
-    slots: MutableMapping[Name, SlotContents] = field(default_factory=dict)
+    logs: MutableMapping[Name, LogContents] = field(default_factory=dict)
 
     def preview(self, model: str, consumed: Mapping[str, Consumed], writes: Writes) -> CapturePreview:
         """What the next run would read.
@@ -83,9 +84,9 @@ class CapturedTable:
         evolution, kept = Evolution(), 0
         try:
             captured = self.captured()
-            slot = self._slot(captured)
-            kept = slot.kept_bytes
-            found = self._unread(captured, slot.changes, model, last)
+            contents = self._contents(captured)
+            kept = contents.kept_bytes
+            found = self._unread(captured, contents.changes, model, last)
             if last is not None:
                 evolution = self._evolution(found, last, writes, others, model)
         except ArcticError as error:
@@ -118,7 +119,7 @@ class CapturedTable:
         name = self.source.name
         try:
             captured = self.captured()
-            found = self._unread(captured, self._slot(captured).changes, model, last)
+            found = self._unread(captured, self._contents(captured).changes, model, last)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
         return Unread(name, "change", found.number, found.oldest_ms or (read_ms if found.number else None))
@@ -128,13 +129,13 @@ class CapturedTable:
         found = load_capture(self.catalog, self.name, self.source.name)
         return None if found is None else found[1]
 
-    def _slot(self, captured: Captured | None) -> SlotContents:
-        if self.name not in self.slots:
-            with self.open_slot() as slot:
-                state = slot.state()
-                waiting = waiting_changes(slot, state.current, captured)
-                self.slots[self.name] = SlotContents(state.kept_bytes, waiting)
-        return self.slots[self.name]
+    def _contents(self, captured: Captured | None) -> LogContents:
+        if self.name not in self.logs:
+            with self.open_log() as log:
+                state = log.state()
+                waiting = waiting_changes(log, state, captured)
+                self.logs[self.name] = LogContents(state.kept_bytes, waiting)
+        return self.logs[self.name]
 
     def _unread(
         self,
@@ -143,7 +144,7 @@ class CapturedTable:
         model: str,
         last: Consumed | None,
     ) -> TableChanges:
-        """The changes that a model has not read, in the capture table and in the slot."""
+        """The changes that a model has not read, in the capture table and in the log."""
         table = self.table.dotted
         found = waiting.get(table, TableChanges())
         if captured is None:
@@ -155,4 +156,4 @@ class CapturedTable:
         return found if known is None else found.plus(known)
 
 
-__all__ = ["CapturePreview", "CapturedTable", "SlotContents"]
+__all__ = ["CapturePreview", "CapturedTable", "LogContents"]

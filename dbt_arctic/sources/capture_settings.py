@@ -177,7 +177,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
             "FULL",
         )
     events = ChangeEvents(
-        "postgres",
+        "capture",
         types,
         key,
         place.dotted,

@@ -1,4 +1,4 @@
-"""The capture table of a source: the changes that were taken from a replication slot, and which these are.
+"""The capture table of a source: the changes that were taken from a database's log, and which these are.
 
 Columns: ``transaction_end`` BIGINT and ``position`` BIGINT (positions in the database's log),
 ``transaction_id`` BIGINT (of 32 bits), ``table_name`` STRING, ``message`` STRING (JSON, see
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.databases.api import LoggedChange, UnseenTransactions
+from dbt_arctic.databases.api import UnseenTransactions
+from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions, rows_added
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
@@ -38,11 +39,14 @@ _ENTRY = "slot"
 class CapturedRange:
     """The part of a database's log that a capture table has.
 
-    :param identity: of the slot.
+    :param identity: of the log.
     :param start: the position after which it has all changes, apart from those that were removed.
     :param end: the position up to which it has them.
     :param oldest: the day of the oldest rows, or a day before it.
-    :param removed: by table, the position up to which changes were removed because of their age.
+    :param removed: by table, the position up to which changes were removed because of their age, or were
+        not captured because the table was not followed.
+    :param tables: those whose changes are captured up to ``end``.
+    :param mark: of ``ChangeLog.mark`` for ``end``.
     """
 
     identity: str
@@ -50,6 +54,8 @@ class CapturedRange:
     end: int
     oldest: date
     removed: Mapping[str, int] = field(default_factory=dict)
+    tables: frozenset[str] = frozenset()
+    mark: str = ""
 
     def consumed(self) -> Consumed:
         """The form in which a commit of the capture table records the range."""
@@ -58,6 +64,8 @@ class CapturedRange:
             "end": self.end,
             "oldest": self.oldest.isoformat(),
             "removed": dict(sorted(self.removed.items())),
+            "tables": sorted(self.tables),
+            "mark": self.mark,
         }
         return Consumed(SLOT + self.identity, json.dumps(parts))
 
@@ -71,7 +79,18 @@ class CapturedRange:
             parts["end"],
             date.fromisoformat(parts["oldest"]),
             parts["removed"],
+            frozenset(parts["tables"]),
+            parts["mark"],
         )
+
+    def following(self, tables: Iterable[str]) -> CapturedRange:
+        """The range of which the next commit has the changes of these tables.
+
+        Earlier changes of a table that was not followed before are missing.
+        """
+        followed = frozenset(tables)
+        missing = {} if self.end == self.start else dict.fromkeys(followed - self.tables, self.end)
+        return replace(self, tables=followed, removed={**self.removed, **missing})
 
     def without(self, cutoff: date, removed: Mapping[str, int]) -> CapturedRange:
         """The range without the rows of the days before ``cutoff``."""
@@ -150,7 +169,10 @@ class Captured:
         elif position < self.range.start:
             why = f"the changes between {position} and {self.range.start} were not captured"
         elif position < self.range.removed.get(table, 0):
-            why = "they were removed from the capture table before the model read them (retention)"
+            why = (
+                "they were removed from the capture table before the model read them (retention), or the "
+                "table was not followed for a while"
+            )
         else:
             return position
         raise VersionUnavailable(
@@ -273,6 +295,8 @@ def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions)
     if unseen.beginning is not None:
         # Ids begin again after the greatest one.
         conditions.append(f"pmod(`transaction_id` - {unseen.beginning}, 4294967296) < 2147483648")
+    if unseen.after is not None:
+        conditions.append(f"`transaction_end` > {unseen.after}")
     return (
         "SELECT min(`transaction_end`) - 1,\n"
         f"  min(left(get_json_object(`message`, '$.place'), {PLACE_DIGITS}))\n"

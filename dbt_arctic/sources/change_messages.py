@@ -36,7 +36,7 @@ def messages(events: ChangeEvents, source: str, delivered: str) -> str:
     :param source: SQL of a relation with ``TEXT``.
     :param delivered: SQL of the order in which messages were delivered, as text; NULL if it is not known.
     """
-    if events.format == "postgres":
+    if events.format == "capture":
         return _captured(source)
     parsed = computed([("_message", f"TRY_CAST(try_parse_json({quote(TEXT)}) AS {_MAP})")], source)
     parse = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal}

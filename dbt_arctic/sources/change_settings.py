@@ -13,8 +13,8 @@ from dbt_arctic.sources.common_settings import columns_of, one_of, texts
 from dbt_arctic.sources.source_planner import DELETES
 
 ChangeFormat = Literal["debezium", "maxwell", "canal"]
-EventFormat = Literal[ChangeFormat, "postgres"]
-"""``postgres`` is the form of a capture table."""
+EventFormat = Literal[ChangeFormat, "capture"]
+"""``capture`` is the form of a capture table."""
 Order = Literal["position", "time", "delivery"]
 Unavailable = Literal["fail", "keep"]
 Decimals = Literal["precise", "string", "double"]
@@ -94,7 +94,7 @@ class ChangeEvents:
     @property
     def has_unsent(self) -> bool:
         """Whether events may have ``unavailable_value`` in place of a value that did not change."""
-        return self.format in ("debezium", "postgres")
+        return self.format in ("debezium", "capture")
 
     @property
     def added(self) -> dict[str, str]:

@@ -86,7 +86,7 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
     ]
     selected_rows = f"(\nSELECT\n  {listed}\nFROM (\n{changes}\n)\n)"
     not_sent = [(_NOT_SENT, _not_sent(events))]
-    if events.format == "postgres":  # the message names what was not sent
+    if events.format == "capture":  # the message names what was not sent
         sent = computed([*encoded, *not_sent], selected_rows)
     else:
         sent = computed(not_sent, f"(\n{computed(encoded, selected_rows)}\n)")
@@ -95,7 +95,7 @@ def rows_of_events(events: ChangeEvents, delivery: Delivery, view: str, truncate
     made = {UNAVAILABLE: quote(_NOT_SENT), "_action": _ACTION}
     added = ", ".join(f"{made.get(name, quote(name))} AS {quote(name)}" for name in events.added)
     listed = f"{quote_all((*events.columns, *delivery.columns))}, {added}"
-    if events.format == "postgres":  # each change is captured once
+    if events.format == "capture":  # each change is captured once
         return f"SELECT {listed}\nFROM (\n{rows}\n)"
     # Two rows of one key and place are the same event. The model's key has the same columns, so its rows are
     # shuffled once.
@@ -191,7 +191,7 @@ def _sequence(events: ChangeEvents, delivery: Delivery) -> str:
 
 def _read(events: ChangeEvents, name: str) -> str:
     """SQL of a value in the message; of a capture, whose values are texts, true if it has a value or NULL."""
-    if events.format == "postgres":
+    if events.format == "capture":
         return f"nullif(map_contains_key({_VALUES}, {literal(name)}), false)"
     return f"{_VALUES}[{literal(name)}]"
 
@@ -200,7 +200,7 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
     """SQL of a column. A delete has only the key."""
     value, text = quote(_VALUE.format(name)), quote(_TEXT.format(name))
     encoded = EncodedValue(value, text)
-    if events.format == "postgres":
+    if events.format == "capture":
         encoded = EncodedValue(f"try_parse_json({text})", text)
     if events.format == "debezium":
         field = f"`_arctic_fields`[{literal(name)}]"
@@ -224,7 +224,7 @@ def _fitting(events: ChangeEvents, delivery: Delivery, rows: str) -> str:
     """
     found = ",\n    ".join(_wrong(events, name, kind) for name, kind in events.columns.items())
     fixes = ["correct the source's columns"]
-    if events.format == "postgres":
+    if events.format == "capture":
         fixes = ["load the table again with --full-refresh; or " + fixes[0]]
     if events.format == "debezium":
         fixes.append(
@@ -236,7 +236,7 @@ def _fitting(events: ChangeEvents, delivery: Delivery, rows: str) -> str:
             "has changed; after ALTER TABLE .. REPLICA IDENTITY FULL, it is sent"
         )
     # Of a capture, the database knows the types.
-    is_declared = events.format != "postgres"
+    is_declared = events.format != "capture"
     if is_declared and any(has_kind(one, "timestamp", "timestamp_ntz") for one in events.columns.values()):
         fixes.append("a value without a time zone is a timestamp_ntz, one with a time zone is a timestamp")
     fixes.append("a column that is newer than the event belongs in optional: [..], and is NULL then")
@@ -267,9 +267,7 @@ def _wrong(events: ChangeEvents, name: str, kind: str) -> str:
     if name not in events.optional:
         missing = literal(f"{name} is missing")
         branches.append(f"WHEN {value} IS NULL THEN {missing}")
-    is_null = (
-        f"{text} IS NULL" if events.format == "postgres" else f"coalesce(is_variant_null({value}), true)"
-    )
+    is_null = f"{text} IS NULL" if events.format == "capture" else f"coalesce(is_variant_null({value}), true)"
     branches.append(f"WHEN {quote(name)} IS NULL AND NOT {is_null} THEN {unfit}")
     return f"CASE {' '.join(branches)} END"
 
@@ -289,7 +287,7 @@ def _unavailable_forms(text: str) -> list[str]:
 
 def _not_sent(events: ChangeEvents) -> str:
     """SQL of the names of the columns whose values were not sent; NULL if there are none."""
-    if events.format == "postgres":
+    if events.format == "capture":
         own = f"array({', '.join(map(literal, events.columns))})"
         return (
             f"CASE WHEN {_ACTION} = 'U' THEN nullif(array_intersect(`_arctic_fields`, {own}), "

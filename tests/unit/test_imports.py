@@ -16,7 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
 
-CONTRACTS = {"brokers.api", "databases.api", "engine.api", "catalog.api"}
+CONTRACTS = {"brokers.api", "databases.api", "databases.change_log", "engine.api", "catalog.api"}
 """The contracts of a broker, a database, an engine and a catalog: types without an implementation."""
 
 PLANNER = (

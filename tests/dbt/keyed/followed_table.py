@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.api import LoggedChange, TableName, TableVersion
+from dbt_arctic.databases.api import TableName, TableVersion
+from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.databases.postgres import PostgresSchemaReader
 from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.databases.replication_slot import PostgresSlot
@@ -53,7 +54,7 @@ class FollowedDatabase:
         slot = PostgresSlot(self.run, self.slot, self.slot, "test")
         self.versions = slot.versions()
         until, found = slot.state().current, dict[str, list[LoggedChange]]()
-        for one in slot.changes(until, 10**6).changes:
+        for one in slot.changes(0, until, 10**6).changes:
             found.setdefault(one.table, []).append(one)
         slot.advance(until)
         return found

@@ -141,9 +141,9 @@ def test_models_have_the_rows_of_the_database(
     changes = Changes(server, 1)
     looked, everything = list[int](), PostgresSlot.changes
 
-    def counted(slot: Any, until: int, limit: int) -> Any:
+    def counted(slot: Any, since: int, until: int, limit: int) -> Any:
         looked.append(limit)
-        return everything(slot, until, limit)
+        return everything(slot, since, until, limit)
 
     monkeypatch.setattr(PostgresSlot, "changes", counted)
     declare(shop, server)
@@ -174,8 +174,8 @@ def test_models_have_the_rows_of_the_database(
     with monkeypatch.context() as empty:
         at, looks = confirmed(server), iter([False])
 
-        def first_without_changes(slot: Any, until: int, limit: int) -> Any:
-            return everything(slot, until, limit)._replace(is_all=next(looks, True))
+        def first_without_changes(slot: Any, since: int, until: int, limit: int) -> Any:
+            return everything(slot, since, until, limit)._replace(is_all=next(looks, True))
 
         server.sql("CREATE TABLE other AS SELECT 1 AS x", "DROP TABLE other")
         empty.setattr(PostgresSlot, "changes", first_without_changes)
@@ -524,9 +524,9 @@ def test_a_slot_that_moves_before_the_commit_loses_changes(
     """The mutant that the order of the protocol forbids."""
     append = capture_changes.Capture._append
 
-    def too_early(self: Any, captured: Any, changes: Any, end: int) -> Any:
-        server.sql(f"SELECT pg_replication_slot_advance('{SLOT}', '0/0'::pg_lsn + {end}::numeric)")
-        return append(self, captured, changes, end)
+    def too_early(self: Any, captured: Any, changes: Any, range_: CapturedRange) -> Any:
+        server.sql(f"SELECT pg_replication_slot_advance('{SLOT}', '0/0'::pg_lsn + {range_.end}::numeric)")
+        return append(self, captured, changes, range_)
 
     monkeypatch.setattr(capture_changes.Capture, "_append", too_early)
     with pytest.raises(AssertionError):
@@ -541,8 +541,8 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     append, everything = capture_changes.Capture._append, PostgresSlot.changes
     seen: list[Any] = []
 
-    def remembered(slot: Any, until: int, limit: int) -> Any:
-        batch = everything(slot, until, limit)
+    def remembered(slot: Any, since: int, until: int, limit: int) -> Any:
+        batch = everything(slot, since, until, limit)
         seen[:] = batch.changes
         return batch
 
@@ -550,7 +550,7 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     monkeypatch.setattr(
         capture_changes.Capture,
         "_append",
-        lambda self, captured, changes, end: append(self, captured, seen, end),
+        lambda self, captured, changes, range_: append(self, captured, seen, range_),
     )
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)

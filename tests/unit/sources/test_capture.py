@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.databases.api import Column, SlotState, Table, TableName
+from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.change_log import LogState
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import (
     Decoder,
@@ -216,8 +217,8 @@ def test_columns_of_settings_exist_in_any_case() -> None:
 
 
 def test_a_slot_that_keeps_much_of_the_log_is_a_warning() -> None:
-    assert _much_kept(slot(), SlotState("1", 0, 0, 1024**3 - 1)) == ()
-    (warning,) = _much_kept(slot(), SlotState("1", 0, 0, 3 * 2**29))
+    assert _much_kept(slot(), LogState("1", 0, 0, 0, 1024**3 - 1)) == ()
+    (warning,) = _much_kept(slot(), LogState("1", 0, 0, 0, 3 * 2**29))
     assert "1.5 GiB of its log for the slot slot" in warning
 
 
@@ -261,7 +262,7 @@ def slot(*row: Any) -> PostgresSlot:
 
 def test_a_slot_that_cannot_be_read_is_named() -> None:
     state = slot("pgoutput", "logical", "reserved", 10, 20, 5, 7385, "crm").state()
-    assert state == ("7385/crm/slot", 10, 20, 5)
+    assert state == LogState("7385/crm/slot", oldest=10, current=20, begin=10, kept_bytes=5)
     with pytest.raises(VersionUnavailable, match="has lost changes"):
         slot("pgoutput", "logical", "lost", 10, 20, 5, 7385, "crm").state()
     with pytest.raises(ConfigError, match="does not have the output plugin pgoutput"):
@@ -301,16 +302,34 @@ def test_what_is_not_set_has_a_default() -> None:
     assert (found.key, dict(found.table.columns), found.loads) == (("id",), {"id": "", "at": ""}, True)
 
 
+def test_changes_of_a_table_that_was_not_followed_for_a_while_are_missing() -> None:
+    begun = replace(RANGE, start=400).following(["public.t", "public.new"])
+    assert begun.removed == RANGE.removed, "nothing was captured before"
+    later = replace(begun, end=500).following(["public.t"])
+    again = replace(later, end=700).following(["public.new", "public.t"])
+    assert again.removed == {"public.old": 200, "public.new": 700}
+    found = replace(captured((700, {})), range=again)
+    for table, position, is_lost in (("t", 450, False), ("new", 699, True), ("new", 700, False)):
+        consumed = again.at(position, f"public.{table}", "1")
+        with pytest.raises(VersionUnavailable, match="lost") if is_lost else nullcontext():
+            found.require_unread(consumed, f"public.{table}", "crm.t", "m", "1")
+    assert CapturedRange.of(again.consumed()) == again
+
+
 @pytest.mark.parametrize(
     ("identity", "confirmed", "says"),
     [
         ("1/crm/slot", 400, ""),
         ("1/crm/slot", 300, ""),  # a run ended before it moved the slot
         ("1/crm/slot", 401, "moved from 400 to 401 by another reader"),
-        ("1.00000002/crm/slot", 400, "the slot is 1.00000002/crm/slot"),  # another timeline, after a failover
+        (
+            "1.00000002/crm/slot",
+            400,
+            "the log is that of 1.00000002/crm/slot",
+        ),  # another timeline, after a failover
     ],
 )
 def test_changes_that_the_slot_no_longer_has_are_lost(identity: str, confirmed: int, says: str) -> None:
-    found = _lost(RANGE, SlotState(identity, confirmed, 900, 0))
+    found = _lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
     assert says in found
     assert bool(found) == bool(says)
