@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dbt.adapters.base.meta import available
@@ -12,7 +13,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
-from dbt_arctic.adapter.external_sources import connectors_of, kind_of
+from dbt_arctic.adapter.external_sources import CAPTURED, connectors_of, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source, registry_of
 from dbt_arctic.adapter.keyed_api import KeyedApi
@@ -39,10 +40,14 @@ logger = AdapterLogger("Arctic")
 class ExternalPullsApi(KeyedApi):
     """The methods of the adapter that pull from sources outside the catalog."""
 
+    _declared_sources: Mapping[str, Any] = MappingProxyType({})
+    """The sources of the project, by id."""
+
     def set_macro_resolver(self, macro_resolver: Any) -> None:
         """Like dbt's implementation. The resolver is the manifest, which also has the sources."""
         super().set_macro_resolver(macro_resolver)
         sources = getattr(macro_resolver, "sources", {})  # filled later, while dbt parses
+        self._declared_sources = sources
         ArcticConnectionManager.connectors = staticmethod(lambda: connectors_of(sources.values()))
 
     @available.parse(lambda *a, **k: "")
@@ -102,7 +107,7 @@ class ExternalPullsApi(KeyedApi):
             return DatabasePlanner(
                 self.context(), self._handle, database, table, writes, lambda: self._holder(target)
             )
-        if kind == "postgres":
+        if kind in CAPTURED:
             return self._capture_planner(declared, target, writes_of(model))
         if kind == "kafka":
             topic = kafka_source(declared, self.config.credentials.kafka_properties, root)
@@ -114,13 +119,14 @@ class ExternalPullsApi(KeyedApi):
 
     def _capture_planner(self, declared: Mapping[str, Any], target: Name, writes: Writes) -> CapturePlanner:
         credentials = self.config.credentials
-        found = declared_capture(declared, credentials.databases)
+        found = declared_capture(declared, credentials.databases, self._declared_sources.values())
+        name = found.name(credentials)
         capture = Capture(
             self.context(),
             self._handle,
-            found.open_log,
+            lambda: found.open_log(name),
             found.source,
-            found.name(credentials),
+            name,
             get_invocation_id(),
         )
         place, standing = found.table.place, lambda: self._holder(target)

@@ -9,14 +9,17 @@ from dbt_arctic.databases.address import kind_of_url
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
 from dbt_arctic.sources.avro_settings import AVRO_SETTINGS
 
-Kind = Literal["files", "kafka", "jdbc", "postgres"]
+Kind = Literal["files", "kafka", "jdbc", "postgres", "mariadb"]
 """The values of ``from``."""
+CAPTURED: tuple[Kind, ...] = ("postgres", "mariadb")
+"""Those of databases that are followed by their log."""
 
 _CALLED: Mapping[str, str] = {
     "files": "a folder of files",
     "kafka": "a Kafka topic",
     "jdbc": "a table of another database",
     "postgres": "a table of another database",
+    "mariadb": "a table of another database",
 }
 
 _READ_AS: dict[str, Mapping[str, Any]] = {}
@@ -110,6 +113,7 @@ def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
     readers = {"kafka" for settings in found if settings["from"] == "kafka"}
     readers |= {"avro" for settings in found if _is_avro(settings)}
     readers |= {"postgresql" for settings in found if settings["from"] == "postgres"}
+    readers |= {"mariadb" for settings in found if settings["from"] == "mariadb"}
     databases = (kind_of_url(str(one.get("url") or "")) for one in found if one["from"] == "jdbc")
     return tuple(sorted(readers | {kind for kind in databases if kind is not None}))
 
@@ -119,4 +123,4 @@ def _is_avro(settings: Mapping[str, Any]) -> bool:
     return of_topic or (settings["from"] == "files" and settings.get("format") == "avro")
 
 
-__all__ = ["Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]
+__all__ = ["CAPTURED", "Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]

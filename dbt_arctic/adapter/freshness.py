@@ -14,7 +14,7 @@ from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.catalog_names import is_known
 from dbt_arctic.adapter.database_sources import database_of, database_source
-from dbt_arctic.adapter.external_sources import kind_of
+from dbt_arctic.adapter.external_sources import CAPTURED, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.keyed_api import KeyedApi
@@ -69,7 +69,7 @@ class FreshnessApi(KeyedApi):
         if kind == "jdbc":
             database = database_of(declared, self.config.credentials.databases)
             return newest_ms(database_source(declared), database)
-        if kind == "postgres":
+        if kind in CAPTURED:
             capture = declared_capture(declared, self.config.credentials.databases)
             captured = capture.captured(self.catalog, self.config.credentials).captured()
             return None if captured is None else captured.newest_ms(capture.table.place.dotted)

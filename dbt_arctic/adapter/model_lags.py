@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
-from dbt_arctic.adapter.external_sources import declared_source, kind_of
+from dbt_arctic.adapter.external_sources import CAPTURED, declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.project import Target
@@ -139,7 +139,7 @@ class LagReader:
                     return unread_files(self._catalog, files, model, name, consumed)
                 if kind == "jdbc":
                     return self._unread_rows(declared, node, state, consumed)
-                if kind == "postgres":
+                if kind in CAPTURED:
                     return self._unread_changes(declared, model, state, consumed)
                 topic = kafka_source(declared, self._target.credentials.kafka_properties)
                 key = f"{PLACE}.{topic.name}"
@@ -168,7 +168,7 @@ class LagReader:
         self, declared: Mapping[str, Any], model: str, state: TableState, consumed: Mapping[str, Consumed]
     ) -> Unread:
         """What a model has not read of a captured table."""
-        capture = declared_capture(declared, self._target.credentials.databases)
+        capture = declared_capture(declared, self._target.credentials.databases, self._sources.values())
         key = capture.upstream.dotted
         table = capture.captured(self._catalog, self._target.credentials, self._logs)
         return table.unread(model, consumed.get(key), consumed_at_ms(state.history(), key))

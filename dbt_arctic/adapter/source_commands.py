@@ -8,7 +8,7 @@ from typing import Any
 from dbt_arctic.adapter.capture_sources import declared_capture
 from dbt_arctic.adapter.database_sources import database_of, database_source, writes_of
 from dbt_arctic.adapter.dbt_invocation import invoke
-from dbt_arctic.adapter.external_sources import declared_source, kind_of
+from dbt_arctic.adapter.external_sources import CAPTURED, declared_source, kind_of
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.model_lags import name_of
@@ -36,7 +36,8 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
     """
     found: list[Preview] = []
     catalog, logs = Once(session.catalog), dict[Name, LogContents]()
-    for node, name, declared in _pulled(target, select):
+    manifest = parse_project(target)
+    for node, name, declared in _pulled(target, manifest, select):
         kind = kind_of(declared)
         if kind == "files":
             files, consumed = file_source(declared, str(target.project_root)), consumed_by(catalog, name)
@@ -50,8 +51,8 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
             last = consumed_by(catalog, name).get(upstream_of(declared["name"]).dotted)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
             found.append(preview_table(database, database_source(declared), node.name, last, writes))
-        elif kind == "postgres":
-            capture = declared_capture(declared, target.credentials.databases)
+        elif kind in CAPTURED:
+            capture = declared_capture(declared, target.credentials.databases, manifest.sources.values())
             table = capture.captured(catalog, target.credentials, logs)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
             found.append(table.preview(node.name, consumed_by(catalog, name), writes))
@@ -72,9 +73,10 @@ def replay_rejected(target: Target, models: Sequence[str]) -> bool:
     return bool(outcome.success)
 
 
-def _pulled(target: Target, select: Sequence[str]) -> Iterator[tuple[Any, Name, dict[str, Any]]]:
+def _pulled(
+    target: Target, manifest: Any, select: Sequence[str]
+) -> Iterator[tuple[Any, Name, dict[str, Any]]]:
     """The selected models with the sources outside of the catalog that each depends on."""
-    manifest = parse_project(target)
     for node in select_models(target, manifest, select):
         name = name_of(target, node)
         for upstream in node.depends_on.nodes:

@@ -47,8 +47,8 @@ class ChangeBatch(NamedTuple):
     """The next changes of a log.
 
     :param changes: of whole transactions.
-    :param end: the position after the last transaction that was read; 0 for none.
-    :param is_all: whether there are no others up to the requested position.
+    :param end: the position up to which these are all; 0 if it is not known.
+    :param is_all: whether there are no others up to the requested position that can be read now.
     """
 
     changes: Sequence[LoggedChange]

@@ -10,7 +10,16 @@ from typing import Any
 
 from dbt_arctic.databases import sql
 from dbt_arctic.databases.address import Address
-from dbt_arctic.databases.api import Column, JdbcRead, ListedTable, RowQuery, SchemaReader, Table, TableName
+from dbt_arctic.databases.api import (
+    Column,
+    JdbcRead,
+    ListedTable,
+    RowQuery,
+    SchemaReader,
+    Table,
+    TableName,
+    UnseenTransactions,
+)
 from dbt_arctic.databases.client import (
     ClientTransaction,
     Connection,
@@ -19,7 +28,9 @@ from dbt_arctic.databases.client import (
     package_missing,
     parts_of,
 )
+from dbt_arctic.databases.mariadb_events import log_position
 from dbt_arctic.databases.mariadb_types import MariaDialect, holds_flags, mariadb_type
+from dbt_arctic.databases.mariadb_versions import read_columns_of, read_versions
 from dbt_arctic.errors import ConfigError, UnknownRelation
 
 DRIVER = "org.mariadb.jdbc.Driver"
@@ -58,19 +69,10 @@ def connect(address: Address, where: str) -> Connection:
     except ImportError as error:
         raise package_missing("PyMySQL", "mariadb", "MariaDB and MySQL", where) from error
     failures = Failures("MariaDB", address.shown, where, pymysql.Error)
-    encrypted = tls_settings(address, where)
+    settings = login(address, where)
     with failures.explained("reached"):
         connection: Any = pymysql.connect(
-            host=address.host,
-            port=address.port,
-            database=address.database,
-            user=address.user or None,
-            password=address.password,
-            connect_timeout=_TIMEOUT_S,
-            charset="utf8mb4",
-            init_command=_SESSION,
-            autocommit=True,
-            **encrypted,
+            database=address.database, init_command=_SESSION, autocommit=True, **settings
         )
 
     def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
@@ -79,6 +81,19 @@ def connect(address: Address, where: str) -> Connection:
             return list(cursor.fetchall())
 
     return Connection(failures, run, connection.close)
+
+
+def login(address: Address, where: str) -> dict[str, Any]:
+    """The settings of the Python client that say how to connect."""
+    return {
+        "host": address.host,
+        "port": address.port,
+        "user": address.user or None,
+        "password": address.password,
+        "connect_timeout": _TIMEOUT_S,
+        "charset": "utf8mb4",
+        **tls_settings(address, where),
+    }
 
 
 def tls_settings(address: Address, where: str) -> dict[str, Any]:
@@ -144,24 +159,54 @@ def read_schema(address: Address, where: str) -> Iterator[SchemaReader]:
         yield MariaSchemaReader(run, address, where)
 
 
+def _followed(run: Run, place: TableName, table: Table) -> Table:
+    """The table with what the log has of it."""
+    columns = {one.name: one for one in read_columns_of(run, [place]).get(place, ())}
+
+    def logged(column: Column) -> Column:
+        found = columns[column.name]
+        column = column._replace(is_generated=found.is_generated)
+        if not found.charset:
+            return column
+        type_ = f"{column.type} CHARACTER SET {found.charset}"
+        return column._replace(type=type_, family="unreadable", spark_type="")
+
+    return table._replace(
+        columns=tuple(map(logged, table.columns)),
+        identity=tuple(columns),
+        version=read_versions(run, [place]).get(place),
+    )
+
+
 @dataclass(frozen=True)
 class MariaTable:
     """A table of MariaDB or MySQL.
 
     :param name: of the table, with or without its database.
     :param where: what declares it, for errors.
+    :param is_followed: whether its changes are read from the log.
     """
 
     address: Address
     name: str
     where: str
+    is_followed: bool = False
 
     def begin(self) -> ClientTransaction:
         """Begin a transaction that reads the table. Other connections cannot share its state."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEGIN) as run:
-            table = MariaSchemaReader(run, self.address, self.where).describe(self._place)
-        return ClientTransaction(MariaDialect(), connection, table, self._quoted, lambda: "")
+            table = MariaSchemaReader(run, self.address, self.where).describe(self.place)
+            if self.is_followed:
+                table = _followed(run, self.place, table)
+
+        def others() -> UnseenTransactions:
+            # The position that belongs to the state that the transaction sees.
+            found = dict(run("SHOW STATUS LIKE 'binlog_snapshot%%'", ()))
+            file, offset = found.get("Binlog_snapshot_file"), found.get("Binlog_snapshot_position")
+            return UnseenTransactions(after=log_position(file, int(offset)) if file and offset else 0)
+
+        return ClientTransaction(MariaDialect(), connection, table, self._quoted, lambda: "", others)
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table."""
@@ -179,13 +224,14 @@ class MariaTable:
         return JdbcRead({key: value for key, value in options.items() if value}, sql.predicates(query.ranges))
 
     @property
-    def _place(self) -> TableName:
+    def place(self) -> TableName:
+        """The table with its database."""
         *schema, name = parts_of(self.name, self.where)
         return TableName(schema[0] if schema else self.address.database, name)
 
     @property
     def _quoted(self) -> str:
-        return ".".join(map(MariaDialect().quote, self._place))
+        return ".".join(map(MariaDialect().quote, self.place))
 
 
-__all__ = ["DRIVER", "MariaSchemaReader", "MariaTable", "connect", "read_schema", "tls_settings"]
+__all__ = ["DRIVER", "MariaSchemaReader", "MariaTable", "connect", "login", "read_schema", "tls_settings"]

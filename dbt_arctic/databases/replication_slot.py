@@ -221,7 +221,8 @@ class PostgresSlot:
             ) from error
         types, names = (self._value_types(), self._names(list(decoder.tables))) if rows else ({}, {})
         changes, end = logged_changes(messages, types, names)
-        return ChangeBatch(changes, end, len(rows) < limit)
+        is_all = len(rows) < limit
+        return ChangeBatch(changes, max(end, until) if is_all else end, is_all)
 
     def _names(self, tables: list[int]) -> Mapping[int, str]:
         """What tables are called now, by oid. A table may have had another name in between."""

@@ -134,15 +134,15 @@ class Capture:
                 )
             captured = self._begin(state, log, captured)
         captured = self._without_old(captured)
-        is_all = False
+        followed, is_all = [one.dotted for one in tables], False
         while not is_all:
             changes, last, is_all = log.changes(captured.range.end, state.current, _MESSAGES_OF_COMMIT)
             new = [one for one in changes if one.end > captured.range.end]
-            end = max(last, captured.range.end, state.current if is_all else 0)
-            # The slot moves in any case if there is more behind these messages.
-            if new or not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES:
-                next_range = captured.range.following(one.dotted for one in tables)
-                captured = self._append(captured, new, replace(next_range, end=end, mark=log.mark(end)))
+            end, following = max(last, captured.range.end), captured.range.following(followed)
+            # The slot moves in any case if there is more behind these. What a table lacks is recorded.
+            is_due = not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES
+            if new or is_due or following.removed != captured.range.removed:
+                captured = self._append(captured, new, replace(following, end=end, mark=log.mark(end)))
             if changes or captured.range.end == end:
                 log.advance(captured.range.end)
         return CaptureRead(captured, _much_kept(log, state), versions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from dbt_arctic.databases.change_log import ALTERED
 from dbt_arctic.errors import SchemaChanged, VersionUnavailable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource
@@ -63,8 +64,15 @@ def plan_evolution(
     :raises VersionUnavailable: the stored rows cannot be corrected, or the key is another one.
     """
     events, changes = columns.events, list[TableChange]()
+    altered = [one for one in shapes if one.startswith(ALTERED)]
     if before is not None:
-        changes = table_changes(before, columns.table, events.columns, events.key, shapes, events.optional)
+        rows = {*shapes} - {*altered}
+        changes = table_changes(before, columns.table, events.columns, events.key, rows, events.optional)
+    if altered:
+        names = {word for one in altered for word in one.split(" ")[1:]}
+        # Deletes from before the statement have the key as it was.
+        of_key = "*" in names or any(name.lower() in names for name in events.key)
+        changes.append(TableChange("ALTER TABLE", "load" if of_key else "read"))
     if changes and source.schema_changes == "fail":
         raise SchemaChanged(
             f"the table {events.table} of the source {source.name} has changed: {_texts(changes)}",

@@ -1,4 +1,4 @@
-"""Reads and checks the ``meta.arctic`` of a source that is captured from the log of a PostgreSQL. Pure."""
+"""Reads and checks the ``meta.arctic`` of a source that is captured from the log of a database. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ DEFAULT_RETENTION_DAYS = 7
 _DAY_S = 24 * 60 * 60
 _OF_TABLE = ("table", "columns", "partitions", "partition_column")
 """Settings that a table has in the same form if it is read without its log."""
-_SETTINGS = (
-    *("from", "url", "connection", "slot", "publication", "retention", "key"),
-    *("optional", "unavailable", "initial_load", "schema_changes", "truncate", *_OF_TABLE),
+_SHARED = (
+    *("from", "url", "connection", "retention", "key", "optional", "initial_load", "schema_changes"),
+    *("truncate", *_OF_TABLE),
 )
+FollowedDatabase = Literal["postgres", "mariadb"]
+_SETTINGS: Mapping[FollowedDatabase, tuple[str, ...]] = {
+    "postgres": (*_SHARED, "slot", "publication", "unavailable"),
+    "mariadb": _SHARED,
+}
 SchemaChanges = Literal["evolve", "fail"]
 """What a run does if the columns of the table have changed."""
 Truncation = Literal["fail", "apply"]
@@ -35,10 +40,11 @@ Truncation = Literal["fail", "apply"]
 
 @dataclass(frozen=True)
 class CaptureSource:
-    """A table of a PostgreSQL, followed by its log.
+    """A table of a database, followed by its log.
 
     :param name: ``<source>.<table>``, as in ``source('<source>', '<table>')``.
-    :param slot: the replication slot. All tables of one slot are captured together.
+    :param kind: the value of ``from``.
+    :param slot: the replication slot of PostgreSQL. All tables of one slot are captured together.
     :param retention_days: how long captured changes are kept.
     :param table: how the rows of the table are read, for the initial load.
     :param key: the columns of the primary key; empty for those of the database.
@@ -47,6 +53,7 @@ class CaptureSource:
     """
 
     name: str
+    kind: FollowedDatabase
     slot: str
     publication: str
     retention_days: int
@@ -98,9 +105,10 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
     :raises ConfigError: a setting is unknown or wrong.
     """
     where = where or name
-    reject_unknown(name, settings, _SETTINGS, where)
+    kind: FollowedDatabase = "mariadb" if settings.get("from") == "mariadb" else "postgres"
+    reject_unknown(name, settings, _SETTINGS[kind], where)
     slot = str(settings.get("slot") or "")
-    if not slot:
+    if kind == "postgres" and not slot:
         raise ConfigError(
             f"the source {name} has no slot",
             where=where,
@@ -121,6 +129,7 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
     of_table = {key: settings[key] for key in _OF_TABLE if key in settings}
     return CaptureSource(
         name,
+        kind,
         slot,
         str(settings.get("publication") or slot),
         _days(settings.get("retention"), name, where),
@@ -184,6 +193,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         optional=listed(source.optional, "optional"),
         unavailable=source.unavailable,
         binary="hex",
+        sends_all=source.kind == "mariadb",
     )
     return CapturedColumns(read, events, table)
 
@@ -199,7 +209,7 @@ def _without_generated(source: CaptureSource, table: Table, where: str) -> Table
             raise ConfigError(
                 f"the column {column.name} of the source {source.name} is a generated one",
                 where=where,
-                why="PostgreSQL does not log the values of generated columns",
+                why="the log does not have the values of generated columns",
                 fix="remove it from columns, and compute it in the model",
             )
     return table._replace(columns=tuple(one for one in table.columns if not one.is_generated))
@@ -239,4 +249,11 @@ def _days(given: Any, name: str, where: str) -> int:
     return int(days)
 
 
-__all__ = ["CaptureSource", "CapturedColumns", "parse_capture", "resolve_columns", "upstream_of"]
+__all__ = [
+    "CaptureSource",
+    "CapturedColumns",
+    "FollowedDatabase",
+    "parse_capture",
+    "resolve_columns",
+    "upstream_of",
+]

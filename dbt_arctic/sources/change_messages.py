@@ -209,7 +209,7 @@ def _captured(source: str) -> str:
     )
     parsed = computed([("_message", f"from_json({quote(TEXT)}, {literal(schema)})")], source)
     columns = [
-        ("_kind", "IF(`_message`.operation <> 'truncate', 'change', `_message`.operation)"),
+        ("_kind", "IF(`_message`.operation IN ('truncate', 'alter'), `_message`.operation, 'change')"),
         ("_table", "`_message`.`table`"),
         ("_operation", "`_message`.operation"),
         ("_at", "timestamp_millis(`_message`.at_ms)"),

@@ -11,7 +11,7 @@ from dbt_arctic.sources.quarantine import cache_statement
 from dbt_arctic.store.context import Context
 
 TRUNCATED = "The source {}: its table was truncated. Rows of older events are left out."
-_COUNTED = ("change", "truncate")
+_COUNTED = ("change", "truncate", "alter")
 
 
 @dataclass(frozen=True)

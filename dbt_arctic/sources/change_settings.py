@@ -77,6 +77,7 @@ class ChangeEvents:
     :param unavailable_value: stands for such a value in the messages.
     :param decimals: how messages without a schema encode decimals; ``None`` if it is not known.
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
+    :param sends_all: whether each message has all values.
     """
 
     format: EventFormat
@@ -90,11 +91,12 @@ class ChangeEvents:
     decimals: Decimals | None = None
     binary: Binary = "base64"
     units: Mapping[str, Unit] = field(default_factory=dict)
+    sends_all: bool = False
 
     @property
     def has_unsent(self) -> bool:
         """Whether events may have ``unavailable_value`` in place of a value that did not change."""
-        return self.format in ("debezium", "capture")
+        return self.format in ("debezium", "capture") and not self.sends_all
 
     @property
     def added(self) -> dict[str, str]:

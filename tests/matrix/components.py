@@ -123,6 +123,8 @@ def mariadb(folder: Path, tools: Path) -> Iterator[Component]:
         *("--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 'mariadb.sock'}"),
         *(f"--pid-file={folder / 'mariadb.pid'}", f"--init-file={secret}"),
         *("--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"),
+        *("--log-bin=log", "--server-id=7", "--sync-binlog=0"),
+        *("--binlog-format=ROW", "--binlog-row-metadata=FULL"),
     ]
     with process("mariadb", command, folder, lambda: listens(port), env=environ):
         version = _output([server, "--version"], environ).split("Ver ")[1].split("-")[0]

@@ -104,7 +104,7 @@ MAY_REACH: dict[str, set[str]] = {
     "scheduling": set(),
     "maintenance": set(),
     "brokers": {"kafka"},
-    "databases": {"psycopg", "pymysql"},
+    "databases": {"psycopg", "pymysql", "pymysqlreplication"},
     "engine": {"pyspark", "py4j", "impala", "impala_thrift_gen"},
     "catalog": {"pyiceberg", "sqlalchemy"},
     "adapter": {"dbt", "dbt_common", "sqlglot"},

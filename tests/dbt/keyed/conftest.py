@@ -220,6 +220,16 @@ def postgres_server(
         yield made
 
 
+@pytest.fixture(scope="session")
+def mariadb_server(
+    tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection
+) -> Iterator[Server]:
+    """A MariaDB for all tests of a worker, and a Spark that can read from it."""
+    with running_server("mariadb") as made:
+        add_reader(shop_connection, tmp_path_factory.mktemp("mariadb"), "mariadb")
+        yield made
+
+
 @pytest.fixture
 def dbt_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """dbt writes its log file, as it does for users. Comes before ``shop``."""

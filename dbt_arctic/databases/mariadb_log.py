@@ -1,0 +1,295 @@
+"""The binary log of a MariaDB, read like a replica does, from a position up to the end that it has now.
+
+A position is the number of the log's file times 2^32, plus the number of bytes in this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_arctic.databases.address import Address
+from dbt_arctic.databases.api import TableName
+from dbt_arctic.databases.change_log import ChangeBatch, LogState
+from dbt_arctic.databases.client import Run, package_missing
+from dbt_arctic.databases.mariadb import connect, login
+from dbt_arctic.databases.mariadb_events import TransactionReader, file_and_offset, log_position
+from dbt_arctic.databases.mariadb_stream import at_ms, event_of, unreadable
+from dbt_arctic.databases.mariadb_versions import distinguished_types, read_versions, why_not_followed
+from dbt_arctic.databases.table_versions import TableVersion
+from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, ServerUnreachable, VersionUnavailable
+
+_WAIT_S = 600
+"""Another run that takes changes for the same target is waited for."""
+_SETTINGS: Mapping[str, str] = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+}
+_VARIABLES = "SELECT @@version, @@log_bin, {}, @@log_bin_compress, @@server_id, @@hostname, @@port"
+_UNIQUE = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
+_FIRST_SERVER_ID = 2**31
+"""Servers of a company have smaller ids."""
+_NOT_ALLOWED, _NOT_THERE = (1044, 1045, 1142, 1227), (1236, 1373)
+
+
+@dataclass(frozen=True)
+class MariaLog:
+    """The log, through a connection.
+
+    :param tables: those that are to be followed.
+    :param lock_name: what excludes another run.
+    :param where: what declares the tables, for errors.
+    """
+
+    run: Run
+    address: Address
+    tables: Sequence[TableName]
+    lock_name: str
+    where: str
+
+    @property
+    def name(self) -> str:
+        """The address of the server."""
+        return self.address.shown
+
+    def state(self) -> LogState:
+        """The log as it is now.
+
+        :raises ConfigError: there is no log, or it does not have all rows and the names of columns.
+        """
+        settings = ", ".join(f"@@global.{name}" for name in _SETTINGS)
+        version, log_bin, *found = self._row(_VARIABLES.format(settings))
+        self._require_mariadb(str(version))
+        if not log_bin:
+            raise self._not_set("log_bin", "set log_bin and server_id in the server's configuration")
+        for (name, wanted), value in zip(_SETTINGS.items(), found, strict=False):
+            if str(value).upper() != wanted:
+                raise self._not_set(
+                    f"{name}={wanted}", f"run SET GLOBAL {name} = '{wanted}', and set it in its configuration"
+                )
+        compressed, *server = found[len(_SETTINGS) :]
+        if int(compressed):
+            raise self._not_set("log_bin_compress=OFF", "run SET GLOBAL log_bin_compress = OFF")
+        unique = self.run(_UNIQUE)
+        identity = str(unique[0][1]) if unique else "/".join(map(str, server))
+        files = self.run("SHOW BINARY LOGS")
+        first, (last, length, *_) = files[0][0], files[-1]
+        current = log_position(last, int(length))
+        return LogState(f"{identity}/{self.address.database}", log_position(first, 0), current, current)
+
+    def _require_mariadb(self, version: str) -> None:
+        if "mariadb" not in version.lower():
+            raise ConfigError(
+                f"the server at {self.name} is no MariaDB (version {version})",
+                where=self.where,
+                why="a table of MySQL cannot be loaded together with its position in the log",
+                fix="use from: kafka or from: files with change events of Debezium, or from: jdbc",
+            )
+
+    def _not_set(self, setting: str, fix: str) -> ConfigError:
+        return ConfigError(
+            f"the server at {self.name} does not have {setting}",
+            where=self.where,
+            why="its log must have all values of each changed row, and the names of the columns",
+            fix=f"{fix}. Sessions that are open keep the old setting",
+        )
+
+    def why_removed(self, end: int, oldest: int) -> str:
+        """Why the log begins after a position, as a part of an error."""
+        (needed, _), (first, _) = file_and_offset(end), file_and_offset(oldest)
+        return (
+            f"the server has removed the files of its log before number {first}, and the capture needs "
+            f"{needed} (binlog_expire_logs_seconds, or PURGE BINARY LOGS)"
+        )
+
+    def mark(self, position: int) -> str:
+        """The transactions up to a position, and when the log's file was created.
+
+        After RESET MASTER, the files have the same names again.
+        """
+        file, offset = self._file(position), file_and_offset(position)[1]
+        if not file:
+            return "no file"
+        (transactions,) = self._row("SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
+        with self._stream(file, 4) as stream:
+            created = next((one.timestamp for one in stream if type(one).__name__ == _CREATED), 0)
+        return f"{transactions}@{created}"
+
+    def followed(self) -> frozenset[TableName]:
+        """The tables of which the log has all changes."""
+        return frozenset(one for one in self.tables if not why_not_followed(self.run, one))
+
+    def not_followed(self, table: TableName) -> ConfigError:
+        """The error if the log does not have all changes of a table."""
+        reason = why_not_followed(self.run, table)
+        assert reason is not None, "the table is followed"
+        return ConfigError(reason.what, where=self.where, why=reason.why, fix=reason.fix)
+
+    def versions(self) -> Mapping[TableName, TableVersion]:
+        """The columns of the tables as they are now."""
+        return read_versions(self.run, self.tables)
+
+    def changes(self, since: int, until: int, limit: int) -> ChangeBatch:
+        """The changes after a position, in the order of the commits.
+
+        :param until: of all transactions that ended before this position.
+        :param limit: no further transaction after so many changes.
+        :raises ConfigError: the log has events that cannot be read.
+        :raises VersionUnavailable: the server has removed the log, or has another one.
+        """
+        if since >= until:
+            return ChangeBatch((), until, True)
+        reader = TransactionReader(sorted(self.followed()), since)
+        types, file = distinguished_types(self.run, self.tables), self._file(since)
+        with self._stream(file, max(file_and_offset(since)[1], 4)) as stream:
+            for one in stream:
+                if (problem := unreadable(one)) is not None:
+                    raise ConfigError(
+                        f"the log of {self.name} has {problem}",
+                        where=self.where,
+                        why="the client of the log cannot read it",
+                        fix="load the models of the source again: dbt run --full-refresh; or read change "
+                        "events of Debezium",
+                    )
+                event, position = event_of(one, types), log_position(stream.log_file, stream.log_pos)
+                if position > until:
+                    return reader.batch(until)
+                if event is not None:
+                    reader.read(position, at_ms(one), event)
+                if reader.number >= limit:
+                    return reader.batch(None)
+        return reader.batch(until)
+
+    def advance(self, position: int) -> None:
+        """Nothing: the server keeps its log as long as its own settings say."""
+
+    def lock(self) -> None:
+        """Wait until no other connection has locked the log, and lock it as long as this one is open.
+
+        :raises ConcurrentRun: another connection has kept it locked for long.
+        """
+        if not self._locked(_WAIT_S):
+            raise ConcurrentRun(
+                f"the changes of {self.name} are being taken",
+                where=self.where,
+                why="another run for the same target takes them, and has not ended",
+                fix="run again when it has ended; nothing was written",
+            )
+
+    def try_lock(self) -> bool:
+        """Lock the log like ``lock``, unless another connection has."""
+        return self._locked(0)
+
+    def _locked(self, wait_s: int) -> bool:
+        # MariaDB limits the length of a name.
+        (found,) = self._row("SELECT GET_LOCK(SHA1(%s), %s)", (f"dbt-arctic {self.lock_name}", wait_s))
+        return bool(found)
+
+    def _row(self, text: str, values: Sequence[Any] | None = None) -> Sequence[Any]:
+        row: Sequence[Any] = self.run(text, values)[0]
+        return row
+
+    def _file(self, position: int) -> str:
+        """The name of the file of a position; empty if the server does not have it."""
+        names = [str(name) for name, *_ in self.run("SHOW BINARY LOGS")]
+        number, _ = file_and_offset(position)
+        return next((name for name in names if file_and_offset(log_position(name, 0))[0] == number), "")
+
+    @contextlib.contextmanager
+    def _stream(self, file: str, offset: int) -> Iterator[Any]:
+        from pymysqlreplication import BinLogStreamReader
+
+        stream = BinLogStreamReader(
+            connection_settings=login(self.address, self.where),
+            server_id=_FIRST_SERVER_ID + random.SystemRandom().randrange(_FIRST_SERVER_ID - 1),
+            log_file=file,
+            log_pos=offset,
+            resume_stream=True,
+            filter_non_implemented_events=False,
+            only_schemas=sorted({one.schema for one in self.tables}),
+            only_tables=sorted({one.name for one in self.tables}),
+            enable_logging=False,
+            pymysql_wrapper=_connected,
+        )
+        with contextlib.closing(stream):
+            yield stream
+
+
+_CREATED = "FormatDescriptionEvent"
+
+
+def _connected(**settings: Any) -> Any:
+    """A connection of the client, which gives one setting a deprecated name."""
+    import pymysql
+
+    return pymysql.connect(
+        **{"database" if name == "db" else name: value for name, value in settings.items()}
+    )
+
+
+@contextlib.contextmanager
+def open_log(address: Address, tables: Sequence[TableName], lock: str, where: str) -> Iterator[MariaLog]:
+    """Open the log of a database.
+
+    :param tables: those that are to be followed.
+    :param lock: what is captured, so that no other run does the same at the same time.
+    :param where: what declares them, for errors.
+    :raises ServerUnreachable: the database does not answer, or refuses.
+    :raises PackageMissing: PyMySQL or mysql-replication is not installed.
+    """
+    try:
+        import pymysqlreplication  # noqa: F401
+    except ImportError as error:
+        raise package_missing("mysql-replication", "mariadb", "the log of MariaDB", where) from error
+    connection = connect(address, where)
+
+    def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
+        with connection.failures.explained("read"):
+            try:
+                return connection.run(text, values)
+            except Exception as error:
+                explained = _explained(error, address.user, where)
+                if explained is None:
+                    raise
+                raise explained from error
+
+    log = MariaLog(run, address, tables, lock, where)
+    with contextlib.closing(connection):
+        try:
+            yield log
+        except ArcticError:
+            raise
+        except (connection.failures.error, OSError) as error:
+            raise _explained(error, address.user, where) or ServerUnreachable(
+                f"the log of {address.shown} cannot be read",
+                where=where,
+                why=" ".join(str(error).split()),
+                fix="run again. Nothing was written",
+            ) from error
+
+
+def _explained(error: Exception, user: str, where: str) -> ArcticError | None:
+    """The error of a statement about the log; ``None`` if it has nothing to do with the log."""
+    code, why = next(iter(error.args), None), " ".join(str(part) for part in error.args[1:])
+    if code in _NOT_ALLOWED:
+        return ConfigError(
+            f"the user {user} may not read the log of the database",
+            where=where,
+            why=why,
+            fix=f"run this in the database: GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {user}",
+        )
+    if code in _NOT_THERE:
+        return VersionUnavailable(
+            "the server does not have the log from the position that was captured last",
+            where=where,
+            why=why,
+            fix="load the models of the source again: dbt run --full-refresh",
+        )
+    return None
+
+
+__all__ = ["MariaLog", "open_log"]

@@ -1,0 +1,162 @@
+"""What a statement in MariaDB's log means for a table. Pure.
+
+With ``binlog_format=ROW``, the log has the rows of ``INSERT``, ``UPDATE`` and ``DELETE``, and the text of
+other statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from dbt_arctic.databases.api import TableName
+
+Effect = Literal["none", "alter", "replace"]
+"""``alter`` changes columns; ``replace`` changes rows in a way that the log has no rows of."""
+
+_EXECUTED = re.compile(r"/\*M?!\d*|\*/")
+_COMMENT = re.compile(r"/\*(?!M?!).*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
+_TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
+_TOKEN = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)|(\S)")
+_NO_ROWS = (
+    *("begin", "commit", "rollback", "savepoint", "release", "xa", "set", "flush", "grant", "revoke", "use"),
+)
+_MAINTENANCE = ("analyze", "optimize", "repair", "check")
+_OF_ROWS = {"partition", "partitions", "partitioning", "ignore", "exchange", "truncate", "import", "discard"}
+"""Words of an ``ALTER TABLE`` that may change which rows a table has."""
+_RENAMED_PARTS = ("column", "index", "key")
+_OF_TABLE = (
+    "comment",
+    "engine",
+    "auto_increment",
+    "row_format",
+    "algorithm",
+    "lock",
+    "enable",
+    "disable",
+    "force",
+)
+_CHANGES = (["add"], ["drop"], ["rename"])
+_CONSTRAINTS = (
+    *("index", "key", "constraint", "unique", "foreign", "fulltext", "spatial", "primary", "check"),
+)
+
+
+def words_of(statement: str) -> list[str]:
+    """The words and names of a statement in lower case, without its texts and comments.
+
+    >>> words_of("ALTER TABLE `Orders` /* x */ ADD note text DEFAULT 'a b'")
+    ['alter', 'table', 'orders', 'add', 'note', 'text', 'default']
+    """
+    return [token for token in _tokens(statement) if token[0].isalnum() or token[0] in "_$" or len(token) > 1]
+
+
+def effect_on(statement: str, database: str, table: TableName) -> Effect:
+    """What a statement means for a table. What is not known to leave its rows alone replaces them.
+
+    :param database: the default database of the statement.
+
+    >>> effect_on("ALTER TABLE t ADD x int", "shop", TableName("shop", "t"))
+    'alter'
+    >>> effect_on("ALTER TABLE t ADD x int", "other", TableName("shop", "t"))
+    'none'
+    >>> effect_on("TRUNCATE shop.t", "other", TableName("shop", "t"))
+    'replace'
+    """
+    tokens = _tokens(statement)
+    words = [token for token in tokens if token != "."]
+    first, rest = (words[0], words[1:]) if words else ("begin", [])
+    is_named = _names(tokens, database, table)
+    if first in _NO_ROWS or (first in _MAINTENANCE and "table" in rest[:2]):
+        return "none"
+    if first in ("create", "drop", "alter"):
+        return _of_definition(first, rest, tokens, is_named, database, table)
+    return "replace" if is_named else "none"
+
+
+def _of_definition(
+    first: str, rest: Sequence[str], tokens: Sequence[str], is_named: bool, database: str, table: TableName
+) -> Effect:
+    kind = next((word for word in rest[:5] if word in _KINDS), "")
+    if kind in ("database", "schema"):
+        return "replace" if first == "drop" and table.schema.lower() in rest else "none"
+    if kind != "table" or "temporary" in rest[:3]:
+        return "none"
+    if first == "create":
+        # A table that is created anew is empty, and one that exists stays, unless it is replaced.
+        is_replaced = list(rest[:2]) == ["or", "replace"]
+        return "replace" if is_replaced and _is_subject(tokens, database, table) else "none"
+    if first == "drop":
+        return "replace" if is_named else "none"
+    renames = any(
+        word == "rename" and (list(rest[at + 1 : at + 2]) or [""])[0] not in _RENAMED_PARTS
+        for at, word in enumerate(rest)
+    )
+    if renames or "exchange" in rest:
+        return "replace" if is_named else "none"
+    if not _is_subject(tokens, database, table):
+        return "none"
+    if _OF_ROWS & set(rest):
+        return "replace"
+    return "none" if all(map(_keeps_columns, _clauses(tokens))) else "alter"
+
+
+def _clauses(tokens: Sequence[str]) -> list[list[str]]:
+    """The parts of an ``ALTER TABLE`` after the name, apart from what is in parentheses."""
+    _, at = _subject(tokens)
+    clauses, depth = [list[str]()], 0
+    for token in tokens[at:]:
+        depth += (token == "(") - (token == ")")
+        if token == "," and not depth:
+            clauses.append([])
+        elif not depth and token != ")":
+            clauses[-1].append(token)
+    return clauses
+
+
+def _keeps_columns(clause: Sequence[str]) -> bool:
+    """Whether a part of an ``ALTER TABLE`` leaves the columns and values of the table as they are."""
+    if clause[:1] and clause[0] in _OF_TABLE:
+        return True
+    of_default = clause[:1] == ["alter"] and clause[-1:] == ["default"]
+    sets_default = clause[:1] == ["alter"] and "set" in clause and "default" in clause
+    return of_default or sets_default or (clause[:1] in _CHANGES and "".join(clause[1:2]) in _CONSTRAINTS)
+
+
+_KINDS = (
+    *("table", "database", "schema", "index", "view", "trigger", "procedure", "function", "event", "user"),
+    *("role", "sequence", "server", "package", "tablespace"),
+)
+
+
+def _tokens(statement: str) -> list[str]:
+    text = _TEXT.sub(" ", _EXECUTED.sub(" ", _COMMENT.sub(" ", statement)))
+    return [
+        (quoted.replace("``", "`") or word or sign).lower() for quoted, word, sign in _TOKEN.findall(text)
+    ]
+
+
+def _names(tokens: Sequence[str], database: str, table: TableName) -> bool:
+    """Whether a statement names the table, or possibly does."""
+    is_default = database.lower() == table.schema.lower()
+    return table.name.lower() in tokens and (is_default or table.schema.lower() in tokens)
+
+
+def _is_subject(tokens: Sequence[str], database: str, table: TableName) -> bool:
+    """Whether the name after ``TABLE`` is that of the table."""
+    (schema, name), _ = _subject(tokens)
+    return (schema or database.lower(), name) == (table.schema.lower(), table.name.lower())
+
+
+def _subject(tokens: Sequence[str]) -> tuple[tuple[str, str], int]:
+    """The database, or an empty text, and the name after ``TABLE``; and the place of the next token."""
+    at = tokens.index("table") + 1
+    while tokens[at : at + 1] and tokens[at] in ("if", "not", "exists"):
+        at += 1
+    if "".join(tokens[at + 1 : at + 2]) == ".":
+        return (tokens[at], "".join(tokens[at + 2 : at + 3])), at + 3
+    return ("", "".join(tokens[at : at + 1])), at + 1
+
+
+__all__ = ["Effect", "effect_on", "words_of"]
