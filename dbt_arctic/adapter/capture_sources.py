@@ -1,4 +1,4 @@
-"""dbt sources that are captured from the log of a PostgreSQL: from a declaration to settings and a slot."""
+"""dbt sources captured from the log of a PostgreSQL database: from a declaration to settings and a slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads and checks the ``meta.arctic`` of a source that is captured from the log of a PostgreSQL. Pure."""
+"""Reads and checks the ``meta.arctic`` of a source captured from the log of a PostgreSQL database. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Truncation = Literal["fail", "apply"]
 
 @dataclass(frozen=True)
 class CaptureSource:
-    """A table of a PostgreSQL, followed by its log.
+    """A table of a PostgreSQL database, followed by its log.
 
     :param name: ``<source>.<table>``, as in ``source('<source>', '<table>')``.
     :param slot: the replication slot. All tables of one slot are captured together.
