@@ -41,7 +41,7 @@ def explained(error: StatementError) -> ArcticError:
     schema, _, table = str(found["name"]).partition(".")
     called = _CALLED.get(found["settings"].get("from"), "outside the catalog")
     return UnknownRelation(
-        f"the source {schema}.{table} is {called}, and not a table",
+        f"the source {schema}.{table} is {called}, not a table",
         where=error.where,
         fix=f"read it with {{{{ incremental_pull(source('{schema}', '{table}')) }}}}; to read all rows in "
         "other models, build a model from it",

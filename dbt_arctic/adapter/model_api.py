@@ -255,7 +255,7 @@ class ModelApi(KeyedApi):
                 self._schema(f"SELECT CAST(NULL AS {column['data_type']}) AS a")
             except StatementError as error:
                 raise ConfigError(
-                    f"the contract's type of the column {column['name']} is no type of Spark's: "
+                    f"the contract's type of the column {column['name']} is not a Spark type: "
                     f"{column['data_type']}",
                     where=model["name"],
                     why=error.why or error.what,

@@ -22,7 +22,7 @@ class TopicOffsets(NamedTuple):
 
 
 class FirstMessage(NamedTuple):
-    """The first message of a partition at or after a point in time: its offset and its time stamp."""
+    """The first message of a partition at or after a point in time: its offset and its timestamp."""
 
     offset: int
     at_ms: int
@@ -48,7 +48,7 @@ class Broker(Protocol):
         ...
 
     def newest_ms(self, topic: str) -> int | None:
-        """The largest time stamp of the messages of a topic; ``None`` if it has none.
+        """The largest timestamp of the messages of a topic; ``None`` if it has none.
 
         :raises UnknownRelation: there is no such topic.
         :raises ServerUnreachable: the broker does not answer, or refuses.

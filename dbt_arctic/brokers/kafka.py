@@ -61,7 +61,7 @@ class KafkaBroker:
         )
 
     def newest_ms(self, topic: str) -> int | None:
-        """The largest time stamp of the messages of a topic; ``None`` if it has none."""
+        """The largest timestamp of the messages of a topic; ``None`` if it has none."""
         with self._admin() as admin:
             from kafka.admin import OffsetSpec
 

@@ -89,7 +89,7 @@ class SqliteRows(JdbcRows):
                 f"The catalog `{self._name}` cannot be read.",
                 where=str(self._path),
                 why=text,
-                fix="check that the file and its folder can be read by this user and that the disk is well",
+                fix="check that this user can read the file and its folder, and that the disk is healthy",
             )
         return CatalogUnavailable(
             f"The catalog file of `{self._name}` is damaged.",

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SelectingCommand)
-@click.option("--base", required=True, metavar="TARGET", help="The target to compare with, as production's.")
+@click.option(
+    "--base", required=True, metavar="TARGET", help="The target to compare with, such as production's."
+)
 @select_option
 @click.option("--exclude", multiple=True, metavar="MODELS", help="Not these models, in dbt's syntax.")
 @click.option("--state", type=click.Path(exists=True), help="dbt's --state, for state:modified.")

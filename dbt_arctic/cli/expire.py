@@ -108,7 +108,7 @@ def _chosen(
     """The named tables; without names, those of the project.
 
     These are the keyed tables and the plain tables that the project builds, with those that belong to their
-    sources of files.
+    file sources.
 
     Other plain tables are left out, because their owners may need the old versions; so are keyed tables of
     another catalog that their own client calls otherwise.

@@ -46,7 +46,7 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
-        click.echo("No selected model pulls from a source of files, a topic or a database.")
+        click.echo("No selected model pulls from files, a topic or a database.")
     else:
         _show_previews([one for one in found if isinstance(one, ReadPreview)])
         _show_topics([one for one in found if isinstance(one, TopicPreview)])

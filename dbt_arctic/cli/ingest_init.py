@@ -28,12 +28,14 @@ _URL_OF_PROFILE = ""
     help="Load tables of this database. Default: the url in the profile, under jdbc and the source.",
 )
 @click.option("--kafka", metavar="HOST:PORT", help="Load topics of this broker.")
-@click.option("--registry", metavar="URL", help="Look up schemas of Avro in this registry.")
+@click.option("--registry", metavar="URL", help="Look up Avro schemas in this registry.")
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only these topics. Repeatable.")
 @click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only these tables. Repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Not these tables or topics. Repeatable.")
 @click.option(
-    "--slot", metavar="NAME", help="Capture all changes from the log of a PostgreSQL, through this slot."
+    "--slot",
+    metavar="NAME",
+    help="Capture all changes from the log of a PostgreSQL database, through this slot.",
 )
 @click.option("--compare-deletes", is_flag=True, help="Delete rows that are no longer in the database.")
 @click.option("--prefix", default="", help="Put this before the name of each model.")
@@ -62,8 +64,9 @@ def init(
 ) -> None:
     """Write a source, models and tests for a folder of data files, tables of a database, or Kafka topics.
 
-    In a folder, each subfolder is a table. Files next to them are one table for each beginning of their
-    names: orders_1.csv and orders_2.csv are orders. The columns, types and keys are guessed from a sample.
+    In a folder, each subfolder is a table. Files next to the subfolders are grouped into tables by the
+    beginning of their names: orders_1.csv and orders_2.csv are orders. The columns, types and keys are
+    guessed from a sample.
 
     With --jdbc or --kafka, the argument is the name of the new source:
 
@@ -71,7 +74,7 @@ def init(
         dbt-arctic ingest init crm --jdbc postgresql://reader@db.example.com/crm --table 'public.*'
         dbt-arctic ingest init shop --kafka broker.example.com:9092 --topic 'shop.*'
 
-    Passwords are in the profile, under jdbc and kafka. No data is loaded, Spark does not start, and an
+    Passwords belong in the profile, under jdbc and kafka. No data is loaded, Spark does not start, and an
     existing file is never changed.
     """
     from dbt_arctic.adapter.project import find_project, load_target  # imports dbt, which takes a second

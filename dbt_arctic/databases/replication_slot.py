@@ -117,7 +117,7 @@ class PostgresSlot:
             raise ConfigError(
                 plugin if found else what,
                 where=self.where,
-                why="a slot keeps the changes of the database until they were read",
+                why="a slot keeps the changes of the database until they are read",
                 fix=f"create it in the database, once, after the publication: {self.creation}",
             )
         ((_, _, status, confirmed, current, kept, system, database),) = found
@@ -214,7 +214,7 @@ class PostgresSlot:
             messages = [(int(position), decoder.decode(bytes(data))) for position, data in rows]
         except UnicodeDecodeError as error:
             raise ConfigError(
-                "a value in the log of the database is no text in UTF-8",
+                "a value in the log of the database is not valid UTF-8",
                 where=self.where,
                 why=f"{error}; the database has the encoding SQL_ASCII",
                 fix="leave the table out of the publication, or create the database again with an encoding",

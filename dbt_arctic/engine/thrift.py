@@ -113,13 +113,13 @@ class ThriftConnection:
         self.cursor().execute(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} AS\n{select}")
 
     def create_file_view(self, name: str, files: FileRead) -> None:
-        refuse("a source of files", files.base)
+        refuse("a file source", files.base)
 
     def create_source_view(self, name: str, source: SourceRead) -> None:
         refuse(f"a source of {source.format}", name)
 
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
-        refuse("a source of files", files.base)
+        refuse("a file source", files.base)
 
     def noting(self) -> AbstractContextManager[list[str]]:
         return self.running.noting()

@@ -29,7 +29,8 @@ def untyped_error(causes: Sequence[Cause], where: str) -> StatementError | None:
             )
         if _ELEMENT.search(cause.message):
             return StatementError(
-                "A table cannot store an array without a type for its elements, or such values of a map.",
+                "A table cannot store an array without a type for its elements, or a map without one for its "
+                "values.",
                 where=where,
                 why="array() and array(null) have no types.",
                 fix="cast it in the model, for example cast(array() as array<string>)",

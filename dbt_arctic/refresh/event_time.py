@@ -141,7 +141,7 @@ def refuse_pull(model: Mapping[str, Any]) -> None:
         raise ConfigError(
             "incremental_pull() cannot be used with the strategy 'microbatch'",
             where=model["name"],
-            why="a batch reads an interval of event time and not the changes since the last commit",
+            why="a batch reads an interval of event time, not the changes since the last commit",
             fix="use ref(), or another strategy",
         )
 

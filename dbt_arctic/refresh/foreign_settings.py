@@ -225,7 +225,7 @@ def reject_materialization(model: str, materialized: str) -> None:
     raise ConfigError(
         f"materialized={materialized!r} does not exist here",
         where=model,
-        why="tables are refreshed by dbt runs, and not by a service in the background",
+        why="tables are refreshed by dbt runs, not by a service in the background",
         fix="materialized='materialized_view' and a unique_key: a run computes only what changed, and the "
         "table equals its query",
     )

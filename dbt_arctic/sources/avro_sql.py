@@ -4,7 +4,7 @@ A schema registry's clients write a byte 0, the id of the schema in four bytes, 
 decoded with the schema that it was written with. What cannot be decoded becomes text that is no JSON, so it
 is a message that does not fit, with what is wrong in it.
 
-The JSON has the digits of decimals, time stamps with microseconds and a time zone, bytes in base64 as Spark
+The JSON has the digits of decimals, timestamps with microseconds and a time zone, bytes in base64 as Spark
 reads them, and NULL for fields that are null.
 """
 
@@ -59,13 +59,15 @@ def parse_schema(text: str, what: str, where: str) -> AvroSchema:
         parsed = json.loads(text)
     except ValueError as error:
         raise ConfigError(
-            f"{what} is no schema of Avro",
+            f"{what} is not an Avro schema",
             where=where,
             why=str(error),
             fix="write the schema as JSON (.avsc)",
         ) from error
     if not isinstance(parsed, str | dict | list):
-        raise ConfigError(f"{what} is no schema of Avro", where=where, fix="write the schema as JSON (.avsc)")
+        raise ConfigError(
+            f"{what} is not an Avro schema", where=where, fix="write the schema as JSON (.avsc)"
+        )
     return AvroSchema(json.dumps(parsed))
 
 

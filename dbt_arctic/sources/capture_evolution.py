@@ -94,7 +94,7 @@ def plan_evolution(
         raise VersionUnavailable(
             f"the table {events.table} of the source {source.name} has changed: {_texts(changes)}",
             where=model,
-            why=f"the log does not say what stored rows have to be now, and {reason}. Nothing was written",
+            why=f"the log does not have the new values of stored rows, and {reason}. Nothing was written",
             fix=f"load the table again: dbt run --full-refresh --select {model}"
             + (", with the new key as its unique_key" if "load" in effects else ""),
         )

@@ -112,7 +112,7 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
         raise ConfigError(
             f"the source {name} has no slot",
             where=where,
-            why="a replication slot keeps the changes of the database until they were read, and each target "
+            why="a replication slot keeps the changes of the database until they are read, and each target "
             "needs its own",
             fix='add slot: "arctic_{{ target.name }}" to the source\'s meta.arctic, and create the slot in '
             "the database",
@@ -172,7 +172,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         raise ConfigError(
             f"the key of the source {source.name} is not known: the table {place.dotted} has no primary key",
             where=where,
-            why="a change is one of the row of a key",
+            why="a change applies to the row of a key",
             fix="add key: the columns that identify a row, to the source's meta.arctic",
         )
     if unlogged := [one for one in key if one not in table.identity]:

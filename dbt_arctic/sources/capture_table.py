@@ -217,7 +217,7 @@ def load_capture(
         raise ConfigError(
             f"the table {name} is not the capture table of the source {owner}",
             where=name.dotted,
-            why=f"it has this name, and not the property {PROPERTY_CAPTURES}={owner}",
+            why=f"it has this name, but not the property {PROPERTY_CAPTURES}={owner}",
             fix="rename the table, or the source",
         )
     recorded = consumed_versions(state.history()).get(_ENTRY)

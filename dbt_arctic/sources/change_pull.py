@@ -111,8 +111,8 @@ def table_truncated(source: str, model: str) -> SourceTruncated:
     return SourceTruncated(
         f"the table of the source {source} was truncated or dropped",
         where=model,
-        why="its older rows must go, and a run that reads new events does not know all of them. Nothing was "
-        "written",
+        why="its older rows must be removed, and a run that reads new events does not know all of them. "
+        "Nothing was written",
         fix="build the table from the events that came after, which leaves out older ones: "
         f"dbt run --full-refresh --select {model}",
     )

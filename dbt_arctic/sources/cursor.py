@@ -66,7 +66,7 @@ def cursor_of(source: DatabaseSource, column: Column | None, model: str) -> Colu
         raise ConfigError(
             f"the column {column.name} cannot be a cursor",
             where=model,
-            why=f"its type is {column.type}; a cursor is a whole number, a decimal, a date or a time stamp",
+            why=f"its type is {column.type}; a cursor is a whole number, a decimal, a date or a timestamp",
             fix=f"name another column in cursor of the source {source.name}, or remove it to read all rows "
             "in each run",
         )

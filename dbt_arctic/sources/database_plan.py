@@ -199,8 +199,8 @@ def _refuse_twice(source: DatabaseSource, overlap: int, model: str) -> None:
         raise ConfigError(
             f"{model} has no unique_key, and the source {source.name} reads rows again",
             where=model,
-            why="a run reads the rows again whose cursor is within overlap of the last value, and without a "
-            "key they would be in the table twice",
+            why="a run reads again the rows within overlap of the last value, and without a key they would "
+            "be in the table twice",
             fix="set unique_key in the model; or overlap: 0 in the source's meta.arctic: a row that becomes "
             "visible with a cursor up to the last value is then never read",
         )
@@ -263,7 +263,7 @@ def _refuse_other_table(
         why=f"it was dropped and created again, or the source names another table or database: it was "
         f"{last.table_id.removeprefix(DATABASE)}, and is {transaction.table.table_id}",
         fix=f"build the model again: dbt run --full-refresh --select {model}; or set on_recreated: continue "
-        "in the source's meta.arctic, if the new table has the rows of the old one and its cursor goes on",
+        "in the source's meta.arctic, if the new table has the rows of the old one and its cursor continues",
     )
 
 

@@ -1,4 +1,4 @@
-"""Plans what a model reads of a source of files, and keeps the source's file list up to date."""
+"""Plans what a model reads of a file source, and keeps the source's file list up to date."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_DATA_FILES = 100
 
 @dataclass(frozen=True)
 class FilePlanner:
-    """Plans what a model reads of a source of files.
+    """Plans what a model reads of a file source.
 
     :param connection: the session in which the SQL of the pull will run.
     :param target: the model's table.
@@ -88,7 +88,7 @@ def plan_file_pull(
     model: str,
     purpose: PullPurpose,
 ) -> Pull:
-    """Plan what a model reads of a source of files.
+    """Plan what a model reads of a file source.
 
     With the purpose ``consume``, the file list gets the files that it lacks first: one commit, and none if
     there are none. Spark does not start if the model has nothing to read.
@@ -161,7 +161,7 @@ def _load(context: Context, name: Name, source: FileSource) -> TableState | None
         raise ConfigError(
             f"the table {name} is not the file list of the source {source.name}",
             where=name.dotted,
-            why=f"it has this name, and not the property {PROPERTY_SOURCE}={source.name}",
+            why=f"it has this name, but not the property {PROPERTY_SOURCE}={source.name}",
             fix="rename the table, or the source",
         )
     return state

@@ -1,4 +1,4 @@
-"""Reads and checks the ``meta.arctic`` of a source of files, and sets strict options of Spark's reader."""
+"""Reads and checks the ``meta.arctic`` of a file source, and sets strict options of Spark's reader."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _is_private(part: str) -> bool:
 def parse_source(
     name: str, settings: Mapping[str, Any], columns: Mapping[str, str], where: str = ""
 ) -> FileSource:
-    """Read the settings of a source of files.
+    """Read the settings of a file source.
 
     :param name: ``<source>.<table>``.
     :param settings: the source's ``meta.arctic``.

@@ -1,4 +1,4 @@
-"""What the next run of a model would read of a source of files or a topic, without Spark."""
+"""What the next run of a model would read of a file source or a topic, without Spark."""
 
 from __future__ import annotations
 

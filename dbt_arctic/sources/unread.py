@@ -93,7 +93,7 @@ def unread_files(
     target: Name,
     consumed: Mapping[str, Consumed],
 ) -> Unread:
-    """What a model has not read of a source of files.
+    """What a model has not read of a file source.
 
     A file has been waiting since its modification. It was not in the folder when the model read the folder
     last, so it has not been waiting for longer than that, even if a copy has kept an older time.

@@ -72,7 +72,7 @@ def load_rejected(catalog: CatalogReader, name: Name) -> TableState | None:
         raise ConfigError(
             f"the table {name} is not a table of rejected rows",
             where=name.dotted,
-            why=f"it has this name, and not the property {PROPERTY_OF}",
+            why=f"it has this name, but not the property {PROPERTY_OF}",
             fix="rename the table, or the model whose rejected rows would be stored under this name",
         )
     return state

@@ -1,4 +1,7 @@
-{#- dbt's macro compares the exact spelling, and its query would begin with the sql_header -#}
+{#-
+  Compares a model's columns with its contract. dbt's macro compares the exact spelling, and its query would
+  begin with the sql_header.
+-#}
 {% macro arctic__get_assert_columns_equivalent(sql) -%}
   {%- if not model.columns -%}
     {{ exceptions.raise_contract_error([], []) }}

@@ -1,4 +1,7 @@
-{#- Only differences from the catalog are written: most runs change no comment and run no statement -#}
+{#-
+  Writes descriptions that have changed into the catalog, as comments: most runs change none and run no
+  statement.
+-#}
 {% macro arctic__persist_docs(relation, model, for_relation, for_columns) -%}
   {%- set for_relation = for_relation and config.persist_relation_docs() -%}
   {%- set for_columns = for_columns and config.persist_column_docs() -%}

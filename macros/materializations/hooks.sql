@@ -1,4 +1,7 @@
-{#- Iceberg commits each statement, so no hook is inside a transaction; dbt's macro would send `commit` first -#}
+{#-
+  Runs hooks, each statement as a commit of its own: Iceberg has no transactions around several statements, and
+  dbt's macro would send `commit` first.
+-#}
 {% macro run_hooks(hooks, inside_transaction=True) -%}
   {%- set kind = 'pre-hook' if hooks is sameas pre_hooks else ('post-hook' if hooks is sameas post_hooks else 'hook') -%}
   {%- for hook in hooks -%}

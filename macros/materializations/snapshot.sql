@@ -1,5 +1,5 @@
 {#
-  The first run creates the table. Every other run is a MERGE of the changes that dbt's
+  A snapshot: the first run creates the table, and every other run is a MERGE of the changes that dbt's
   snapshot_staging_table finds. The MERGE writes to a branch that is published only if main has not moved
   since, so two concurrent runs cannot both add the same change.
 #}

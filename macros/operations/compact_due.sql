@@ -1,5 +1,5 @@
 {#
-  Run the compactions that are due for the project's tables, the most valuable first, within a budget:
+  Run the compactions that are due for the project's tables, the most valuable first, within a budget.
 
       on-run-end: "{{ compact_due(budget='5 minutes') }}"
 

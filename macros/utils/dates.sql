@@ -1,7 +1,7 @@
 {#-
-  dbt-spark's macros count seconds since 1970: they lose fractions of a second, treat `n - 1` weeks as n - 7
-  days, and round up fractions. These use Spark's functions; fractions of hours and smaller units may be
-  added.
+  Adds and subtracts dates with Spark's functions. dbt-spark's macros count seconds since 1970: they lose
+  fractions of a second, treat `n - 1` weeks as n - 7 days, and round up fractions. Here, fractions of hours and
+  smaller units may be added.
 -#}
 {% macro arctic__dateadd(datepart, interval, from_date_or_timestamp) -%}
   {%- set unit = datepart | lower -%}

@@ -1,4 +1,4 @@
-{#- dbt-spark's macro ignores the order -#}
+{#- Joins strings in an order, which dbt-spark's macro ignores -#}
 {% macro arctic__listagg(measure, delimiter_text, order_by_clause, limit_num) -%}
   {%- set order -%}
     {%- if order_by_clause %} within group ({{ order_by_clause }}){% endif -%}

@@ -377,7 +377,7 @@ def test_contracts_compare_types_by_what_they_mean_at_every_depth(shop: Shop) ->
     assert shop.sql("SELECT * FROM {s}.turned") == [("of a", "of b")]
     assert "missing in definition" in told["named"] or "missing in contract" in told["named"], told["named"]
     assert "This model has an enforced contract that failed" in told["keyed_wrong"]
-    assert "the contract's type of the column a is no type of Spark's: struct" in told["bare"]
+    assert "the contract's type of the column a is not a Spark type: struct" in told["bare"]
     assert "struct<city:string,zip:int>" in told["wrong"]
 
 

@@ -44,7 +44,7 @@ def node(name: str, *reads: str, kind: str = "model", materialized: str = "incre
 
 @pytest.fixture
 def artifacts(tmp_path: Path) -> Path:
-    """A project with a source of files, a keyed model, an ephemeral one, and a model that failed."""
+    """A project with a file source, a keyed model, an ephemeral one, and a model that failed."""
     nodes = {
         "model.shop.orders": node("orders", "source.shop.landing.events", "source.shop.raw.rates"),
         "model.shop.between": node(

@@ -49,7 +49,7 @@ def test_a_schema_in_a_file_is_read_when_it_is_needed(tmp_path: Path) -> None:
         avro.schema("orders")
     file = tmp_path / "orders.avsc"
     file.write_text("{")
-    with pytest.raises(ConfigError, match="is no schema of Avro"):
+    with pytest.raises(ConfigError, match="is not an Avro schema"):
         avro.schema("orders")
     file.write_text(json.dumps({"type": "record", "name": "order", "fields": []}))
     assert avro.schema("orders").is_record

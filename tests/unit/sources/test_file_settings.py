@@ -1,4 +1,4 @@
-"""The settings of a source of files."""
+"""The settings of a file source."""
 
 from __future__ import annotations
 
