@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.cli.scaffold_writer import ScaffoldWriter
+from dbt_arctic.databases.address import kind_of_url
 from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.replication_slot import capture_statements
 from dbt_arctic.errors import ConfigError
@@ -33,7 +34,7 @@ def init_database(
     :param url: of the database; empty for that of the profile.
     :param logins: of the profile, by name of a source.
     :param patterns: globs for the tables; empty for all tables.
-    :param slot: the replication slot from which the changes are captured, for ``from_log``.
+    :param slot: the replication slot from which the changes are captured, for ``from_log`` of PostgreSQL.
     :raises ConfigError: the database is not known, or no table has a primary key.
     :raises UnknownRelation: no table has such a name.
     :raises ServerUnreachable: the database does not answer, or refuses.
@@ -47,13 +48,25 @@ def init_database(
             why="--jdbc without a URL takes that of the profile",
             fix=f"write --jdbc postgresql://user@host:5432/database, or add jdbc: {{{source}: {{url: ...}}}}",
         )
+    kind = kind_of_url(url or logins[source]["url"])
+    if deletes == "from_log" and (kind == "postgresql") != bool(slot):
+        raise ConfigError(
+            f"the database of {source} is a {kind}, and is not followed like this",
+            where="dbt-arctic ingest init",
+            fix="use --slot NAME for PostgreSQL, and --follow for MariaDB",
+        )
     settings = {"from": "jdbc", **({"url": url} if url else {})}
     where = f"the database of {source}"
     declared = {"name": f"{source}.tables", "settings": settings, "where": where}
     with read_schema(declared, logins) as schema:
         chosen = choose_tables(schema.tables(), patterns, excluded, where)
         drafts = [
-            draft_database_table(name, listed, schema.describe(TableName(listed.schema, listed.name)))
+            draft_database_table(
+                name,
+                listed,
+                schema.describe(TableName(listed.schema, listed.name)),
+                is_followed=deletes == "from_log",
+            )
             for listed, name in draft_names(chosen).items()
         ]
     keyed = [draft for draft in drafts if draft.key]
@@ -72,7 +85,7 @@ def init_database(
     )
     if not written:
         return
-    _show(drafts, has_cursors=not slot)
+    _show(drafts, has_cursors=deletes != "from_log")
     if slot:
         statements = capture_statements(slot, [draft.table for draft in keyed])
         files.conclude(
@@ -81,6 +94,14 @@ def init_database(
             "Review the files. Changes are read from a replication slot. Create it in the database, once:\n"
             + "".join(f"    {one};\n" for one in statements)
             + "Then load the data:",
+        )
+        return
+    if deletes == "from_log":
+        files.conclude(
+            source,
+            written,
+            "Review the files. Changes are read from the binary log, which needs binlog_format=ROW and "
+            "binlog_row_metadata=FULL. Then load the data:",
         )
         return
     files.conclude(

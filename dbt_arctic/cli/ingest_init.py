@@ -37,6 +37,7 @@ _URL_OF_PROFILE = ""
     metavar="NAME",
     help="Capture all changes from the log of a PostgreSQL database, through this slot.",
 )
+@click.option("--follow", is_flag=True, help="Capture all changes from the log of a MariaDB.")
 @click.option("--compare-deletes", is_flag=True, help="Delete rows that are no longer in the database.")
 @click.option("--prefix", default="", help="Put this before the name of each model.")
 @click.option("--into", metavar="FOLDER", help="Folder of the new files. Default: models/<source>.")
@@ -54,6 +55,7 @@ def init(
     tables: tuple[str, ...],
     exclude: tuple[str, ...],
     slot: str | None,
+    follow: bool,
     compare_deletes: bool,
     prefix: str,
     into: str | None,
@@ -81,8 +83,9 @@ def init(
 
     if kafka is None and registry is not None:
         raise click.UsageError("--registry needs --kafka")
-    if slot is not None and (jdbc is None or compare_deletes):
-        raise click.UsageError("--slot needs --jdbc, and finds deleted rows without --compare-deletes")
+    if (slot is not None or follow) and (jdbc is None or compare_deletes):
+        option = "--follow" if follow else "--slot"
+        raise click.UsageError(f"{option} needs --jdbc, and finds deleted rows without --compare-deletes")
     _check_options(source, jdbc, kafka, topics, tables, exclude, compare_deletes)
     files = ScaffoldWriter(find_project(project_dir), prefix, into, dry_run)
     if jdbc is None and kafka is None:
@@ -92,7 +95,7 @@ def init(
     if kafka is not None:
         init_topics(files, folder, kafka, profile.kafka_properties, topics, exclude, registry)
     elif jdbc is not None:
-        deletes: Deletes = "from_log" if slot else "compare" if compare_deletes else "ignore"
+        deletes: Deletes = "from_log" if slot or follow else "compare" if compare_deletes else "ignore"
         init_database(files, folder, jdbc, profile.databases, tables, exclude, deletes, slot or "")
 
 

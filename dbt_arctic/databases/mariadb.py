@@ -47,7 +47,7 @@ SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
 WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME
 """
 _COLUMNS = """
-SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS
+SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA LIKE '%%GENERATED%%' FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
 _KEY = """
@@ -139,8 +139,10 @@ class MariaSchemaReader:
                 fix="correct table in the source's meta.arctic, as database.name",
             )
         columns = tuple(
-            Column(column, kind, *mariadb_type(kind), is_nullable == "YES", holds_flags(kind))
-            for column, kind, is_nullable in self.run(_COLUMNS, name)
+            Column(
+                column, kind, *mariadb_type(kind), is_nullable == "YES", holds_flags(kind), bool(is_generated)
+            )
+            for column, kind, is_nullable, is_generated in self.run(_COLUMNS, name)
         )
         key = tuple(column for (column,) in self.run(_KEY, name))
         return Table(f"mariadb/{'/'.join(name)}", columns, key, int(found[0][0] or 0))
@@ -164,11 +166,10 @@ def _followed(run: Run, place: TableName, table: Table) -> Table:
     columns = {one.name: one for one in read_columns_of(run, [place]).get(place, ())}
 
     def logged(column: Column) -> Column:
-        found = columns[column.name]
-        column = column._replace(is_generated=found.is_generated)
-        if not found.charset:
+        charset = columns[column.name].charset
+        if not charset:
             return column
-        type_ = f"{column.type} CHARACTER SET {found.charset}"
+        type_ = f"{column.type} CHARACTER SET {charset}"
         return column._replace(type=type_, family="unreadable", spark_type="")
 
     return table._replace(

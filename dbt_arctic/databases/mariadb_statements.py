@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dbt_arctic.databases.api import TableName
 
@@ -84,7 +84,7 @@ def _of_definition(
     if kind != "table" or "temporary" in rest[:3]:
         return "none"
     if first == "create":
-        # A table that is created anew is empty, and one that exists stays, unless it is replaced.
+        # A new table is empty, and one that exists stays, unless it is replaced.
         is_replaced = list(rest[:2]) == ["or", "replace"]
         return "replace" if is_replaced and _is_subject(tokens, database, table) else "none"
     if first == "drop":
@@ -104,9 +104,8 @@ def _of_definition(
 
 def _clauses(tokens: Sequence[str]) -> list[list[str]]:
     """The parts of an ``ALTER TABLE`` after the name, apart from what is in parentheses."""
-    _, at = _subject(tokens)
     clauses, depth = [list[str]()], 0
-    for token in tokens[at:]:
+    for token in tokens[_subject(tokens).end :]:
         depth += (token == "(") - (token == ")")
         if token == "," and not depth:
             clauses.append([])
@@ -145,18 +144,30 @@ def _names(tokens: Sequence[str], database: str, table: TableName) -> bool:
 
 def _is_subject(tokens: Sequence[str], database: str, table: TableName) -> bool:
     """Whether the name after ``TABLE`` is that of the table."""
-    (schema, name), _ = _subject(tokens)
-    return (schema or database.lower(), name) == (table.schema.lower(), table.name.lower())
+    found = _subject(tokens)
+    schema = found.schema or database.lower()
+    return (schema, found.name) == (table.schema.lower(), table.name.lower())
 
 
-def _subject(tokens: Sequence[str]) -> tuple[tuple[str, str], int]:
-    """The database, or an empty text, and the name after ``TABLE``; and the place of the next token."""
+class _Subject(NamedTuple):
+    """The table that a statement defines.
+
+    :param schema: empty for the default database.
+    :param end: the place of the token after its name.
+    """
+
+    schema: str
+    name: str
+    end: int
+
+
+def _subject(tokens: Sequence[str]) -> _Subject:
     at = tokens.index("table") + 1
     while tokens[at : at + 1] and tokens[at] in ("if", "not", "exists"):
         at += 1
     if "".join(tokens[at + 1 : at + 2]) == ".":
-        return (tokens[at], "".join(tokens[at + 2 : at + 3])), at + 3
-    return ("", "".join(tokens[at : at + 1])), at + 1
+        return _Subject(tokens[at], "".join(tokens[at + 2 : at + 3]), at + 3)
+    return _Subject("", "".join(tokens[at : at + 1]), at + 1)
 
 
 __all__ = ["Effect", "effect_on", "words_of"]

@@ -20,7 +20,7 @@ WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
   AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))
 """
 _COLUMNS = """
-SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, EXTRA, CHARACTER_SET_NAME
+SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME
 FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA IN ({schemas}) AND TABLE_NAME IN ({names})
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
@@ -42,13 +42,11 @@ class FollowedColumn(NamedTuple):
     """A column of a table.
 
     :param type: as the database shows it.
-    :param is_generated: whether the database computes its values.
     :param charset: the character set of its texts, if the client of the log cannot read it.
     """
 
     name: str
     type: str
-    is_generated: bool
     charset: str
 
 
@@ -93,13 +91,12 @@ def read_columns_of(run: Run, tables: Sequence[TableName]) -> dict[TableName, li
     if tables:
         schemas, names = ({one[at] for one in tables} for at in (0, 1))
         statement = _COLUMNS.format(schemas=_places(schemas), names=_places(names))
-        for schema, name, column, kind, extra, charset in run(statement, (*schemas, *names)):
+        for schema, name, column, kind, charset in run(statement, (*schemas, *names)):
             base = str(kind).partition("(")[0].lower()
             # The client takes the bytes of labels for UTF-8.
             is_plain = str(kind).isascii() if base in ("enum", "set") else str(charset) in _OTHERS
             odd = "" if charset is None or str(charset) in _UTF8 or is_plain else str(charset)
-            is_generated = "GENERATED" in str(extra).upper()
-            found[TableName(schema, name)].append(FollowedColumn(column, kind, is_generated, odd))
+            found[TableName(schema, name)].append(FollowedColumn(column, kind, odd))
     return {table: found[table] for table in tables if table in found}
 
 

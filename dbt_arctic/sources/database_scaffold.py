@@ -21,9 +21,10 @@ def database_properties(
     :param url: of the database; empty if it is in the profile.
     :param tables: each has a key.
     :param prefix: of the models' names.
-    :param slot: a replication slot, for ``from_log``.
+    :param slot: a replication slot, for ``from_log`` of PostgreSQL.
     """
-    settings = {"from": "postgres" if slot else "jdbc", **({"url": url} if url else {})}
+    followed = "postgres" if slot else "mariadb"
+    settings = {"from": followed if deletes == "from_log" else "jdbc", **({"url": url} if url else {})}
     if slot:
         settings["slot"] = slot
     declared = [_source_table(table, deletes) for table in tables]

@@ -88,12 +88,15 @@ def table_setting(table: ListedTable) -> str:
     )
 
 
-def draft_database_table(name: str, listed: ListedTable, table: Table) -> DatabaseTableDraft:
+def draft_database_table(
+    name: str, listed: ListedTable, table: Table, *, is_followed: bool = False
+) -> DatabaseTableDraft:
     """What a table's own metadata suggests for its source and model.
 
     :param name: of the model.
+    :param is_followed: whether it is captured from the log, which lacks generated columns.
     """
-    chosen, left_out = _columns(table.columns)
+    chosen, left_out = _columns(table.columns, is_followed)
     key = table.key if set(table.key) <= {column.name for column in chosen} else ()
     cursor = next(
         (column for column in chosen if column.family in _TIMES and is_time_of_change(column.name)), None
@@ -110,13 +113,14 @@ def draft_database_table(name: str, listed: ListedTable, table: Table) -> Databa
     )
 
 
-def _columns(columns: Sequence[Column]) -> tuple[list[Column], tuple[str, ...]]:
+def _columns(columns: Sequence[Column], is_followed: bool) -> tuple[list[Column], tuple[str, ...]]:
     """The columns that a source can have, and the names of the others."""
     chosen: dict[str, Column] = {}
     left_out = []
     for column in columns:
         name = column.name.lower()  # Spark does not distinguish names by case
-        if column.family == "unreadable" or name in ADDED or name in chosen:
+        is_logged = not (is_followed and column.is_generated)
+        if column.family == "unreadable" or not is_logged or name in ADDED or name in chosen:
             left_out.append(column.name)
         else:
             chosen[name] = column

@@ -135,8 +135,11 @@ def check_source(source: Mapping[str, Any]) -> None:
         kafka_source(source, {})
     elif kind == "jdbc":
         database_source(source)
-    else:
+    elif kind == "postgres":
         declared_capture(source, {})
+    else:
+        url = source["settings"]["url"].replace("postgresql", kind)
+        declared_capture({**source, "settings": {**source["settings"], "url": url}}, {})
 
 
 def check_part(block: Block, content: Mapping[str, Any]) -> str:
@@ -217,6 +220,9 @@ def check_sql(block: Block) -> str:
     if "CREATE PUBLICATION" in block.text:
         assert all(sqlglot.parse(block.text, dialect="postgres"))
         return "PostgreSQL"
+    if "GRANT " in block.text:
+        assert all(sqlglot.parse(block.text, dialect="mysql"))
+        return "MariaDB"
     if "MERGE INTO" in block.text:
         assert parse_modification(block.text).verb == "MERGE"
         return "statement"

@@ -103,5 +103,7 @@ def test_a_source_needs_a_database(shop: Shop) -> None:
     assert "contains a password" in with_password.output
     assert "hunter2" not in with_password.output
     assert "needs --kafka" in init(shop, "--topic", "a").output
+    followed = init(shop, "--jdbc", "postgresql://me@localhost:1/crm", "--follow")
+    assert "use --slot NAME for PostgreSQL" in followed.output
     assert "need --jdbc" in init(shop, "--table", "orders").output
     assert "not --source" in init(shop, "--jdbc", "--source", "crm").output

@@ -25,6 +25,7 @@ def test_each_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Lake, "load_table", counted)
     node = SimpleNamespace(name="clicks")
+    monkeypatch.setattr(source_commands, "parse_project", lambda target: SimpleNamespace(sources={}))
     monkeypatch.setattr(source_commands, "_pulled", lambda *given: [(node, model.name, {})] * 2)
     monkeypatch.setattr(source_commands, "kind_of", lambda declared: "files")
     monkeypatch.setattr(source_commands, "file_source", lambda *given: SOURCE)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.api import Column, Table, TableName, UnseenTransactions
 from dbt_arctic.databases.change_log import LogState
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import (
@@ -38,6 +38,7 @@ from dbt_arctic.sources.capture_table import (
     Captured,
     CapturedRange,
     entry,
+    unseen_statement,
 )
 
 RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
@@ -333,3 +334,17 @@ def test_changes_that_the_slot_no_longer_has_are_lost(identity: str, confirmed: 
     found = _lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
     assert says in found
     assert bool(found) == bool(says)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "condition"),
+    [
+        (UnseenTransactions(), "(false)"),
+        (UnseenTransactions(after=7), "(`transaction_end` > 7)"),
+        (UnseenTransactions([3], 9), "(`transaction_id` IN (3) OR pmod(`transaction_id` - 9, 4294967296)"),
+    ],
+)
+def test_changes_that_a_transaction_does_not_see_are_read_later(
+    unseen: UnseenTransactions, condition: str
+) -> None:
+    assert condition in unseen_statement(captured((400, {})), "public.t", unseen)

@@ -109,6 +109,15 @@ def test_the_declared_source_is_one_that_can_be_read(deletes: Deletes) -> None:
     assert "`it's`" in sql
 
 
+def test_a_generated_column_is_not_one_of_a_source_that_is_captured() -> None:
+    table = Table("1", (ID, UPDATED, UPDATED._replace(name="twice", is_generated=True)), ("id",))
+    assert "twice" in draft_database_table("accounts", LISTED, table).columns
+    draft = draft_database_table("accounts", LISTED, table, is_followed=True)
+    assert ("twice" in draft.columns, draft.left_out) == (False, ("twice",))
+    [source] = database_properties("crm", "mariadb://host/crm", [draft], "", "from_log")["sources"]
+    assert source["config"]["meta"]["arctic"] == {"from": "mariadb", "url": "mariadb://host/crm"}
+
+
 def test_the_declared_source_may_be_captured_from_the_log() -> None:
     draft = draft_database_table("accounts", LISTED, Table("1", (ID, UPDATED), ("id",)))
     declared = database_properties("crm", "postgresql://host/crm", [draft], "", "from_log", "arctic_dev")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.change_log import ALTERED
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
 from dbt_arctic.errors import ConfigError, SchemaChanged, VersionUnavailable
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
@@ -259,3 +260,19 @@ def test_a_truncation_is_not_applied_to_rows_that_may_be_of_other_tables(
 def test_a_wrong_policy_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         parse_capture("crm.t", {"slot": "s", **wrong})
+
+
+@pytest.mark.parametrize(
+    ("words", "effect"),
+    [("a add alter column table t", "read"), ("alter change id t table", "load"), ("*", "load")],
+)
+def test_a_statement_in_the_log_has_all_rows_read_again_unless_it_may_be_about_the_key(
+    words: str, effect: str
+) -> None:
+    altered = ALTERED + words
+    if effect == "load":
+        with pytest.raises(VersionUnavailable, match="old key"):
+            planned(BEFORE, altered)
+        return
+    found = planned(BEFORE, altered, shape_of(("id", "a", "b")))
+    assert (found.reads_again, found.note) == (True, "ALTER TABLE")
