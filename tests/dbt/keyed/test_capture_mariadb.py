@@ -189,6 +189,8 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
     assert "varchar(3)" in shop.fail("run")
     shop.dbt("run", "--select", "typed")
     server.sql(f"INSERT INTO typed (id, {names}) VALUES (3, {values}), (4, {nulls})")
+    (planned,) = Terminal(shop).json("ingest", "plan", "--select", "typed")
+    assert (planned["reads_all"], planned["changes"], planned["problem"]) == (False, 2, "")
     shop.dbt("run", "--select", "typed")
     assert "twice" not in [row[0] for row in shop.sql("DESCRIBE {s}.typed")]
     for loaded, captured in ((1, 3), (2, 4)):
