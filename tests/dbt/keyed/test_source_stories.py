@@ -41,6 +41,15 @@ def test_a_model_has_the_rows_of_the_table_that_it_follows(parts: Parts, seed: i
     assert story.steps
 
 
+@pytest.mark.parametrize("seed", extent([6], [6, 13, 20, 27]))
+def test_a_model_has_the_rows_of_the_table_of_mariadb_that_it_follows(
+    parts: Parts, mariadb_server: Server, seed: int
+) -> None:
+    story, difference = soak_cdc.play(parts, mariadb_server, seed, extent(24, 80), processes=extent(0.0, 0.1))
+    assert not difference, difference
+    assert story.told[0] == "a story of followed"
+
+
 def _ends_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is committed ends later than what is read, if a message comes in between."""
     plan = kafka_pull.plan_offsets

@@ -24,6 +24,7 @@ from dbt_arctic.sources import capture_changes
 from tests.dbt.keyed.conftest import Shop, opened_shop
 from tests.dbt.keyed.kafka_topics import Topic
 from tests.dbt.sources.killed_process import is_built_here, run_and_kill
+from tests.dbt.sources.mariadb_followed import FollowedMariaDb
 from tests.dbt.sources.mariadb_log import MariaDbLog
 from tests.dbt.sources.postgres_log import Keyed, PostgresLog
 from tests.dbt.sources.project import Parts
@@ -48,7 +49,7 @@ class LogStory:
 
     shop: Shop
     topic: Topic | None
-    log: PostgresLog | MariaDbLog
+    log: PostgresLog | MariaDbLog | FollowedMariaDb
     chance: random.Random
     told: list[str] = field(default_factory=list)
     processes: float = 0.0
@@ -67,6 +68,7 @@ class LogStory:
 
     def play(self, steps: int) -> None:
         """:raises Different: the model does not have the rows of the table."""
+        assert not isinstance(self.log, FollowedMariaDb)
         self.pending += self.log.start()
         self.declare()
         for _ in range(steps):
@@ -122,6 +124,7 @@ class LogStory:
 
         :param count: how many; 0 for all, also those of transactions that were just committed.
         """
+        assert not isinstance(self.log, FollowedMariaDb)
         self.pending += self.log.read()
         taken = self.pending[: count or len(self.pending)]
         del self.pending[: len(taken)]
@@ -153,6 +156,7 @@ class LogStory:
         self.sent += events if is_new else []
 
     def snapshot_again(self) -> None:
+        assert not isinstance(self.log, FollowedMariaDb)
         self.pending += self.log.snapshot_again()
         self.told.append("a snapshot")
 
@@ -238,14 +242,14 @@ class LogStory:
 
 
 class CaptureStory(LogStory):
-    """The table is captured from its log by the runs themselves: ``from: postgres``."""
+    """The table is captured from its log by the runs themselves: ``from: postgres`` or ``from: mariadb``."""
 
     truncate: str = "fail"
 
     def play(self, steps: int) -> None:
-        assert isinstance(self.log, PostgresLog)
+        assert not isinstance(self.log, MariaDbLog)
         self.truncate = self.chance.choice(("fail", "apply", "apply"))
-        self.log.create_slot()
+        self.log.begin_to_follow()
         path = self.shop.folder / "profiles.yml"
         profile = yaml.safe_load(path.read_text(encoding="utf-8"))
         for output in profile["shop"]["outputs"].values():
@@ -271,17 +275,17 @@ class CaptureStory(LogStory):
         self.shop.model("rows", _MODEL.replace(") }}\n", ", on_schema_change='sync_all_columns') }}\n", 1))
 
     def deliver(self, count: int) -> None:
-        """Nothing is delivered. The slot has what was committed."""
+        """Nothing is delivered. The log has what was committed."""
 
     def deliver_again(self) -> None:
-        """The slot has what was not confirmed."""
+        """The log has each change once."""
 
     def snapshot_again(self) -> None:
         """The table is read by full refreshes."""
 
     def place_settings(self) -> dict[str, Any]:
-        assert isinstance(self.log, PostgresLog)
-        return {"from": "postgres", "url": self.log.server.url, "slot": self.log.name, "table": self.log.name}
+        assert not isinstance(self.log, MariaDbLog)
+        return self.log.followed
 
     def ends(self) -> dict[str, tuple[int, bool]]:
         """A run is cut off while it captures, or while the model is written."""
@@ -302,7 +306,12 @@ def opened_log_story(parts: Parts, mariadb: Any, seed: int, processes: float = 0
     :param mariadb: a MariaDB; ``None`` for stories of PostgreSQL only.
     """
     chance = random.Random(seed)
-    tools = ["postgres", "full", "captured", *(["debezium", "maxwell", "canal"] if mariadb else [])]
+    tools = [
+        "postgres",
+        "full",
+        "captured",
+        *(["debezium", "maxwell", "canal", "followed"] if mariadb else []),
+    ]
     tool = tools[seed % len(tools)]
     with contextlib.ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="soak-cdc-")))
@@ -311,10 +320,12 @@ def opened_log_story(parts: Parts, mariadb: Any, seed: int, processes: float = 0
             sends_all = tool == "full" or (tool == "captured" and chance.random() < 0.5)
             captured = tool == "captured"
             log: Any = PostgresLog(chance, parts.server, sends_all, moves_all=captured, converts=captured)
+        elif tool == "followed":
+            log = FollowedMariaDb(chance, mariadb)
         else:
             log = MariaDbLog(chance, mariadb, tool)
         opened.callback(log.close)
-        if tool == "captured":
+        if tool in ("captured", "followed"):
             yield CaptureStory(shop, None, log, chance, [f"a story of {tool}"], processes)
             return
         topic = parts.broker.topic(1 if tool == "canal" else 2)

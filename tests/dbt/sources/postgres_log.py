@@ -136,6 +136,13 @@ class PostgresLog:
             self.single()
         return int(position)
 
+    @property
+    def followed(self) -> dict[str, Any]:
+        return {"from": "postgres", "url": self.server.url, "slot": self.name, "table": self.name}
+
+    def begin_to_follow(self) -> None:
+        self.create_slot()
+
     def close(self) -> None:
         for connection, _ in self._open:
             connection.close()

@@ -8,10 +8,13 @@ as soon as it is found. The last line is ``cdc: N steps, L ddl, K kills, D diffe
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.dbt.keyed.database_servers import running_server
+from tests.dbt.keyed.kafka_topics import add_reader
 from tests.dbt.sources.log_story import LogStory, opened_log_story
 from tests.dbt.sources.project import Parts, running_parts
 from tests.dbt.sources.soak_loop import arguments, played, soak
@@ -27,7 +30,12 @@ def play(parts: Parts, mariadb: Any, seed: int, steps: int, processes: float = 0
 
 def main(words: list[str] | None = None) -> int:
     given = arguments(words)
-    with running_parts() as parts, running_server("mariadb") as mariadb:
+    with (
+        running_parts() as parts,
+        running_server("mariadb") as mariadb,
+        tempfile.TemporaryDirectory(prefix="soak-cdc-") as folder,
+    ):
+        add_reader(parts.connection, Path(folder), "mariadb")
 
         def one(seed: int, steps: int) -> tuple[Mapping[str, int], str]:
             story, difference = play(parts, mariadb, seed, steps, given.killed_processes)
