@@ -29,7 +29,10 @@ _SETTINGS: Mapping[str, str] = {
     "binlog_row_image": "FULL",
     "binlog_row_metadata": "FULL",
 }
-_VARIABLES = "SELECT @@version, @@log_bin, {}, @@log_bin_compress, @@server_id, @@hostname, @@port"
+_VARIABLES = """
+SELECT @@version, @@log_bin, {},
+  @@log_bin_compress, @@log_slave_updates, @@global.gtid_slave_pos, @@server_id, @@hostname, @@port
+"""
 _UNIQUE = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
 _FIRST_SERVER_ID = 2**31
 """Servers of a company have smaller ids."""
@@ -71,13 +74,23 @@ class MariaLog:
                 raise self._not_set(
                     f"{name}={wanted}", f"run SET GLOBAL {name} = '{wanted}', and set it in its configuration"
                 )
-        compressed, *server = found[len(_SETTINGS) :]
+        compressed, logs_replicated, replicated, *server = found[len(_SETTINGS) :]
         if int(compressed):
             raise self._not_set("log_bin_compress=OFF", "run SET GLOBAL log_bin_compress = OFF")
+        if replicated and not int(logs_replicated):
+            raise self._not_set(
+                "log_slave_updates",
+                "read the log of the primary, or set log_slave_updates in its configuration",
+            )
         unique = self.run(_UNIQUE)
         identity = str(unique[0][1]) if unique else "/".join(map(str, server))
-        files = self.run("SHOW BINARY LOGS")
-        first, (last, length, *_) = files[0][0], files[-1]
+        first = self._row("SHOW BINARY LOGS")[0]
+        last, length, only, without = self._row("SHOW MASTER STATUS")
+        for schema in sorted({one.schema for one in self.tables}):
+            if (only and schema not in only.split(",")) or schema in without.split(","):
+                raise self._not_set(
+                    f"a log of the database {schema}", "correct binlog_do_db and binlog_ignore_db"
+                )
         current = log_position(last, int(length))
         return LogState(f"{identity}/{self.address.database}", log_position(first, 0), current, current)
 

@@ -55,7 +55,9 @@ def event_of(event: Any, types: Mapping[TableName, Mapping[str, str]]) -> Event 
 
 
 def unreadable(event: Any) -> str | None:
-    """What an event is that the client cannot read and that may have rows."""
+    """What an event is that cannot be read and that may have rows."""
+    if type(event).__name__ in _KINDS and any(one.name is None for one in event.columns):
+        return "rows from before binlog_row_metadata was FULL"
     return _UNREADABLE.get(int(event.event_type or 0))
 
 

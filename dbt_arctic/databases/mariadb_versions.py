@@ -11,9 +11,10 @@ from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.client import Run
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion
 
-_TABLE = (
-    "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-)
+_TABLE = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
 _CASCADES = """
 SELECT CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
@@ -59,7 +60,13 @@ def why_not_followed(run: Run, table: TableName) -> NotFollowed | None:
             "it does not exist, or this user may not see it",
             "correct table in the source's meta.arctic, as database.name",
         )
-    kind, engine = map(str, found[0])
+    schema, name, kind, engine = map(str, found[0])
+    if TableName(schema, name) != table:  # the log has the names in this form
+        return NotFollowed(
+            f"the table {table.dotted} is called {schema}.{name}",
+            "the server stores names in another case",
+            f"write table: {schema}.{name} in the source's meta.arctic",
+        )
     if kind != "BASE TABLE":
         return NotFollowed(
             f"{table.dotted} cannot be followed: it is a {kind.lower()}",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dbt_arctic.databases.mariadb_events import file_and_offset, log_position
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import CapturedRange, load_capture
@@ -118,6 +119,12 @@ def captured_range(shop: Shop) -> CapturedRange:
     assert found is not None
     assert found[1] is not None
     return found[1].range
+
+
+def position(server: Server) -> int:
+    """The end of the log."""
+    file, offset, *_ = server.sql("SHOW MASTER STATUS")[0]
+    return log_position(file, offset)
 
 
 def test_models_have_the_rows_of_the_database(
@@ -283,11 +290,20 @@ def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server)
     finally:
         server.sql("SET GLOBAL binlog_row_metadata = FULL")
     # Files are removed, or all of the log: no change is missed without an error.
-    for lost, says in (
-        (("FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE now() + INTERVAL 1 DAY"), "removed the files"),
-        (("RESET MASTER",), "has begun again"),
+    for lost, says, is_longer in (
+        (
+            ("FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE now() + INTERVAL 1 DAY"),
+            "removed the files",
+            False,
+        ),
+        (("RESET MASTER",), "has begun again", False),
+        (("RESET MASTER",), "has begun again", True),
     ):
         server.sql(*lost, "REPLACE INTO customers VALUES (1, 'x', 1)")
+        end = captured_range(shop).end
+        while is_longer and position(server) <= end:
+            files = file_and_offset(end)[0] - file_and_offset(position(server))[0]
+            server.sql(*["FLUSH BINARY LOGS"] * files, "REPLACE INTO customers VALUES (1, 'x', 2)")
         said = shop.fail("run")
         assert said.count("AR-403") == 2
         assert says in said

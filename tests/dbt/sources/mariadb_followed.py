@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+import pymysql
 
 from tests.dbt.keyed.database_servers import Server, run
 
@@ -16,6 +19,8 @@ COLUMNS = {
 }
 ADDED = {"extra": "int", "more": "varchar(40)"}
 _TABLE = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+_LOCKED = (1205, 1213)
 
 Key = tuple[str, int]
 
@@ -70,7 +75,6 @@ class FollowedMariaDb:
     def begin(self) -> None:
         if len(self._open) < 3:
             opened = self.server.connect()
-            # Without locks between the rows
             run(opened, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN")
             self._open.append((opened, set()))
 
@@ -81,7 +85,7 @@ class FollowedMariaDb:
         connection, own = self.chance.choice(self._open)
         others = set().union(*(locked for _, locked in self._open if locked is not own))
         if statement := self._statement(others, own):
-            run(connection, statement)
+            _try(connection, statement)
         return None
 
     def end(self) -> None:
@@ -92,7 +96,8 @@ class FollowedMariaDb:
 
     def single(self) -> None:
         if statement := self._statement(set().union(*(locked for _, locked in self._open)), set()):
-            self.server.sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", statement)
+            with contextlib.closing(self.server.connect()) as connection:
+                _try(connection, statement)
 
     def quiet(self) -> None:
         while self._open:
@@ -203,6 +208,16 @@ class FollowedMariaDb:
             "extra": str(draw.randrange(99)),
             "more": f"'v{draw.randrange(99)}'",
         }
+
+
+def _try(connection: Any, statement: str) -> None:
+    """Run a statement, unless an open transaction has locked its row, or the place between two rows."""
+    run(connection, "SET SESSION innodb_lock_wait_timeout = 1")
+    try:
+        run(connection, statement)
+    except pymysql.OperationalError as error:
+        if error.args[0] not in _LOCKED:
+            raise
 
 
 __all__ = ["FollowedMariaDb"]

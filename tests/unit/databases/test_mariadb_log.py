@@ -248,6 +248,12 @@ def test_events_that_may_have_rows_and_cannot_be_read_are_known() -> None:
     assert found == kinds
     assert event_of(SimpleNamespace(event_type=3), {}) is None
 
+    class WriteRowsEvent(SimpleNamespace):
+        """As the client calls it."""
+
+    for name, says in ((None, "rows from before binlog_row_metadata was FULL"), ("id", None)):
+        assert unreadable(WriteRowsEvent(event_type=23, columns=[SimpleNamespace(name=name)])) == says
+
 
 def test_a_value_that_the_log_does_not_have_is_none_of_null() -> None:
     column = SimpleNamespace(name="n", type=3, character_set_name=None, set_values=None)
