@@ -1,6 +1,21 @@
-"""Sizes and durations as text, the same in logs, commands and reports."""
+"""Numbers, sizes and durations as text, the same in logs, commands and reports."""
 
 from __future__ import annotations
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun, in the plural if needed.
+
+    >>> counted(1, "file"), counted(2000, "file"), counted(0, "query"), counted(2, "refresh")
+    ('1 file', '2,000 files', '0 queries', '2 refreshes')
+    """
+    if number == 1:
+        return f"1 {what}"
+    if what.endswith(("s", "x", "sh", "ch")):
+        return f"{number:,} {what}es"
+    if what.endswith("y") and what[-2] not in "aeiou":
+        return f"{number:,} {what[:-1]}ies"
+    return f"{number:,} {what}s"
 
 
 def shown_bytes(size: float) -> str:
@@ -32,4 +47,4 @@ def shown_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-__all__ = ["shown_bytes", "shown_seconds"]
+__all__ = ["counted", "shown_bytes", "shown_seconds"]

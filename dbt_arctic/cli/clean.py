@@ -16,8 +16,9 @@ from dbt_arctic.cli.options import (
     require_confirmation,
     schema_options,
 )
-from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.cli.progress import progress
+from dbt_arctic.human_readable import counted
 from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import KeptLeftover, Removal, Retention, find_leftovers

@@ -24,7 +24,7 @@ from dbt_arctic.compaction.plan import (
 )
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 
@@ -127,8 +127,8 @@ def _coming(operation: Operation, found: list[TableOverview]) -> _Coming:
     size = ""
     if status is not None:
         rows = status.pending.rows if operation.kind == "major" else status.base.live_rows
-        what = "pending rows" if operation.kind == "major" else "rows"
-        size = f"{rows:,} {what}, {status.files:,} files, {shown_bytes(status.size_bytes)}"
+        what = "pending row" if operation.kind == "major" else "row"
+        size = f"{counted(rows, what)}, {counted(status.files, 'file')}, {shown_bytes(status.size_bytes)}"
     return _Coming(f"{operation.kind} {name.schema}.{name.identifier}", size)
 
 

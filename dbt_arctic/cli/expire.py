@@ -17,9 +17,10 @@ from dbt_arctic.cli.options import (
     require_confirmation,
     table_options,
 )
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_names
+from dbt_arctic.cli.output import print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.claims import find_claims

@@ -9,8 +9,8 @@ import click
 
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import json_option, optional_duration_ms, project_options
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_time
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.cli.output import print_json, print_table, shown_time
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.scheduling.model_lag import LagCause, ModelLag, PendingUpstream, late_models, problems_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import project_options
-from dbt_arctic.cli.output import counted
 from dbt_arctic.errors import ServerUnreachable
+from dbt_arctic.human_readable import counted
 from dbt_arctic.secret import without_secrets
 
 if TYPE_CHECKING:

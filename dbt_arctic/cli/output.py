@@ -16,6 +16,7 @@ import click
 
 from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
@@ -56,7 +57,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
         )
         click.echo(counted(len(shown), "row"), err=terminal_width() is None)
     if len(shown) < len(rows):
-        click.echo(f"There are more than {limit} rows; --limit 0 shows all.", err=True)
+        click.echo(f"There are more than {counted(limit, 'row')}; --limit 0 shows all.", err=True)
 
 
 def shown_value(value: Any) -> str:
@@ -80,15 +81,6 @@ def record_as_dict(record: Record) -> dict[str, Any]:
     """A finished operation, which is one row of the operations table, as JSON."""
     entry = asdict(record)
     return {"at": shown_time(entry.pop("at_ms")), **entry}
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun, in the plural if needed.
-
-    >>> counted(1, "file"), counted(2000, "file")
-    ('1 file', '2,000 files')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def shown_time(time_ms: int) -> str:

@@ -14,6 +14,7 @@ from dbt_arctic.auto.stages import GOES, stages_of, stages_with_sql
 from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.human_readable import counted
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -98,7 +99,8 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         if plan.reason.fix and plan.action == "full" and with_more:
             found.append(f"to avoid this: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
-        rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows is not None else "new commits"
+        changed = upstream.changed_rows
+        rows = "new commits" if changed is None else counted(changed, "changed row")
         found.append(f"{upstream.name.identifier}: {rows}")
     lines = _state_lines(entry) if with_more and plan.action != "nothing" else []
     if lines:

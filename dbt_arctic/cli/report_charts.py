@@ -11,6 +11,7 @@ from dbt_arctic.cli.charts import DAY_MS, HOUR_MS, Artist, Chart
 from dbt_arctic.cli.output import shown_time
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.compaction.series import Point
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.report import Report
 
@@ -140,7 +141,7 @@ def _strategies(report: Report) -> Rows:
             "name": one.strategy,
             "value": one.seconds,
             "description": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
-            + (f", {one.changed:,} changed rows" if one.changed is not None else ""),
+            + (f", {counted(one.changed, 'changed row')}" if one.changed is not None else ""),
         }
         for one in report.refreshes
         if one.name in shown

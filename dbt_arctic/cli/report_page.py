@@ -15,11 +15,11 @@ import jinja2
 
 from dbt_arctic.adapter.run_results import RunResults
 from dbt_arctic.cli.lineage_picture import BOX_HEIGHT, BOX_WIDTH, lineage_picture
-from dbt_arctic.cli.output import counted, shareable
+from dbt_arctic.cli.output import shareable
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.maintenance.expire_plan import shown_hold
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.report import Report
@@ -120,7 +120,7 @@ class Page:
             Card(
                 "Tables",
                 f"{len(self.readable):,}",
-                f"{sum(one.base.live_rows for one in statuses):,} rows, {size}",
+                f"{counted(sum(one.base.live_rows for one in statuses), 'row')}, {size}",
             ),
             Card(
                 "Pending rows",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import json_option, project_options, require_confirmation, yes_option
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_time
+from dbt_arctic.cli.output import print_json, print_table, shown_time
 from dbt_arctic.cli.tables import Abbreviated, Cell
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance import timeline

@@ -148,7 +148,7 @@ class _Run:
         self(f"CALL `{catalog}`.system.fast_forward('{schema}.{self.name}', 'main', 'probe')")
         count = self(f"SELECT count(*) FROM {self.table}")[0][0]
         if count != 2:
-            raise _NotDone(f"after the branch was published, the table has {count} rows instead of 2")
+            raise _NotDone(f"after the branch was published, the number of rows is {count} instead of 2")
         return "a branch can be written and published"
 
     def create_view(self) -> str:

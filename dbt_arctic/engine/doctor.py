@@ -16,6 +16,7 @@ from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings, catalog_conf, packages
 from dbt_arctic.engine.thrift import ThriftEngine
 from dbt_arctic.errors import ArcticError, DependencyError
+from dbt_arctic.human_readable import counted
 
 
 class Check(NamedTuple):
@@ -89,7 +90,7 @@ _Step = tuple[str, Callable[[], list[Check]]]
 def _of_the_catalog(connection: Connection, catalog: str, kind: str, place: str) -> list[_Step]:
     def listed() -> list[Check]:
         schemas = _rows(connection, f"SHOW SCHEMAS IN `{catalog}`")
-        return [Check("catalog", True, f"{catalog} ({kind}), {len(schemas)} schemas")]
+        return [Check("catalog", True, f"{catalog} ({kind}), {counted(len(schemas), 'schema')}")]
 
     def written() -> list[Check]:
         found = probe(connection, catalog)
@@ -104,7 +105,7 @@ def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_St
 
     def listed(name: str) -> list[Check]:
         schemas = _rows(connection, f"SHOW SCHEMAS IN `{name}`")
-        return [Check(f"catalog {name}", True, f"{len(schemas)} schemas, nothing was written")]
+        return [Check(f"catalog {name}", True, f"{counted(len(schemas), 'schema')}, nothing was written")]
 
     return [(f"catalog {name}", partial(listed, name)) for name in names]
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout, plan_layout, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -285,7 +286,7 @@ def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Buil
 
 
 def _in_brackets(rows: int | None) -> str:
-    return f" ({rows} rows)" if rows is not None else ""
+    return f" ({counted(rows, 'row')})" if rows is not None else ""
 
 
 def _publish(
