@@ -50,7 +50,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
         print_json([_as_json(entry, show_sql) for entry in plans])
         return
     if not plans:
-        click.echo("No selected model is automatic.")
+        click.echo("No selected model is automatic (incremental_strategy='auto').")
         return
     if explains:
         for place, entry in enumerate(plans):
@@ -117,7 +117,8 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         if reason.fix and with_more:
             found.append(f"to avoid this: {reason.fix}")
     if entry.before:
-        later = "" if with_more else ", whose next changes are not known yet"
+        is_unknown = not with_more or plan.action == "nothing"
+        later = ", whose next changes are not known yet" if is_unknown else ""
         found.append(f"runs after {', '.join(entry.before)}{later}")
     return found
 
