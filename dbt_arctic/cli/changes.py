@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ACTION = "_action"
 
 
-@click.command()
+@click.command(short_help="Show what changed in a table between two versions.")
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="VERSION", help="A version, savepoint or time (UTC).")
 @click.option("--to", "end", default="current", show_default=True, metavar="VERSION", help="As for --from.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Compare automatic models with their full queries.")
 @click.argument("select", nargs=-1)
 @click.option(
     "--automatic",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Remove what interrupted runs left behind.")
 @schema_options
 @click.option("--older-than", default="24h", callback=duration_ms, help="Keep younger leftovers [24h].")
 @click.option(

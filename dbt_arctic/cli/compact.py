@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Compact files and merge pending changes, where due.")
 @table_options
 @click.option("--plan", "only_plan", is_flag=True, help="Only show what would be done. Reads metadata only.")
 @click.option(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Erase keys for good, from every file and version.")
 @click.argument("table")
 @click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="The value of one key column.")
 @click.option("--where", metavar="SQL", help="Erase the keys of all rows that match, in any version.")

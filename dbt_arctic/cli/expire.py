@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Expire old versions and delete their files.")
 @table_options
 @click.option(
     "--older-than",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="List the versions of a keyed table, or compactions.")
 @click.argument("table", required=False)
 @click.option("--limit", default=20, show_default=True, help="Number of entries, newest first; 0 for all.")
 @click.option("--compaction", is_flag=True, help="Show the compaction history of the table, or of all.")

@@ -17,7 +17,7 @@ from dbt_arctic.sources.database_scaffold import Deletes
 _URL_OF_PROFILE = ""
 
 
-@click.command()
+@click.command(short_help="Write a source, models and tests for data to load.")
 @click.argument("folder", metavar="FOLDER_OR_SOURCE")
 @click.option("--source", help="Name of the dbt source. Default: the name of the folder.")
 @click.option(

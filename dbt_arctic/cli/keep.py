@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command(cls=SelectingCommand)
+@click.command(cls=SelectingCommand, short_help="Refresh models when they are due, until stopped.")
 @select_option
 @click.option("--for", "for_ms", callback=optional_duration_ms, help="End after this time: 20s, 1h.")
 @click.option(

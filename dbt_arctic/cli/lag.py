@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Show how late each model is, and because of what.")
 @click.argument("select", nargs=-1)
 @click.option(
     "--max",

@@ -26,7 +26,7 @@ KEY_VARIABLE = "OPENLINEAGE_API_KEY"
 _TIMEOUT_S = 30
 
 
-@click.command()
+@click.command(short_help="Write OpenLineage events of dbt's last command.")
 @click.option(
     "--to",
     "destination",

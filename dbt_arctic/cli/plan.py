@@ -30,7 +30,7 @@ WORDS = {
 _THEN = "then the query over the auxiliary view, whose text is known after the view has been built"
 
 
-@click.command()
+@click.command(short_help="Explain how the next run refreshes automatic models.")
 @click.argument("select", nargs=-1)
 @click.option("--sql", "show_sql", is_flag=True, help="Also print the SQL of each refresh.")
 @click.option("--explain", "explains", is_flag=True, help="Explain each refresh: cost, fallbacks, advice.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.run_results import RunResults
 
 
-@click.command()
+@click.command(short_help="Write one HTML page about all tables, with charts.")
 @click.option(
     "--output",
     "-o",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Keep a version under a name, or list the names.")
 @click.argument("table")
 @click.argument("name", required=False)
 @click.option(
@@ -76,7 +76,7 @@ def _list(known: Mapping[str, Version], of: Name, as_json: bool) -> None:
         print_table({"savepoint": "name", "version": "name"}, rows)
 
 
-@click.command()
+@click.command(short_help="Restore the rows of an earlier version.")
 @click.argument("table")
 @click.argument("version")
 @yes_option
@@ -115,7 +115,7 @@ def _described(to: Version, entries: list[timeline.Entry]) -> str:
     return f"{short[to]} ({entry.kind} at {shown_time(entry.time_ms)}{named}; {later})"
 
 
-@click.command()
+@click.command(short_help="Restore a dropped table, or undo a full refresh.")
 @click.argument("table")
 @click.option("--previous", is_flag=True, help="Undo the last full refresh: use the previous generation.")
 @click.option("--generation", type=int, help="Use this generation.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.group()
+@click.group(short_help="Keep Spark running, so that runs start in a second.")
 def server() -> None:
     """Keep Spark running for this project; `dbt run` uses it and starts in a second."""
 

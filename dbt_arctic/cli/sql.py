@@ -27,7 +27,7 @@ _INSTEAD = {
 }
 
 
-@click.command()
+@click.command(short_help="Run UPDATE, DELETE or MERGE on a table, or a query.")
 @click.argument("statement", required=False)
 @click.option(
     "--file", "-f", type=click.File(encoding="utf-8"), help="Read the statement from a file; - is stdin."

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Show tables with pending changes and due compaction.")
 @table_options
 @click.option(
     "--due", "only_due", is_flag=True, help="Show only tables with due work. Exits with 1 if there are any."

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Check keyed tables for damage.")
 @table_options
 @click.option("--data", is_flag=True, help="Also read the rows and check that keys are unique. Starts Spark.")
 @json_option

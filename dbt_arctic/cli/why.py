@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Explain one row: which runs wrote it, and from what.")
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @click.option("--limit", default=20, show_default=True, help="Number of commits, newest first; 0 for all.")

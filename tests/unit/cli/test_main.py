@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 
 import click
@@ -23,6 +24,22 @@ def test_every_command_is_where_the_documentation_says() -> None:
         name: name for name in COMMANDS
     }
     assert main.get_command(context, "statsu") is None
+
+
+def _groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    yield path
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from _groups(found, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(_groups(main)), ids=" ".join)
+def test_the_list_of_commands_is_not_cut_off_at_80_columns(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(main, [*path, "--help"], terminal_width=80).output
+    assert "Commands:" in shown
+    assert [line for line in shown.splitlines() if line.endswith("...") or len(line) > 80] == []
 
 
 def test_a_command_does_not_wait_for_what_it_does_not_use() -> None:
