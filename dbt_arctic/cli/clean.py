@@ -64,7 +64,9 @@ def clean(
     from dbt_arctic.adapter.target_session import target_session
 
     if files_older_than < DAY_MS:
-        raise click.BadParameter("at least 24h: a younger file may belong to a commit in progress")
+        raise click.BadParameter(
+            "at least 24h: a younger file may belong to a commit in progress", param_hint="--files-older-than"
+        )
     retention = Retention(older_than, keep_previous, dropped)
     with target_session(target, "clean") as session:
         chosen = chosen_schemas(session, schemas, everything)

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Compact files and merge pending changes, where due.")
 @table_options
-@click.option("--plan", "only_plan", is_flag=True, help="Only show what would be done. Reads metadata only.")
+@click.option(
+    "--plan",
+    "--dry-run",
+    "only_plan",
+    is_flag=True,
+    help="Only show what would be done. Reads metadata only.",
+)
 @click.option(
     "--kind",
     type=click.Choice(["minor", "major", "full", "trim", "merge"]),

@@ -72,7 +72,10 @@ def expire(
     from dbt_arctic.adapter.target_session import target_session
 
     if older_than < MIN_AGE_MS:
-        raise click.BadParameter("at least 1h: an active run or reader may have pinned a younger version")
+        raise click.BadParameter(
+            "at least 1h: an active run or reader may have pinned a younger version",
+            param_hint="--older-than",
+        )
     with target_session(target, "expire") as session:
         names = _chosen(session, tables, schemas, everything)
         released = frozenset(session.name(text).dotted for text in release)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -41,6 +42,19 @@ def test_the_list_of_commands_is_not_cut_off_at_80_columns(path: tuple[str, ...]
     commands = shown.partition("Commands:\n")[2].splitlines()
     assert commands
     assert [line for line in commands if line.endswith("...") or len(line) > 80] == []
+
+
+def test_the_error_for_a_misspelled_command_names_the_right_one() -> None:
+    wrong = CliRunner().invoke(main, ["stauts"])
+    assert (wrong.exit_code, "Did you mean status?" in wrong.output) == (2, True)
+    assert "Did you mean" not in CliRunner().invoke(main, ["tables"]).output
+
+
+def test_the_error_for_a_short_time_names_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dbt_arctic.adapter.project.load_target", lambda *_: Mock())
+    for command, option in (("expire", "--older-than"), ("clean", "--files-older-than")):
+        wrong = CliRunner().invoke(main, [command, option, "30m"])
+        assert (wrong.exit_code, f"Invalid value for {option}" in wrong.output) == (2, True), wrong.output
 
 
 def test_a_command_does_not_wait_for_what_it_does_not_use() -> None:
