@@ -70,9 +70,9 @@ class Commands(click.Group):
             return super().resolve_command(context, args)
         except click.UsageError as error:
             meant = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if meant:
-                error.message += f" Did you mean {meant[0]}?"
-            raise
+            if not meant:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {meant[0]}?", context) from None
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command, and print its error without a traceback."""
