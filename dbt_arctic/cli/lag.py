@@ -79,7 +79,7 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
         },
         (
             [
-                *_row(one.model, late.get(one.model), now_ms),
+                *_row(one, late.get(one.model), now_ms),
                 *(["\n".join(problems_of(one))] if has_problems else []),
             ]
             for one in lags
@@ -87,11 +87,11 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
     )
 
 
-def _row(model: str, late: LagCause | None, now_ms: int) -> list[str]:
+def _row(lag: ModelLag, late: LagCause | None, now_ms: int) -> list[str]:
     if late is None:
-        return [model, "", "", "", ""]
+        return [lag.model, "?" if problems_of(lag) else "none", "", "", ""]
     return [
-        model,
+        lag.model,
         shown_seconds((now_ms - late.since_ms) / 1000),
         late.because_of.upstream,
         shown_upstream(late.because_of),
