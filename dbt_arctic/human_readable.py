@@ -59,4 +59,17 @@ def shown_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-__all__ = ["counted", "shown_bytes", "shown_seconds"]
+def shown_gain(seconds: float) -> str:
+    """The seconds that something saves, with two digits if they are few.
+
+    >>> shown_gain(0), shown_gain(0.00005), shown_gain(0.653), shown_gain(2.04), shown_gain(125)
+    ('0 s', '< 0.01 s', '0.65 s', '2.0 s', '2 min 5 s')
+    """
+    if 0 < seconds < 0.005:
+        return "< 0.01 s"
+    if not seconds or seconds >= 10:
+        return shown_seconds(seconds)
+    return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+
+
+__all__ = ["counted", "shown_bytes", "shown_gain", "shown_seconds"]

@@ -24,7 +24,7 @@ from dbt_arctic.compaction.plan import (
 )
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_gain, shown_seconds
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 
@@ -176,7 +176,7 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
                 one.scope,
                 one.why,
                 shown_seconds(one.cost_s),
-                f"{one.gain_s:.2g} s",
+                shown_gain(one.gain_s),
             ]
             for one in operations
         ),

@@ -19,7 +19,7 @@ from dbt_arctic.cli.output import shareable
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED
-from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_gain, shown_seconds
 from dbt_arctic.maintenance.expire_plan import shown_hold
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.report import Report
@@ -187,7 +187,7 @@ class Page:
             Cell(one.why),
             Cell(one.scope),
             Cell(shown_seconds(one.cost_s)),
-            Cell(f"{one.gain_s:.2g} s"),
+            Cell(shown_gain(one.gain_s)),
         ]
 
     @property
