@@ -14,7 +14,7 @@ from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance import timeline
-from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
+from dbt_arctic.maintenance.restore import previous_generation, restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
@@ -133,7 +133,10 @@ def restore(
     with target_session(target, "restore") as session:
         name = session.to_write(table)
         which = "its newest complete generation" if generation is None else f"generation {generation}"
-        question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
+        if previous:  # an error comes before the question
+            number = previous_generation(session.catalog, name)
+            which = f"generation {number}, from before the last full refresh"
+        question = f"Make {name} use {which}?"
         require_confirmation(question, yes, as_json)
         if previous:
             shown = undo_full_refresh(session.context, name)

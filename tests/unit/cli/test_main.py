@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from unittest.mock import Mock
 
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 
 from dbt_arctic.cli.main import COMMANDS, main
 from dbt_arctic.cli.output import print_json
+from dbt_arctic.keyed.names import Name
 
 
 def test_every_command_is_where_the_documentation_says() -> None:
@@ -55,6 +57,17 @@ def test_the_error_for_a_short_time_names_its_option(monkeypatch: pytest.MonkeyP
     for command, option in (("expire", "--older-than"), ("clean", "--files-older-than")):
         wrong = CliRunner().invoke(main, [command, option, "30m"])
         assert (wrong.exit_code, f"Invalid value for {option}" in wrong.output) == (2, True), wrong.output
+
+
+def test_an_undo_of_a_full_refresh_does_not_ask_if_there_was_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Mock(to_write=lambda text: Name("lake", "dev", text))
+    monkeypatch.setattr("dbt_arctic.adapter.project.load_target", lambda *_: Mock())
+    monkeypatch.setattr("dbt_arctic.adapter.target_session.target_session", lambda *_: nullcontext(session))
+    monkeypatch.setattr("dbt_arctic.maintenance.restore._shown", lambda *_: (None, ""))
+    refused = CliRunner().invoke(main, ["restore", "orders", "--previous"], input="y\n")
+    assert refused.exit_code == 2
+    assert refused.output.startswith("AR-301 lake.dev.orders has no previous generation")
+    assert "dbt-arctic rollback dev.orders VERSION" in refused.output
 
 
 def test_a_command_does_not_wait_for_what_it_does_not_use() -> None:
