@@ -68,7 +68,7 @@ def _print(found: Provenance, shown: tuple[Step, ...]) -> None:
     for gap in found.incomplete:
         _print_text(_gap(gap))
     if any(step.read for step in shown):
-        click.echo("\nRead by these runs:")
+        click.echo("\nWhat these runs read:")
         _print_reads(shown)
     if found.feeds:
         click.echo("\nTables that read this one:")
