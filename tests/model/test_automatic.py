@@ -10,6 +10,7 @@ from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.errors import KeyColumnMissing
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation
@@ -92,6 +93,30 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     name, plan = planned(world, sql)
     assert (plan.action, stages_of(plan)) == ("nothing", [])
     assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_wrong_key_is_an_error_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    """A state is built before the model, and would be left behind."""
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("first")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = sales((1, 1, 10), (2, 1, 20), (3, 2, 31), *((sale, 9, 1) for sale in range(10, 30)))
+    build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
+    auto = {"incremental_strategy": "auto", "buckets": 1}
+    right, wrong = (parse_config("first", {"unique_key": key, **auto}) for key in ("customer", "client"))
+    sql = FIRST.format(source.sql)
+    if exists:
+        plan = plan_refresh(context.catalog, name, right, sql, context.query_schema)
+        run_refresh(context, name, right, plan, owner="o")
+    before = {entry.name for entry in context.catalog.of(name).list_names(name.schema)}
+    plan = plan_refresh(context.catalog, name, wrong, sql, context.query_schema, rebuild=True)
+    with pytest.raises(KeyColumnMissing, match="unique_key contains client"):
+        run_refresh(context, name, wrong, plan, owner="o")
+    assert {entry.name for entry in context.catalog.of(name).list_names(name.schema)} == before
 
 
 @pytest.mark.parametrize(
