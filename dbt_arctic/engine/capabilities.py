@@ -41,11 +41,13 @@ class Capabilities:
 
     :param catalog: Spark's name of the catalog.
     :param iceberg: the version of Iceberg in Spark.
+    :param schema: the schema in which it was tried, which was dropped.
     """
 
     catalog: str
     iceberg: str
     tried: tuple[Capability, ...]
+    schema: str
 
     def __getitem__(self, name: str) -> Capability:
         return next(one for one in self.tried if one.name == name)
@@ -83,7 +85,7 @@ def probe(connection: Connection, catalog: str) -> Capabilities:
     finally:
         run.clean()
     iceberg = str(run(f"SELECT `{catalog}`.system.iceberg_version()")[0][0])
-    return Capabilities(catalog, iceberg, (*tried, dropped))
+    return Capabilities(catalog, iceberg, (*tried, dropped), schema)
 
 
 def _tried(run: _Run, connection: Connection, catalog: str, schema: str) -> Iterator[Capability]:
