@@ -16,7 +16,8 @@ VEGA_LITE = "6.4"
 WIDTH, HEIGHT = 420, 230
 COLOURS = tuple(f"var(--s{number})" for number in range(1, 9))
 """CSS variables of the page, which has different values in dark mode."""
-HOUR_MS = 3600 * 1000
+_MINUTE_MS = 60 * 1000
+HOUR_MS = 60 * _MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 _MARK = re.compile(r'(<(path)\b[^>]*?\baria-label="([^"]*)"[^>]*?\brole="graphics-symbol"[^>]*?)/>')
 _OUTER = re.compile(r'(<svg\b[^>]*?) width="[\d.]+" height="[\d.]+"')
@@ -139,7 +140,8 @@ class Artist:
         return found
 
     def _time(self) -> dict[str, Any]:
-        clock = "%H:%M" if self.until_ms - self.since_ms <= 2 * DAY_MS else "%b %d"
+        length_ms = self.until_ms - self.since_ms
+        clock = "%b %d" if length_ms > 2 * DAY_MS else "%H:%M" if length_ms >= 10 * _MINUTE_MS else "%H:%M:%S"
         return {
             "field": "at",
             "type": "temporal",
