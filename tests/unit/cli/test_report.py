@@ -88,7 +88,7 @@ def test_the_page_is_whole_and_has_its_charts(page: str) -> None:
 def test_charts_of_a_small_and_new_warehouse_have_readable_axes(report: Report) -> None:
     """Its sizes are not fractions of a MB, and its points are not all at the same minute."""
     points = [Point(NOW - 20_000, 0, 0.0, 1.0, 1, 1800), Point(NOW, 0, 0.0, 1.0, 2, 4608)]
-    past = [TableHistory(ORDERS, points, [LagPoint(NOW - 20_000, 0.0), LagPoint(NOW, 1.5)])]
+    past = [TableHistory(ORDERS, points, [LagPoint(NOW - 20_000, 0.0), LagPoint(NOW, 0.5)])]
     found = {one.title: one for one in charts_of(replace(report, past=past, operations=[], writes=[]), None)}
     assert found["Size"].caption == "Size of the newest version, in kB."
     texts = Reader(found["Size"].svg).texts
