@@ -72,7 +72,8 @@ class Artist:
         """Add stacked columns per unit of time (Vega-Lite's ``timeUnit``)."""
         mark = {"type": "bar", "stroke": "var(--card)", "strokeWidth": 1, "clip": True}
         at = {**self._time(), "timeUnit": unit}
-        return self._chart(title, caption, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
+        number = {**_number("d"), "aggregate": "sum", "title": "number"}
+        return self._chart(title, caption, rows, mark, x=at, y=number)
 
     def dots(self, title: str, caption: str, rows: Sequence[Row]) -> Chart:
         """Add one dot per row. Its size shows ``value``, and its tooltip is ``description``."""
@@ -145,9 +146,9 @@ class Artist:
         return {
             "field": "at",
             "type": "temporal",
-            "title": None,
+            "title": "time",
             "scale": {"type": "utc", "domain": [self.since_ms, self.until_ms]},
-            "axis": {"tickCount": 5, "labelOverlap": True, "grid": False, "format": clock},
+            "axis": {"title": None, "tickCount": 5, "labelOverlap": True, "grid": False, "format": clock},
         }
 
 
@@ -158,9 +159,9 @@ def _number(format: str) -> dict[str, Any]:
     return {
         "field": "value",
         "type": "quantitative",
-        "title": None,
+        "title": "value",
         "scale": {"zero": True, "nice": True},
-        "axis": {"format": format, "tickCount": 5},
+        "axis": {"title": None, "format": format, "tickCount": 5},
     }
 
 

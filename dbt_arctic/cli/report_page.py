@@ -143,7 +143,8 @@ class Page:
             Card(
                 "Compaction",
                 f"{len(done):,}",
-                f"operations in {shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed",
+                f"{'operation' if len(done) == 1 else 'operations'} in "
+                f"{shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed",
                 "bad" if failed else "",
             ),
         ]
