@@ -32,17 +32,31 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Remove what interrupted runs left behind.")
 @schema_options
-@click.option("--older-than", default="24h", callback=duration_ms, help="Keep younger leftovers [24h].")
+@click.option(
+    "--older-than",
+    default="24h",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Keep younger leftovers.",
+)
 @click.option(
     "--keep-previous",
     default="7d",
     callback=duration_ms,
-    help="How long to keep the generation before a full refresh [7d].",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to keep the generation before a full refresh.",
 )
 @click.option("--dropped", is_flag=True, help="Also remove side tables whose view no longer exists.")
 @click.option("--files", is_flag=True, help="Also remove files that no version refers to. Starts Spark.")
 @click.option(
-    "--files-older-than", default="3d", callback=duration_ms, help="Keep younger files; at least 24h [3d]."
+    "--files-older-than",
+    default="3d",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Keep younger files; at least 24h.",
 )
 @confirmation_options
 @json_option

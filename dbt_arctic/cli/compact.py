@@ -48,13 +48,18 @@ if TYPE_CHECKING:
     help="Run this kind on the named tables, whether or not it is due.",
 )
 @click.option(
-    "--budget", callback=optional_duration_ms, help="Start only what should end within this time: 90s, 5m."
+    "--budget",
+    callback=optional_duration_ms,
+    metavar="DURATION",
+    help="Start only what should end within this time: 90s, 5m.",
 )
 @click.option(
     "--trim-grace",
     default="10m",
     callback=duration_ms,
-    help="How long merged changes stay in the change table for active readers [10m].",
+    show_default=True,
+    metavar="DURATION",
+    help="How long merged changes stay in the change table for active readers.",
 )
 @json_option
 @catalog_options

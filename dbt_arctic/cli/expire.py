@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     "--older-than",
     default="7d",
     callback=duration_ms,
-    help="Keep every version that was current within this time; at least 1h [7d].",
+    show_default=True,
+    metavar="DURATION",
+    help="Keep every version that was current within this time; at least 1h.",
 )
 @click.option(
     "--release",

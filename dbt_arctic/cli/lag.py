@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "--max",
     "max_ms",
     callback=optional_duration_ms,
+    metavar="DURATION",
     help="Exit with 1 if a model is later than this, or its lag is unknown: 30s, '10 minutes'.",
 )
 @json_option

@@ -32,9 +32,9 @@ _TIMEOUT_S = 30
     "destination",
     default="-",
     metavar="FILE|URL",
-    help="A file to append to, one event a line, or the URL of a server's endpoint [standard output].",
+    help="A file to append to, one event a line, or the URL of a server.  [default: standard output]",
 )
-@click.option("--namespace", help="The namespace of the jobs [the project's name].")
+@click.option("--namespace", help="The namespace of the jobs.  [default: the project's name]")
 @project_options
 def openlineage(target: Target, destination: str, namespace: str | None) -> None:
     """Write OpenLineage events of dbt's last command: versions read and written, rows, bytes.

@@ -35,9 +35,16 @@ if TYPE_CHECKING:
     "--output",
     "-o",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="The file to write [arctic_report.html in dbt's target folder].",
+    help="The file to write.  [default: arctic_report.html in dbt's target folder]",
 )
-@click.option("--since", default="30d", callback=duration_ms, help="Start of the period: 12h, 30d [30d].")
+@click.option(
+    "--since",
+    default="30d",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Start of the period: 12h, 30d.",
+)
 @click.option(
     "--select",
     multiple=True,

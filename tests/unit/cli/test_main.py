@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from dbt_arctic.cli.main import COMMANDS, main
+from dbt_arctic.cli.options import duration_ms, optional_duration_ms
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.keyed.names import Name
 
@@ -44,6 +46,18 @@ def test_the_list_of_commands_is_not_cut_off_at_80_columns(path: tuple[str, ...]
     commands = shown.partition("Commands:\n")[2].splitlines()
     assert commands
     assert [line for line in commands if line.endswith("...") or len(line) > 80] == []
+
+
+def test_defaults_and_durations_look_alike_in_the_help_of_all_options() -> None:
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            shown = option.get_help_record(context) or ("", "")
+            assert not re.search(r"\[\d+[smhd]\]|Default:", shown[1]), shown
+            takes_duration = option.callback in (duration_ms, optional_duration_ms)
+            assert takes_duration == ("DURATION" in shown[0]), (name, shown)
 
 
 def test_the_error_for_a_misspelled_command_names_the_right_one() -> None:
