@@ -70,7 +70,7 @@ def print_entries(entries: list[timeline.Entry], limit: int) -> None:
         (
             [
                 shown_time(entry.time_ms),
-                _kind(entry, short),
+                shown_kind(entry, short),
                 f"{entry.rows:,}",
                 Abbreviated(entry.version.token, short[entry.version]) if entry.version else "expired",
                 ", ".join(entry.savepoints),
@@ -84,7 +84,8 @@ def print_entries(entries: list[timeline.Entry], limit: int) -> None:
         click.echo(f"{len(entries) - len(shown)} more: --limit 0", err=True)
 
 
-def _kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
+def shown_kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
+    """What a commit did; of a rollback with the version to which it went, short on a terminal."""
     kind, to, token = entry.kind.partition(" to ")
     if not token:
         return kind

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbt_arctic.cli.history import shown_kind
 from dbt_arctic.cli.options import json_option, project_options, require_confirmation, yes_option
 from dbt_arctic.cli.output import print_json, print_table, shown_time
 from dbt_arctic.cli.tables import Abbreviated, Cell
@@ -111,8 +112,9 @@ def _described(to: Version, entries: list[timeline.Entry]) -> str:
         return abbreviated_token(to.token)
     entry = entries[places[-1]]
     named = f", savepoint {', '.join(entry.savepoints)}" if entry.savepoints else ""
-    later = counted(places[-1], "later commit")
-    return f"{short[to]} ({entry.kind} at {shown_time(entry.time_ms)}{named}; {later})"
+    later, kind = counted(places[-1], "later commit"), shown_kind(entry, short)
+    kind = kind.short if isinstance(kind, Abbreviated) else kind
+    return f"{short[to]} ({kind} at {shown_time(entry.time_ms)}{named}; {later})"
 
 
 @click.command(short_help="Restore a dropped table, or undo a full refresh.")
