@@ -173,7 +173,8 @@ def build_generation(
         carry_over(context, retired, table, config.model)
     _drop_abandoned(context, table, found)
     without = "" if table.has_view else ", without a view"
-    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}{without}", rows, fill)
+    again = f", generation {number}" if number > 1 else ""
+    return table, Outcome(f"BUILD{_of_rows(rows)}{again}{without}", rows, fill)
 
 
 def _layout_like(context: Context, table: KeyedTable) -> Layout:
@@ -285,8 +286,8 @@ def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Buil
         raise
 
 
-def _in_brackets(rows: int | None) -> str:
-    return f" ({counted(rows, 'row')})" if rows is not None else ""
+def _of_rows(rows: int | None) -> str:
+    return f" {counted(rows, 'row')}" if rows is not None else ""
 
 
 def _publish(

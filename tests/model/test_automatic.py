@@ -95,6 +95,30 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"
 
 
+def test_the_message_of_a_build_says_how_many_rows_and_whether_it_replaces_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("first")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+
+    def build(*rows: tuple[int, int, int]) -> str:
+        made = build_generation(
+            context, source, plain, sales(*rows), {}, owner="o", comment="", column_comments=None
+        )
+        return made[1].message
+
+    assert [build((1, 1, 10)), build((1, 1, 10), (2, 1, 20))] == ["BUILD 1 row", "BUILD 2 rows, generation 2"]
+    config = parse_config("first", {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1})
+    sql = f"SELECT customer, amount FROM {source.sql} WHERE id = 1"
+    messages = []
+    for rebuild in (False, True):
+        plan = plan_refresh(context.catalog, name, config, sql, context.query_schema, rebuild=rebuild)
+        messages.append(run_refresh(context, name, config, plan, owner="o").message)
+    assert messages == ["FULL (build), 1 row", "FULL (build), 1 row, generation 2"]
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_wrong_key_is_an_error_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch, exists: bool
