@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import print_json, print_table, record_as_dict, shown_time
+from dbt_arctic.cli.output import (
+    print_json,
+    print_table,
+    record_as_dict,
+    shown_time,
+    verification_as_dict,
+)
 from dbt_arctic.cli.tables import Abbreviated, Cell
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.run import FAILED
@@ -149,5 +154,5 @@ def _as_json(entry: timeline.Entry) -> dict[str, Any]:
         "rows": entry.rows,
         "run": entry.run,
         "savepoints": list(entry.savepoints),
-        "verified": None if entry.verified is None else asdict(entry.verified),
+        "verified": None if entry.verified is None else verification_as_dict(entry.verified),
     }

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
+
+if TYPE_CHECKING:
+    from dbt_arctic.auto.verification_log import Verified
 
 _FOLDERS = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:)?(?<![\w.])/{1,3}(?:[^\s/'\"`,;:()]+/)+")
 
@@ -81,6 +84,12 @@ def record_as_dict(record: Record) -> dict[str, Any]:
     """A finished operation, which is one row of the operations table, as JSON."""
     entry = asdict(record)
     return {"at": shown_time(entry.pop("at_ms")), **entry}
+
+
+def verification_as_dict(verified: Verified) -> dict[str, Any]:
+    """A recorded verification as JSON; ``committed`` is the time of the commit that was verified."""
+    entry = asdict(verified)
+    return {"committed": shown_time(entry.pop("committed_ms")), **entry}
 
 
 def shown_time(time_ms: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +20,7 @@ from dbt_arctic.cli.output import (
     print_json,
     print_table,
     shown_names,
-    shown_time,
+    verification_as_dict,
 )
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
@@ -249,8 +249,7 @@ def as_dict(seen: TableOverview, now_ms: int) -> dict[str, Any]:
         "verified": None
         if seen.verified is None
         else {
-            **asdict(seen.verified),
-            "committed_ms": shown_time(seen.verified.committed_ms),
+            **verification_as_dict(seen.verified),
             "repaired": seen.is_repaired,
         },
         "buckets": [

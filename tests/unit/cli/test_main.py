@@ -16,9 +16,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from dbt_arctic.auto.verification_log import Verified
 from dbt_arctic.cli.main import COMMANDS, main
 from dbt_arctic.cli.options import duration_ms, optional_duration_ms
-from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.output import print_json, verification_as_dict
 from dbt_arctic.keyed.names import Name
 
 
@@ -104,6 +105,17 @@ def test_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2" not in outcome.output
     assert CliRunner().invoke(main, ["status", "--no-such-option"]).exit_code == 2
     assert CliRunner().invoke(main, ["status", "--help"]).exit_code == 0
+
+
+def test_a_verification_has_the_time_of_its_commit_like_all_times_in_json() -> None:
+    found = verification_as_dict(Verified(7, 1_800_000_000_000, "different", 40, 2, 1.5))
+    assert found["committed"] == "2027-01-15 08:00:00.000"
+    assert (found["result"], found["keys"], found["differ"], "committed_ms" in found) == (
+        "different",
+        40,
+        2,
+        False,
+    )
 
 
 def test_keys_of_maps_are_text_in_json(capsys: pytest.CaptureFixture[str]) -> None:
