@@ -87,8 +87,7 @@ def plan_pull(
             why="it is a view, and views have no versions" if exists else "it does not exist",
             fix="pull from the tables that it reads, or use ref() alone"
             if exists
-            else f"build it first: dbt run --select {upstream.identifier}; or, if it is a source, set in its "
-            "meta.arctic where its rows come from, for instance from: files",
+            else f"build it first: dbt run --select {upstream.identifier}; a source needs `from` in meta.arctic",
         )
     return _pull_plain(catalog, upstream, state, last, model, key, images, pin, staging)
 
