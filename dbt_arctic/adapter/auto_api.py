@@ -31,7 +31,7 @@ from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.human_readable import shown_bytes
+from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
@@ -221,7 +221,7 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
 def _stage_entry(stage: StageRun) -> dict[str, Any]:
     """The entry of a stage in ``run_results.json``. Also writes a line to dbt's log file."""
     seconds = None if stage.seconds is None else round(stage.seconds, 3)
-    rows = "" if stage.rows is None else f", {stage.rows} rows"
+    rows = "" if stage.rows is None else f", {counted(stage.rows, 'row')}"
     time = "" if seconds is None else f", {seconds} s"
     _log.debug(f"{stage.relation}: {stage.stage}{rows}{time}")
     return {"relation": stage.relation, "stage": stage.stage, "seconds": seconds, "rows": stage.rows}

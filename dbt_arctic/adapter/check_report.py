@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dbt_arctic.human_readable import counted
+
 
 class Failure(NamedTuple):
     """Why dbt could not build a node, in the first round in which it failed."""
@@ -73,7 +75,6 @@ class CheckReport:
     def last_line(self) -> str:
         """The last line of the output."""
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return (
-            f"check: {len(self.models)} models, {len(self.incremental)} incremental, {self.rounds} rounds, "
-            f"{sum(self.differences.values())} differences{failed}"
-        )
+        models, rounds = counted(len(self.models), "model"), counted(self.rounds, "round")
+        differences = counted(sum(self.differences.values()), "difference")
+        return f"check: {models}, {len(self.incremental)} incremental, {rounds}, {differences}{failed}"

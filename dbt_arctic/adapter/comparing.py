@@ -23,6 +23,7 @@ from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.inputs import ModelInputs, find_inputs, pinned_text, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.row_diff import TOLERANCES, count_differing, differing_keys
 from dbt_arctic.planner.properties.nondeterministic_columns import Nondeterministic
@@ -195,4 +196,4 @@ def _numbers(query: Query, sql: str) -> list[int]:
 
 
 def _why_unknown(rows: int) -> str:
-    return f"its query gives {rows} other rows when it is run twice, and is not understood"
+    return f"its query gives {counted(rows, 'other row')} when it is run twice, and is not understood"

@@ -34,7 +34,7 @@ def located(error: MalformedFile) -> MalformedFile:
         return error
     return MalformedFile(
         f"row {row.position} of {error.where} does not fit the columns of its source: {row.error}",
-        where=f"{error.where}, row {row.position}",
+        where=f"{error.where}, row {row.position}, without the header and blank lines",
         why=f"the row is {row.text}",
         fix="correct the file, or the columns of the source; or take the other rows only, with on_bad_row: "
         "quarantine in its meta.arctic. Nothing was written",

@@ -12,8 +12,6 @@ from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
-from dbt.events.types import JinjaLogWarning
-from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import pins
@@ -24,6 +22,7 @@ from dbt_arctic.adapter.constraints import (
     read_contract,
     warn_of_ignored,
 )
+from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
@@ -168,12 +167,13 @@ class ModelApi(KeyedApi):
 
         A package may have them because it supports several adapters.
         """
-        of_others = settings_without_effect(model["name"], model["config"])
+        where = f"{model['name']}; other models with this setting are not listed"
+        of_others = settings_without_effect(where, model["config"])
         for_many = settings_for_many(getattr(self.config, f"{model.get('resource_type', 'model')}s", {}))
-        for name, problem in of_others + ineffective_settings(model["name"], model["config"], for_many):
+        for name, problem in of_others + ineffective_settings(where, model["config"], for_many):
             if name not in self._warned:
                 self._warned.add(name)
-                warn_or_error(JinjaLogWarning(msg=str(problem)))
+                emit_warning(problem)
 
     @available
     @classmethod
@@ -197,7 +197,7 @@ class ModelApi(KeyedApi):
             fix=f"write `{names[0]}` for the name, or '{names[0]}' for the string; or set "
             f"{DOUBLE_QUOTED}: 'true' under spark_conf in the profile",
         )
-        warn_or_error(JinjaLogWarning(msg=str(warning)))
+        emit_warning(warning)
 
     def _upstream_columns(self, model: Mapping[str, Any]) -> set[str]:
         """The lower-case columns of a model's upstreams, including those of ephemeral models."""

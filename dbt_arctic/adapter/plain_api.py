@@ -8,12 +8,11 @@ from datetime import timezone
 from typing import Any, cast
 
 from dbt.adapters.base.meta import available
-from dbt.events.types import JinjaLogWarning
-from dbt_common.events.functions import warn_or_error
 from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values, values_of_stored_types
 from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
@@ -256,7 +255,7 @@ class PlainApi(KeyedApi):
                 int(began.timestamp() * 1000),
             )
         if warning is not None:
-            warn_or_error(JinjaLogWarning(msg=str(warning)))
+            emit_warning(warning)
 
     # Snapshots
 

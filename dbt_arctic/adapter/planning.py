@@ -33,7 +33,7 @@ from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.materializations import is_automatic
+from dbt_arctic.refresh.materializations import is_automatic, is_incremental
 from dbt_arctic.store.state import find_keyed, load_change
 
 
@@ -42,7 +42,8 @@ class ModelPlan:
     """The refresh plan of one model, and information about the model itself.
 
     :param is_requested: whether its config ``full_refresh`` requests a rebuild in each run.
-    :param before: models of the same selection that this one reads and that may change first.
+    :param before: models of the same selection that this one reads and that may change first: automatic ones,
+        and if this one has nothing to do, all incremental ones.
     :param advice: obstacles to incremental refreshes, with lines of the model's file.
     :param states: its auxiliary views, in the order of their refreshes.
     :param earlier: its earlier refreshes, newest first.
@@ -76,10 +77,8 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
             where=str(target.project_root),
             fix="dbt ls --resource-type model lists all models; SELECT is as in dbt",
         )
-    automatic = {}
-    for node in compiled:
-        if is_automatic(node.config.to_dict()):
-            automatic[node.unique_id] = node
+    incremental = {node.unique_id: node for node in compiled if is_incremental(node.config.to_dict())}
+    automatic = {key: node for key, node in incremental.items() if is_automatic(node.config.to_dict())}
     plans = []
     for unique_id, node in automatic.items():
         name = name_of(target, node)
@@ -101,10 +100,9 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
             settings=of_meaning,
             now=time_of_invocation(target.credentials, settings),
         )
+        first = incremental if plan.action == "nothing" else automatic
         before = tuple(
-            other.name
-            for key, other in automatic.items()
-            if key in node.depends_on.nodes and key != unique_id
+            other.name for key, other in first.items() if key in node.depends_on.nodes and key != unique_id
         )
         advice = tuple(advice_for(session.catalog, name, model, target.project_root, keys))
         path, states = node.original_file_path, tuple(shown_states(session.catalog, name, plan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,6 +80,25 @@ def model_folders(root: Path) -> list[str]:
     return list(load_raw_project(str(root)).get("model-paths") or ["models"])
 
 
+_OWN_ERROR = re.compile(r"AR-101 (.*)\n\s+where: profiles\.yml(.*)\n(?:\s+why:\s+(.*)\n)?\s+fix:\s+(.*)")
+
+
+def _unreadable_profile(path: Path, message: str) -> ProfileError:
+    """The error of a profile. One of this adapter is shown as it is, and not inside of dbt's.
+
+    >>> print(_unreadable_profile(Path("a.yml"), "AR-101 x is wrong\\n  where: profiles.yml, x\\n  fix: y"))
+    AR-101 x is wrong
+      where: a.yml, x
+      fix:   y
+    """
+    own = _OWN_ERROR.search(message)
+    if own is None:
+        what, fix = "The project's profile cannot be read.", "run dbt debug for details"
+        return ProfileError(what, where=str(path), why=message, fix=fix)
+    what, setting, why, fix = (part or "" for part in own.groups())
+    return ProfileError(what, where=f"{path}{setting}", why=why, fix=fix)
+
+
 def load_target(
     project_dir: Path | None = None, profiles_dir: Path | None = None, target: str | None = None
 ) -> Target:
@@ -97,12 +117,7 @@ def load_target(
     try:
         profile = load_profile(str(root), {}, None, target)
     except DbtRuntimeError as error:
-        raise ProfileError(
-            "The project's profile cannot be read.",
-            where=str(folder / "profiles.yml"),
-            why=str(error).strip(),
-            fix="run dbt debug for details",
-        ) from error
+        raise _unreadable_profile(folder / "profiles.yml", str(error).strip()) from error
     if not isinstance(profile.credentials, ArcticCredentials):
         raise ProfileError(
             f"The target {profile.target_name!r} is of type {profile.credentials.type!r}.",

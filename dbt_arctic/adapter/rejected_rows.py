@@ -13,6 +13,7 @@ from dbt_arctic.adapter.file_sources import locate_with
 from dbt_arctic.adapter.process_modes import REPLAYING
 from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.engine.api import Connection
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
@@ -71,7 +72,7 @@ class RejectedRows:
         _log(source, rejection, name)
         if taken is None:
             return planned
-        logger.info(f"{taken.fitting:,} rejected rows of the source {source.name} fit now.")
+        logger.info(f"taken again: {counted(taken.fitting, 'rejected row')} of the source {source.name}")
         found = replace(planned, sql=f"{planned.sql}\nUNION ALL\n{taken.rows}")
         pulls.replace(unique_id, found)
         return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbt_arctic.adapter.artifacts import as_written_by_dbt, read_artifact
+
+_HEADING = re.compile(r"\w+ Error in \w+ ")
+"""The first line of dbt's messages about a node."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +74,28 @@ def read_run_results(target_folder: Path) -> RunResults | None:
 def _refresh(result: Mapping[str, Any]) -> Refresh:
     response: Mapping[str, Any] = result.get("adapter_response") or {}
     failed = result["status"] not in ("success", "skipped")
-    message = str(result.get("message") or "").strip().splitlines()
     return Refresh(
         model=result["unique_id"].split(".", 2)[2],
         status=result["status"],
         seconds=float(result["execution_time"]),
         strategy=response.get("strategy") or "",
-        reason=(message[0] if message and failed else response.get("reason")) or "",
+        reason=(_cause(str(result.get("message") or "")) if failed else response.get("reason")) or "",
         keys=response.get("keys"),
         rows=response.get("rows_affected"),
         bytes_read=response.get("bytes_read"),
         bytes_written=response.get("bytes_written"),
     )
+
+
+def _cause(message: str) -> str:
+    """The line of an error that says what happened. The first one often only names the model.
+
+    >>> _cause("Runtime Error in model late (late.sql)\\n  AR-302 unique_key contains x\\n    where: late")
+    'AR-302 unique_key contains x'
+    >>> _cause("Database Error in model late (late.sql)\\n  no such file"), _cause("Got 2 results")
+    ('no such file', 'Got 2 results')
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    coded = [line for line in lines if line.startswith("AR-")]
+    rest = lines[1:] if len(lines) > 1 and _HEADING.match(lines[0]) else lines
+    return next(iter(coded or rest), "")

@@ -10,6 +10,8 @@ from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import find_keyed
 
+_OF_STATE = "the state of "
+
 
 def state_name(name: Name, place: int = 1) -> Name:
     """What a state of a model is called.
@@ -21,7 +23,12 @@ def state_name(name: Name, place: int = 1) -> Name:
 
 def owner_of_state(name: Name) -> str:
     """The owner recorded on an auxiliary view, which distinguishes it from a model of the same name."""
-    return f"the state of {name.dotted}"
+    return f"{_OF_STATE}{name.dotted}"
+
+
+def model_of_state(table: KeyedTable) -> str | None:
+    """The dotted name of the model whose auxiliary view a table is; ``None`` if it is none."""
+    return table.owner.removeprefix(_OF_STATE) if table.owner.startswith(_OF_STATE) else None
 
 
 def find_state(catalog: CatalogReader, name: Name, place: int = 1) -> KeyedTable | None:
@@ -65,4 +72,12 @@ def drop_states(context: Context, name: Name, first: int = 1) -> None:
             drop_keyed(context, stored)
 
 
-__all__ = ["drop_states", "find_state", "find_states", "is_free", "owner_of_state", "state_name"]
+__all__ = [
+    "drop_states",
+    "find_state",
+    "find_states",
+    "is_free",
+    "model_of_state",
+    "owner_of_state",
+    "state_name",
+]

@@ -128,6 +128,8 @@ def plan_state(
     stored = None if table is None else table.visible.column_names
     own_columns = None if schema is None else schema(request.sql)
     columns = stored if own_columns is None else [one.name for one in own_columns]
+    if own_columns is not None and not _has_key(config, own_columns):
+        return None  # The write of the model is refused, and a view would be written before that.
     hides = build is None and table is not None and bool(table.hidden)
     is_next = request.states > 0
     inside = True if is_next else inside
@@ -352,6 +354,11 @@ def _worthwhile_view(
     if any(part.find(TimeFunction) for node in made.above for part in expressions(node)):
         return None  # Time would change the model while its auxiliary view stays the same.
     return made
+
+
+def _has_key(config: KeyedConfig, columns: Sequence[ColumnInfo]) -> bool:
+    returned = {column.name.lower() for column in columns}
+    return all(column.lower() in returned for column in config.unique_key)
 
 
 def as_called(inputs: ModelInputs, columns: Sequence[str] | None) -> tuple[Query, Facts]:

@@ -62,7 +62,8 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan, tr
         )
     trace.found(stage.name, outcome.rows)
     code = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
-    return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", code))
+    choice, built = Choice("full", code), outcome.message.removeprefix("BUILD").lstrip(", ")
+    return replace(outcome, message=f"{choice}, {built}" if built else str(choice), choice=choice)
 
 
 def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int | None:

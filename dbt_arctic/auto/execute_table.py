@@ -26,6 +26,7 @@ from dbt_arctic.auto.stages import KEYS, Stage, stages_of
 from dbt_arctic.auto.timings import Strategy, note
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
@@ -385,7 +386,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     rows = changes_among(context, table, written.rows, written.attempt.txn) if images else written.rows
     if computed.stage:
         target.trace.found(computed.stage, rows)
-    rows_text = f", {rows} rows" if rows is not None else ""
+    rows_text = f", {counted(rows, 'row')}" if rows is not None else ""
     return Outcome(f"{choice}{rows_text}", rows, written.sql, choice)
 
 

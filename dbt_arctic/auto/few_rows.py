@@ -11,6 +11,7 @@ from dbt_arctic.auto.plan import ByKeys, RefreshPlan
 from dbt_arctic.auto.stages import stages_of
 from dbt_arctic.auto.timings import RefreshTiming, full_is_fast
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.reasons import Reason
@@ -60,14 +61,16 @@ def reason_of_few_rows(
     if extra_seconds(plan, operators, rows) > MAX_EXTRA_SECONDS:
         return Reason(
             "few-rows",
-            f"its tables have {rows} rows, and to plan statements of {operators} operators takes longer than "
+            f"its tables have {counted(rows, 'row')}, and to plan statements of "
+            f"{counted(operators, 'operator')} takes longer than "
             "reading all of them",
         )
     if not config.small_data or rows >= SMALL_DATA:
         return None
     reason = Reason(
         "few-rows",
-        f"its tables have {rows} rows, and finding the changes takes longer than reading all of them",
+        f"its tables have {counted(rows, 'row')}, and finding the changes takes longer than "
+        "reading all of them",
     )
     return reason if _more_statements(plan) > 0 else None
 

@@ -28,6 +28,7 @@ from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.log import PROPERTY_TXN, consumed_versions
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
@@ -227,10 +228,10 @@ def _require_restricted(inputs: ModelInputs, table: KeyedTable) -> None:
     except CannotPlan as error:
         raise CannotVerify(error.reason.what) from error
     if not restricts_a_scan(query, table.key):
-        read_rows = "an unknown number of" if rows is None else f"{rows:,}"
+        read_rows = "an unknown number of rows" if rows is None else counted(rows, "row")
         raise CannotVerify(
             "its query cannot be restricted to some keys (a LIMIT, or a window over several keys), and reads "
-            f"{read_rows} rows"
+            + read_rows
         )
 
 

@@ -39,6 +39,7 @@ from dbt_arctic.auto.stage_results import StageResults
 from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import size_stage
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SchemaChanged, SparkEnded, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
@@ -191,7 +192,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome | _Failure:
             choice = Choice("full", OTHER_COLUMNS.code)
         elif reads_all or own_choice.reason not in _OF_ROWS:
             choice = own_choice
-    rows = f", {outcome.rows} rows" if outcome.rows is not None else ""
+    rows = f", {counted(outcome.rows, 'row')}" if outcome.rows is not None else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 

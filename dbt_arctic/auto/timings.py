@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal, Protocol
 
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.planner.reasons import Reason
 
@@ -129,7 +130,7 @@ def late_full_refresh(
         return None
     return Reason(
         "found-late",
-        f"the last {len(late)} incremental refreshes became full ones after they had started "
+        f"the last {counted(len(late), 'incremental refresh')} became full ones after they had started "
         f"({late[0].reason})",
         "fix what the code in brackets requires; then, to try again at once: dbt run --full-refresh",
     )

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from dbt_arctic.auto.timings import Timed, timings
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import literal
 from dbt_arctic.keyed.table import KeyedTable
 
@@ -47,8 +48,8 @@ class Verified:
         if self.result == "skipped":
             return f"skipped: {self.why}"
         if self.result == "different":
-            return f"{self.differ} of {self.keys} keys differ"
-        return f"{self.keys} keys equal"
+            return f"{self.differ:,} of {self.keys:,} keys differ"
+        return f"{counted(self.keys, 'key')} equal"
 
 
 def recorded(properties: Mapping[str, str]) -> list[Verified]:

@@ -23,6 +23,7 @@ from dbt_arctic.auto.timings import PROPERTY_REFRESH, RefreshTiming, timings
 from dbt_arctic.auto.verification_log import Result, Verified, record_sql, recorded
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
 from dbt_arctic.errors import RefreshDiffers
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -91,7 +92,7 @@ def verify_refresh(
 def _with(outcome: Outcome, verified: Verification) -> Outcome:
     told = f", not verified: {verified.why}"
     if verified.result in ("equal", "not due"):
-        told = f", {verified.keys} keys verified" if verified.result == "equal" else ""
+        told = f", {counted(verified.keys, 'key')} verified" if verified.result == "equal" else ""
     return replace(outcome, message=f"{outcome.message}{told}", verified=verified)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import counted, print_grid, print_json, shown_value, terminal_width
+from dbt_arctic.cli.output import print_grid, print_json, shown_value, terminal_width
 from dbt_arctic.cli.tables import Kind
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.maintenance.versions import resolve
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _ACTION = "_action"
 
 
-@click.command()
+@click.command(short_help="Show what changed in a table between two versions.")
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="VERSION", help="A version, savepoint or time (UTC).")
 @click.option("--to", "end", default="current", show_default=True, metavar="VERSION", help="As for --from.")
@@ -74,7 +75,7 @@ def changes(
     else:
         _print(columns, keyed.key, shown, {} if images == "both" else {"new": "new or changed"})
     if len(shown) < len(found):
-        click.echo(f"There are more than {limit} changed keys; --limit 0 shows all.", err=True)
+        click.echo(f"There are more than {counted(limit, 'changed key')}; --limit 0 shows all.", err=True)
 
 
 @dataclass(frozen=True)

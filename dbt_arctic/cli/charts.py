@@ -16,7 +16,8 @@ VEGA_LITE = "6.4"
 WIDTH, HEIGHT = 420, 230
 COLOURS = tuple(f"var(--s{number})" for number in range(1, 9))
 """CSS variables of the page, which has different values in dark mode."""
-HOUR_MS = 3600 * 1000
+_MINUTE_MS = 60 * 1000
+HOUR_MS = 60 * _MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 _MARK = re.compile(r'(<(path)\b[^>]*?\baria-label="([^"]*)"[^>]*?\brole="graphics-symbol"[^>]*?)/>')
 _OUTER = re.compile(r'(<svg\b[^>]*?) width="[\d.]+" height="[\d.]+"')
@@ -71,7 +72,8 @@ class Artist:
         """Add stacked columns per unit of time (Vega-Lite's ``timeUnit``)."""
         mark = {"type": "bar", "stroke": "var(--card)", "strokeWidth": 1, "clip": True}
         at = {**self._time(), "timeUnit": unit}
-        return self._chart(title, caption, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
+        number = {**_number("d"), "aggregate": "sum", "title": "number"}
+        return self._chart(title, caption, rows, mark, x=at, y=number)
 
     def dots(self, title: str, caption: str, rows: Sequence[Row]) -> Chart:
         """Add one dot per row. Its size shows ``value``, and its tooltip is ``description``."""
@@ -139,13 +141,14 @@ class Artist:
         return found
 
     def _time(self) -> dict[str, Any]:
-        clock = "%H:%M" if self.until_ms - self.since_ms <= 2 * DAY_MS else "%b %d"
+        length_ms = self.until_ms - self.since_ms
+        clock = "%b %d" if length_ms > 2 * DAY_MS else "%H:%M" if length_ms >= 10 * _MINUTE_MS else "%H:%M:%S"
         return {
             "field": "at",
             "type": "temporal",
-            "title": None,
+            "title": "time",
             "scale": {"type": "utc", "domain": [self.since_ms, self.until_ms]},
-            "axis": {"tickCount": 5, "labelOverlap": True, "grid": False, "format": clock},
+            "axis": {"title": None, "tickCount": 5, "labelOverlap": True, "grid": False, "format": clock},
         }
 
 
@@ -156,9 +159,9 @@ def _number(format: str) -> dict[str, Any]:
     return {
         "field": "value",
         "type": "quantitative",
-        "title": None,
+        "title": "value",
         "scale": {"zero": True, "nice": True},
-        "axis": {"format": format, "tickCount": 5},
+        "axis": {"title": None, "format": format, "tickCount": 5},
     }
 
 

@@ -11,13 +11,14 @@ import click
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress
+from dbt_arctic.human_readable import counted
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.check_report import CheckReport
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Compare automatic models with their full queries.")
 @click.argument("select", nargs=-1)
 @click.option(
     "--automatic",
@@ -91,9 +92,10 @@ def _print(found: CheckReport) -> None:
     for model, ways in sorted(found.refreshes.items()):
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
-        click.echo(f"round {number}: {model} differs in {count} rows")
+        click.echo(f"round {number}: {model} differs in {counted(count, 'row')}")
     for model, (count, why) in sorted(found.nondeterministic.items()):
-        click.echo(f"{model} differs in {count} rows, because its query is not deterministic ({why})")
+        rows = counted(count, "row")
+        click.echo(f"{model} differs in {rows}, because its query is not deterministic ({why})")
     for model, why in sorted(found.not_compared.items()):
         click.echo(f"{model} was not compared: {why}")
     for model in sorted(found.empty):

@@ -12,7 +12,7 @@ from dbt_arctic.engine.class_archive import existing
 from dbt_arctic.human_readable import shown_bytes
 
 
-@click.group()
+@click.group(short_help="Halve Spark's start time with an archive of classes.")
 def class_archive() -> None:
     """Halve Spark's start time with an archive of its classes that every later run uses."""
 

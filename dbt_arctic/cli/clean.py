@@ -16,8 +16,9 @@ from dbt_arctic.cli.options import (
     require_confirmation,
     schema_options,
 )
-from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.cli.progress import progress
+from dbt_arctic.human_readable import counted
 from dbt_arctic.maintenance.clean import remove_leftovers
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import KeptLeftover, Removal, Retention, find_leftovers
@@ -29,19 +30,33 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Remove what interrupted runs left behind.")
 @schema_options
-@click.option("--older-than", default="24h", callback=duration_ms, help="Keep younger leftovers [24h].")
+@click.option(
+    "--older-than",
+    default="24h",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Keep younger leftovers.",
+)
 @click.option(
     "--keep-previous",
     default="7d",
     callback=duration_ms,
-    help="How long to keep the generation before a full refresh [7d].",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to keep the generation before a full refresh.",
 )
 @click.option("--dropped", is_flag=True, help="Also remove side tables whose view no longer exists.")
 @click.option("--files", is_flag=True, help="Also remove files that no version refers to. Starts Spark.")
 @click.option(
-    "--files-older-than", default="3d", callback=duration_ms, help="Keep younger files; at least 24h [3d]."
+    "--files-older-than",
+    default="3d",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Keep younger files; at least 24h.",
 )
 @confirmation_options
 @json_option
@@ -63,7 +78,9 @@ def clean(
     from dbt_arctic.adapter.target_session import target_session
 
     if files_older_than < DAY_MS:
-        raise click.BadParameter("at least 24h: a younger file may belong to a commit in progress")
+        raise click.BadParameter(
+            "at least 24h: a younger file may belong to a commit in progress", param_hint="--files-older-than"
+        )
     retention = Retention(older_than, keep_previous, dropped)
     with target_session(target, "clean") as session:
         chosen = chosen_schemas(session, schemas, everything)

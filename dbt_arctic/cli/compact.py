@@ -24,7 +24,7 @@ from dbt_arctic.compaction.plan import (
 )
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, OperationResult, run_operations
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_gain, shown_seconds
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 
@@ -33,22 +33,33 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Compact files and merge pending changes, where due.")
 @table_options
-@click.option("--plan", "only_plan", is_flag=True, help="Only show what would be done. Reads metadata only.")
+@click.option(
+    "--plan",
+    "--dry-run",
+    "only_plan",
+    is_flag=True,
+    help="Only show what would be done. Reads metadata only.",
+)
 @click.option(
     "--kind",
     type=click.Choice(["minor", "major", "full", "trim", "merge"]),
     help="Run this kind on the named tables, whether or not it is due.",
 )
 @click.option(
-    "--budget", callback=optional_duration_ms, help="Start only what should end within this time: 90s, 5m."
+    "--budget",
+    callback=optional_duration_ms,
+    metavar="DURATION",
+    help="Start only what should end within this time: 90s, 5m.",
 )
 @click.option(
     "--trim-grace",
     default="10m",
     callback=duration_ms,
-    help="How long merged changes stay in the change table for active readers [10m].",
+    show_default=True,
+    metavar="DURATION",
+    help="How long merged changes stay in the change table for active readers.",
 )
 @json_option
 @catalog_options
@@ -127,8 +138,8 @@ def _coming(operation: Operation, found: list[TableOverview]) -> _Coming:
     size = ""
     if status is not None:
         rows = status.pending.rows if operation.kind == "major" else status.base.live_rows
-        what = "pending rows" if operation.kind == "major" else "rows"
-        size = f"{rows:,} {what}, {status.files:,} files, {shown_bytes(status.size_bytes)}"
+        what = "pending row" if operation.kind == "major" else "row"
+        size = f"{counted(rows, what)}, {counted(status.files, 'file')}, {shown_bytes(status.size_bytes)}"
     return _Coming(f"{operation.kind} {name.schema}.{name.identifier}", size)
 
 
@@ -170,7 +181,7 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
                 one.scope,
                 one.why,
                 shown_seconds(one.cost_s),
-                f"{one.gain_s:.2g} s",
+                shown_gain(one.gain_s),
             ]
             for one in operations
         ),

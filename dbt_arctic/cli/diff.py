@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command(cls=SelectingCommand)
+@click.command(cls=SelectingCommand, short_help="Compare the models of this target with another's.")
 @click.option(
     "--base", required=True, metavar="TARGET", help="The target to compare with, such as production's."
 )

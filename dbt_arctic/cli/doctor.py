@@ -24,7 +24,7 @@ from dbt_arctic.errors import ArcticError, PackageUnfit
 from dbt_arctic.planner.spark.dialect import verbatim
 
 
-@click.command()
+@click.command(short_help="Check packages and Java, and with --profile the catalog.")
 @click.option("--profile", "with_profile", is_flag=True, help="Also try the profile: Spark and the catalog.")
 @click.option("--project-dir", type=FOLDER, help="With --profile: folder of dbt_project.yml.")
 @click.option("--profiles-dir", type=FOLDER, help="With --profile: folder of profiles.yml.")

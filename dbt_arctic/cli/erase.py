@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import confirmation_options, json_option, project_options, require_confirmation
-from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.cli.tables import Kind
+from dbt_arctic.human_readable import counted
 from dbt_arctic.maintenance.consumers import Consumer
 from dbt_arctic.maintenance.erase import ErasureResult, erase_keys
 from dbt_arctic.maintenance.erase_plan import ErasePlan, plan_by_condition, plan_by_values
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Erase keys for good, from every file and version.")
 @click.argument("table")
 @click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="The value of one key column.")
 @click.option("--where", metavar="SQL", help="Erase the keys of all rows that match, in any version.")

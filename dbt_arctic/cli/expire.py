@@ -17,9 +17,10 @@ from dbt_arctic.cli.options import (
     require_confirmation,
     table_options,
 )
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_names
+from dbt_arctic.cli.output import print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.claims import find_claims
@@ -36,13 +37,15 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Expire old versions and delete their files.")
 @table_options
 @click.option(
     "--older-than",
     default="7d",
     callback=duration_ms,
-    help="Keep every version that was current within this time; at least 1h [7d].",
+    show_default=True,
+    metavar="DURATION",
+    help="Keep every version that was current within this time; at least 1h.",
 )
 @click.option(
     "--release",
@@ -71,7 +74,10 @@ def expire(
     from dbt_arctic.adapter.target_session import target_session
 
     if older_than < MIN_AGE_MS:
-        raise click.BadParameter("at least 1h: an active run or reader may have pinned a younger version")
+        raise click.BadParameter(
+            "at least 1h: an active run or reader may have pinned a younger version",
+            param_hint="--older-than",
+        )
     with target_session(target, "expire") as session:
         names = _chosen(session, tables, schemas, everything)
         released = frozenset(session.name(text).dotted for text in release)

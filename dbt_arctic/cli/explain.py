@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_arctic.auto.explanation import Cost, Explanation
 from dbt_arctic.auto.stages import stages_of
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -80,10 +80,10 @@ def _seconds(seconds: float) -> str:
 
 def _operators(cost: Cost | None, full: Cost) -> Iterator[str]:
     if full.operators is not None and (cost is None or cost.operators is None or cost == full):
-        yield f"the query has {full.operators:,} operators"
+        yield f"the query has {counted(full.operators, 'operator')}"
     elif cost is not None and cost.operators is not None:
         of_query = "" if full.operators is None else f", the full query {full.operators:,}"
-        yield f"its queries have {cost.operators:,} operators{of_query}"
+        yield f"its queries have {counted(cost.operators, 'operator')}{of_query}"
 
 
 def _share(cost: Cost | None, full: Cost) -> str:
@@ -93,7 +93,7 @@ def _share(cost: Cost | None, full: Cost) -> str:
 
 
 def _rows(rows: int | None, kind: str = "") -> str:
-    return f"an unknown number of {kind}rows" if rows is None else f"{rows:,} {kind}rows"
+    return f"an unknown number of {kind}rows" if rows is None else counted(rows, f"{kind}row")
 
 
 def _size(cost: Cost, most: str = "") -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import print_json, print_table, record_as_dict, shown_time
+from dbt_arctic.cli.output import (
+    print_json,
+    print_table,
+    record_as_dict,
+    shown_time,
+    verification_as_dict,
+)
 from dbt_arctic.cli.tables import Abbreviated, Cell
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.run import FAILED
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="List the versions of a keyed table, or compactions.")
 @click.argument("table", required=False)
 @click.option("--limit", default=20, show_default=True, help="Number of entries, newest first; 0 for all.")
 @click.option("--compaction", is_flag=True, help="Show the compaction history of the table, or of all.")
@@ -70,7 +75,7 @@ def print_entries(entries: list[timeline.Entry], limit: int) -> None:
         (
             [
                 shown_time(entry.time_ms),
-                _kind(entry, short),
+                shown_kind(entry, short),
                 f"{entry.rows:,}",
                 Abbreviated(entry.version.token, short[entry.version]) if entry.version else "expired",
                 ", ".join(entry.savepoints),
@@ -84,7 +89,8 @@ def print_entries(entries: list[timeline.Entry], limit: int) -> None:
         click.echo(f"{len(entries) - len(shown)} more: --limit 0", err=True)
 
 
-def _kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
+def shown_kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
+    """What a commit did; of a rollback with the version to which it went, short on a terminal."""
     kind, to, token = entry.kind.partition(" to ")
     if not token:
         return kind
@@ -148,5 +154,5 @@ def _as_json(entry: timeline.Entry) -> dict[str, Any]:
         "rows": entry.rows,
         "run": entry.run,
         "savepoints": list(entry.savepoints),
-        "verified": None if entry.verified is None else asdict(entry.verified),
+        "verified": None if entry.verified is None else verification_as_dict(entry.verified),
     }

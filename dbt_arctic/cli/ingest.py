@@ -33,7 +33,7 @@ def ingest() -> None:
 ingest.add_command(init)
 
 
-@ingest.command(cls=SelectingCommand)
+@ingest.command(cls=SelectingCommand, short_help="Show what the next run of each model would read.")
 @select_option
 @json_option
 @project_options
@@ -54,7 +54,7 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
         _show_captures([one for one in found if isinstance(one, CapturePreview)])
 
 
-@ingest.command(cls=SelectingCommand)
+@ingest.command(cls=SelectingCommand, short_help="Take rejected rows again, after a fix.")
 @select_option
 @project_options
 @click.pass_context

@@ -17,15 +17,15 @@ from dbt_arctic.sources.database_scaffold import Deletes
 _URL_OF_PROFILE = ""
 
 
-@click.command()
+@click.command(short_help="Write a source, models and tests for data to load.")
 @click.argument("folder", metavar="FOLDER_OR_SOURCE")
-@click.option("--source", help="Name of the dbt source. Default: the name of the folder.")
+@click.option("--source", help="Name of the dbt source.  [default: the name of the folder]")
 @click.option(
     "--jdbc",
     is_flag=False,
     flag_value=_URL_OF_PROFILE,
     metavar="[URL]",
-    help="Load tables of this database. Default: the url in the profile, under jdbc and the source.",
+    help="Load tables of this database.  [default: the url in the profile, under jdbc and the source]",
 )
 @click.option("--kafka", metavar="HOST:PORT", help="Load topics of this broker.")
 @click.option("--registry", metavar="URL", help="Look up Avro schemas in this registry.")
@@ -40,7 +40,7 @@ _URL_OF_PROFILE = ""
 @click.option("--follow", is_flag=True, help="Capture all changes from the log of a MariaDB.")
 @click.option("--compare-deletes", is_flag=True, help="Delete rows that are no longer in the database.")
 @click.option("--prefix", default="", help="Put this before the name of each model.")
-@click.option("--into", metavar="FOLDER", help="Folder of the new files. Default: models/<source>.")
+@click.option("--into", metavar="FOLDER", help="Folder of the new files.  [default: models/<source>]")
 @click.option("--dry-run", is_flag=True, help="Only print the files.")
 @click.option("--project-dir", type=FOLDER, help="Folder of dbt_project.yml.")
 @click.option("--profiles-dir", type=FOLDER, help="Folder of profiles.yml.")

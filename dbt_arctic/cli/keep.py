@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command(cls=SelectingCommand)
+@click.command(cls=SelectingCommand, short_help="Refresh models when they are due, until stopped.")
 @select_option
-@click.option("--for", "for_ms", callback=optional_duration_ms, help="End after this time: 20s, 1h.")
+@click.option(
+    "--for", "for_ms", callback=optional_duration_ms, metavar="DURATION", help="End after this time: 20s, 1h."
+)
 @click.option(
     "--grace",
     default="30s",
     callback=duration_ms,
-    help="How long a running refresh may take after SIGTERM or Ctrl-C, before it is cancelled [30s].",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a running refresh may take after SIGTERM or Ctrl-C, before it is cancelled.",
 )
 @json_option
 @project_options

@@ -12,12 +12,12 @@ import click
 from dbt_arctic.adapter.keep_actions import ActionOutcome, Observation
 from dbt_arctic.adapter.kept_models import KeptProject
 from dbt_arctic.cli.lag import shown_upstream
-from dbt_arctic.cli.output import counted, shown_time, terminal_width
+from dbt_arctic.cli.output import shown_time, terminal_width
 from dbt_arctic.cli.tables import wrap
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED, OperationResult
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.human_readable import shown_seconds
+from dbt_arctic.human_readable import counted, shown_seconds
 from dbt_arctic.scheduling.model_lag import LagCause, problems_of
 from dbt_arctic.scheduling.settings import KeepSettings
 
@@ -145,7 +145,7 @@ def shown_end(
 ) -> str:
     """The last line."""
     counts = [
-        counted(refreshes, "refresh").replace("refreshs", "refreshes"),
+        counted(refreshes, "refresh"),
         counted(compactions, "compaction"),
     ]
     counts += [counted(failures, "failure")] if failures else []

@@ -9,20 +9,21 @@ import click
 
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import json_option, optional_duration_ms, project_options
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_time
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.cli.output import print_json, print_table, shown_time
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.scheduling.model_lag import LagCause, ModelLag, PendingUpstream, late_models, problems_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Show how late each model is, and because of what.")
 @click.argument("select", nargs=-1)
 @click.option(
     "--max",
     "max_ms",
     callback=optional_duration_ms,
+    metavar="DURATION",
     help="Exit with 1 if a model is later than this, or its lag is unknown: 30s, '10 minutes'.",
 )
 @json_option
@@ -79,7 +80,7 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
         },
         (
             [
-                *_row(one.model, late.get(one.model), now_ms),
+                *_row(one, late.get(one.model), now_ms),
                 *(["\n".join(problems_of(one))] if has_problems else []),
             ]
             for one in lags
@@ -87,11 +88,11 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
     )
 
 
-def _row(model: str, late: LagCause | None, now_ms: int) -> list[str]:
+def _row(lag: ModelLag, late: LagCause | None, now_ms: int) -> list[str]:
     if late is None:
-        return [model, "", "", "", ""]
+        return [lag.model, "?" if problems_of(lag) else "none", "", "", ""]
     return [
-        model,
+        lag.model,
         shown_seconds((now_ms - late.since_ms) / 1000),
         late.because_of.upstream,
         shown_upstream(late.because_of),

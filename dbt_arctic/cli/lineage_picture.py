@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.cli.output import counted
-from dbt_arctic.human_readable import shown_seconds
+from dbt_arctic.human_readable import counted, shown_seconds
 from dbt_arctic.maintenance.overview import TableOverview
 
 MOST_BOXES = 60

@@ -5,6 +5,7 @@ It must not make decisions about tables or plans.
 
 from __future__ import annotations
 
+import difflib
 import gc
 import traceback
 from importlib import import_module
@@ -60,6 +61,18 @@ class Commands(click.Group):
         found = getattr(import_module(f"dbt_arctic.cli.{COMMANDS[cmd_name]}"), cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; the error for a misspelled one names the command that was probably meant."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            meant = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if not meant:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {meant[0]}?", context) from None
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command, and print its error without a traceback."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import project_options
-from dbt_arctic.cli.output import counted
 from dbt_arctic.errors import ServerUnreachable
+from dbt_arctic.human_readable import counted
 from dbt_arctic.secret import without_secrets
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ KEY_VARIABLE = "OPENLINEAGE_API_KEY"
 _TIMEOUT_S = 30
 
 
-@click.command()
+@click.command(short_help="Write OpenLineage events of dbt's last command.")
 @click.option(
     "--to",
     "destination",
     default="-",
     metavar="FILE|URL",
-    help="A file to append to, one event a line, or the URL of a server's endpoint [standard output].",
+    help="A file to append to, one event a line, or the URL of a server.  [default: standard output]",
 )
-@click.option("--namespace", help="The namespace of the jobs [the project's name].")
+@click.option("--namespace", help="The namespace of the jobs.  [default: the project's name]")
 @project_options
 def openlineage(target: Target, destination: str, namespace: str | None) -> None:
     """Write OpenLineage events of dbt's last command: versions read and written, rows, bytes.

@@ -43,7 +43,9 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def catalog_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``project_options``, and which catalog of the profile to look at."""
 
-    @click.option("--catalog", metavar="NAME", help="Use this catalog of the profile [that of the target].")
+    @click.option(
+        "--catalog", metavar="NAME", help="Use this catalog of the profile.  [default: that of the target]"
+    )
     @functools.wraps(command)
     def in_catalog(target: Target, *args: Any, catalog: str | None, **kwargs: Any) -> Any:
         return command(target.in_catalog(catalog), *args, **kwargs)

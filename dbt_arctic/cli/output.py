@@ -10,15 +10,19 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
+
+if TYPE_CHECKING:
+    from dbt_arctic.auto.verification_log import Verified
 
 _FOLDERS = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:)?(?<![\w.])/{1,3}(?:[^\s/'\"`,;:()]+/)+")
 
@@ -56,7 +60,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
         )
         click.echo(counted(len(shown), "row"), err=terminal_width() is None)
     if len(shown) < len(rows):
-        click.echo(f"There are more than {limit} rows; --limit 0 shows all.", err=True)
+        click.echo(f"There are more than {counted(limit, 'row')}; --limit 0 shows all.", err=True)
 
 
 def shown_value(value: Any) -> str:
@@ -82,13 +86,10 @@ def record_as_dict(record: Record) -> dict[str, Any]:
     return {"at": shown_time(entry.pop("at_ms")), **entry}
 
 
-def counted(number: int, what: str) -> str:
-    """A number with its noun, in the plural if needed.
-
-    >>> counted(1, "file"), counted(2000, "file")
-    ('1 file', '2,000 files')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def verification_as_dict(verified: Verified) -> dict[str, Any]:
+    """A recorded verification as JSON; ``committed`` is the time of the commit that was verified."""
+    entry = asdict(verified)
+    return {"committed": shown_time(entry.pop("committed_ms")), **entry}
 
 
 def shown_time(time_ms: int) -> str:

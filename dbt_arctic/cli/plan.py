@@ -14,6 +14,7 @@ from dbt_arctic.auto.stages import GOES, stages_of, stages_with_sql
 from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.human_readable import counted
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -29,7 +30,7 @@ WORDS = {
 _THEN = "then the query over the auxiliary view, whose text is known after the view has been built"
 
 
-@click.command()
+@click.command(short_help="Explain how the next run refreshes automatic models.")
 @click.argument("select", nargs=-1)
 @click.option("--sql", "show_sql", is_flag=True, help="Also print the SQL of each refresh.")
 @click.option("--explain", "explains", is_flag=True, help="Explain each refresh: cost, fallbacks, advice.")
@@ -49,7 +50,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, explains: bool
         print_json([_as_json(entry, show_sql) for entry in plans])
         return
     if not plans:
-        click.echo("No selected model is automatic.")
+        click.echo("No selected model is automatic (incremental_strategy='auto').")
         return
     if explains:
         for place, entry in enumerate(plans):
@@ -98,7 +99,8 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         if plan.reason.fix and plan.action == "full" and with_more:
             found.append(f"to avoid this: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
-        rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows is not None else "new commits"
+        changed = upstream.changed_rows
+        rows = "new commits" if changed is None else counted(changed, "changed row")
         found.append(f"{upstream.name.identifier}: {rows}")
     lines = _state_lines(entry) if with_more and plan.action != "nothing" else []
     if lines:
@@ -115,7 +117,8 @@ def reasons(entry: ModelPlan, *, with_more: bool = True) -> list[str]:
         if reason.fix and with_more:
             found.append(f"to avoid this: {reason.fix}")
     if entry.before:
-        later = "" if with_more else ", whose next changes are not known yet"
+        is_unknown = not with_more or plan.action == "nothing"
+        later = ", whose next changes are not known yet" if is_unknown else ""
         found.append(f"runs after {', '.join(entry.before)}{later}")
     return found
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from dbt_arctic.cli.output import counted
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
 
@@ -110,7 +110,8 @@ def watched(context: Context, bar: Bar) -> Context:
     def run(step: str, sql: str, table: KeyedTable | None = None) -> int | None:
         nonlocal rows, count
         count += 1
-        bar.now(step.replace("_", " "), f"statement {count}" + (f", {rows:,} rows so far" if rows else ""))
+        so_far = f", {counted(rows, 'row')} so far" if rows else ""
+        bar.now(step.replace("_", " "), f"statement {count}{so_far}")
         written = context.run(step, sql, table)
         rows += written or 0
         return written

@@ -19,7 +19,7 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
 from dbt_arctic.cli.status import as_dict
-from dbt_arctic.human_readable import shown_bytes
+from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.maintenance.expire_plan import shown_hold
@@ -30,14 +30,21 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.run_results import RunResults
 
 
-@click.command()
+@click.command(short_help="Write one HTML page about all tables, with charts.")
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="The file to write [arctic_report.html in dbt's target folder].",
+    help="The file to write.  [default: arctic_report.html in dbt's target folder]",
 )
-@click.option("--since", default="30d", callback=duration_ms, help="Start of the period: 12h, 30d [30d].")
+@click.option(
+    "--since",
+    default="30d",
+    callback=duration_ms,
+    show_default=True,
+    metavar="DURATION",
+    help="Start of the period: 12h, 30d.",
+)
 @click.option(
     "--select",
     multiple=True,
@@ -83,7 +90,7 @@ def report(
     html = Page(found, results, f"{session.project} ({target.name})").html()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(html, encoding="utf-8")
-    click.echo(f"{file}: {len(found.tables)} tables, {shown_bytes(len(html.encode()))}")
+    click.echo(f"{file}: {counted(len(found.tables), 'table')}, {shown_bytes(len(html.encode()))}")
 
 
 def _is_selected(name: Name, select: tuple[str, ...]) -> bool:

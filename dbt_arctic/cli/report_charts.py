@@ -11,6 +11,7 @@ from dbt_arctic.cli.charts import DAY_MS, HOUR_MS, Artist, Chart
 from dbt_arctic.cli.output import shown_time
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.compaction.series import Point
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.report import Report
 
@@ -18,8 +19,11 @@ MOST_LINES = 6
 """The most lines in one chart; those with the highest peaks are shown."""
 MOST_MODELS = 15
 MOST_GAINS = 12
-MIB = 1024 * 1024
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+_SIZES = ((1024**4, "TB"), (1024**3, "GB"), (1024**2, "MB"), (1024, "kB"), (1, "bytes"))
+_FRACTION = ",.2~f"
+"""The format of numbers that may be less than one. The SI format of others would write ``500m`` for half a
+second."""
 Rows = list[dict[str, Any]]
 
 
@@ -37,7 +41,7 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
             {**row, "value": row["value"] if row["value"] is None else row["value"] / size} for row in behind
         ]
         description = f"Age of the oldest upstream commit that was not yet read, in {unit}."
-        found.append(artist.lines("Lag", description, scaled, format="~s", steps=False))
+        found.append(artist.lines("Lag", description, scaled, format=_FRACTION, steps=False))
     if cost := _over_time(report, lambda point: point.read_cost):
         description = "The cost of a read, relative to a read of freshly compacted files."
         found.append(artist.lines("Read amplification", description, cost, format=".1~f"))
@@ -49,8 +53,7 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
         found.append(artist.spans("Gain", description, gains, format=".1~f"))
     if files := _over_time(report, lambda point: point.files):
         found.append(artist.lines("Files", "Data files in base and change table.", files, format="~s"))
-        size_of = _over_time(report, lambda point: point.size_bytes / MIB)
-        found.append(artist.lines("Size", "Size of the newest version, in MiB.", size_of, format="~s"))
+        found.append(_sizes(artist, report))
     if report.writes:
         every, unit_of_time = _every(report.writes_every_ms)
         counts = [{"at": one.at_ms, "value": one.count, "name": one.kind} for one in report.writes]
@@ -62,8 +65,17 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
         found.append(artist.dots("Strategies", description, strategies))
     if results is not None and results.refreshes:
         description = f"Refresh strategy and seconds of each model in the last dbt {results.command}."
-        found.append(artist.bars("Refreshes", description, _refreshes(results), format="~s"))
+        found.append(artist.bars("Refreshes", description, _refreshes(results), format=_FRACTION))
     return found
+
+
+def _sizes(artist: Artist, report: Report) -> Chart:
+    """The sizes in the unit of the largest one."""
+    rows = _over_time(report, lambda point: point.size_bytes)
+    largest = max(row["value"] for row in rows)
+    size, unit = next(one for one in _SIZES if largest >= one[0] or one[0] == 1)
+    scaled = [{**row, "value": row["value"] / size} for row in rows]
+    return artist.lines("Size", f"Size of the newest version, in {unit}.", scaled, format=_FRACTION)
 
 
 def _first_time(report: Report) -> int:
@@ -140,7 +152,7 @@ def _strategies(report: Report) -> Rows:
             "name": one.strategy,
             "value": one.seconds,
             "description": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
-            + (f", {one.changed:,} changed rows" if one.changed is not None else ""),
+            + (f", {counted(one.changed, 'changed row')}" if one.changed is not None else ""),
         }
         for one in report.refreshes
         if one.name in shown

@@ -15,11 +15,11 @@ import jinja2
 
 from dbt_arctic.adapter.run_results import RunResults
 from dbt_arctic.cli.lineage_picture import BOX_HEIGHT, BOX_WIDTH, lineage_picture
-from dbt_arctic.cli.output import counted, shareable
+from dbt_arctic.cli.output import shareable
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import FAILED
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_gain, shown_seconds
 from dbt_arctic.maintenance.expire_plan import shown_hold
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.maintenance.report import Report
@@ -120,7 +120,7 @@ class Page:
             Card(
                 "Tables",
                 f"{len(self.readable):,}",
-                f"{sum(one.base.live_rows for one in statuses):,} rows, {size}",
+                f"{counted(sum(one.base.live_rows for one in statuses), 'row')}, {size}",
             ),
             Card(
                 "Pending rows",
@@ -143,7 +143,8 @@ class Page:
             Card(
                 "Compaction",
                 f"{len(done):,}",
-                f"operations in {shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed",
+                f"{'operation' if len(done) == 1 else 'operations'} in "
+                f"{shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed",
                 "bad" if failed else "",
             ),
         ]
@@ -187,7 +188,7 @@ class Page:
             Cell(one.why),
             Cell(one.scope),
             Cell(shown_seconds(one.cost_s)),
-            Cell(f"{one.gain_s:.2g} s"),
+            Cell(shown_gain(one.gain_s)),
         ]
 
     @property

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbt_arctic.cli.history import shown_kind
 from dbt_arctic.cli.options import json_option, project_options, require_confirmation, yes_option
-from dbt_arctic.cli.output import counted, print_json, print_table, shown_time
+from dbt_arctic.cli.output import print_json, print_table, shown_time
 from dbt_arctic.cli.tables import Abbreviated, Cell
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance import timeline
-from dbt_arctic.maintenance.restore import restore_table, undo_full_refresh
+from dbt_arctic.maintenance.restore import previous_generation, restore_table, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Keep a version under a name, or list the names.")
 @click.argument("table")
 @click.argument("name", required=False)
 @click.option(
@@ -75,7 +77,7 @@ def _list(known: Mapping[str, Version], of: Name, as_json: bool) -> None:
         print_table({"savepoint": "name", "version": "name"}, rows)
 
 
-@click.command()
+@click.command(short_help="Restore the rows of an earlier version.")
 @click.argument("table")
 @click.argument("version")
 @yes_option
@@ -110,11 +112,12 @@ def _described(to: Version, entries: list[timeline.Entry]) -> str:
         return abbreviated_token(to.token)
     entry = entries[places[-1]]
     named = f", savepoint {', '.join(entry.savepoints)}" if entry.savepoints else ""
-    later = counted(places[-1], "later commit")
-    return f"{short[to]} ({entry.kind} at {shown_time(entry.time_ms)}{named}; {later})"
+    later, kind = counted(places[-1], "later commit"), shown_kind(entry, short)
+    kind = kind.short if isinstance(kind, Abbreviated) else kind
+    return f"{short[to]} ({kind} at {shown_time(entry.time_ms)}{named}; {later})"
 
 
-@click.command()
+@click.command(short_help="Restore a dropped table, or undo a full refresh.")
 @click.argument("table")
 @click.option("--previous", is_flag=True, help="Undo the last full refresh: use the previous generation.")
 @click.option("--generation", type=int, help="Use this generation.")
@@ -132,7 +135,10 @@ def restore(
     with target_session(target, "restore") as session:
         name = session.to_write(table)
         which = "its newest complete generation" if generation is None else f"generation {generation}"
-        question = f"Make {name} use {'the generation before the last full refresh' if previous else which}?"
+        if previous:  # an error comes before the question
+            number = previous_generation(session.catalog, name)
+            which = f"generation {number}, from before the last full refresh"
+        question = f"Make {name} use {which}?"
         require_confirmation(question, yes, as_json)
         if previous:
             shown = undo_full_refresh(session.context, name)

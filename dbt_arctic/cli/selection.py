@@ -52,5 +52,5 @@ select_option = click.option(
     "-s",
     multiple=True,
     metavar="MODELS",
-    help="Only these models, in dbt's syntax: --select orders tag:daily. Default: all.",
+    help="Only these models, in dbt's syntax: --select orders tag:daily.  [default: all]",
 )

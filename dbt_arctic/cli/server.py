@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.group()
+@click.group(short_help="Keep Spark running, so that runs start in a second.")
 def server() -> None:
     """Keep Spark running for this project; `dbt run` uses it and starts in a second."""
 
@@ -93,13 +93,13 @@ def _embedded_settings(target: Target) -> SparkSettings:
 
 
 def _described(found: Server, target: Target, is_used: bool) -> dict[str, str]:
-    started = dt.datetime.fromtimestamp(found.started_at).astimezone()
+    started = dt.datetime.fromtimestamp(found.started_at, dt.timezone.utc)
     return {
         "project": found.project,
         "used by": f"target {target.name}" if is_used else f"not by target {target.name}",
         "process": str(found.pid),
         "port": str(found.port),
-        "since": f"{started:%Y-%m-%d %H:%M:%S}",
+        "since": f"{started:%Y-%m-%d %H:%M:%S} UTC",
         "warehouse": found.warehouse,
         "master": f"{found.master}, {found.driver_memory} of memory",
         "log": found.log,

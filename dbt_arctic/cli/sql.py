@@ -10,6 +10,7 @@ import click
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_rows
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.refresh.dml import Modified, explain, modify
 from dbt_arctic.refresh.parse_dml import VERBS, ParsedModification, parse_modification, verb_of
@@ -26,7 +27,7 @@ _INSTEAD = {
 }
 
 
-@click.command()
+@click.command(short_help="Run UPDATE, DELETE or MERGE on a table, or a query.")
 @click.argument("statement", required=False)
 @click.option(
     "--file", "-f", type=click.File(encoding="utf-8"), help="Read the statement from a file; - is stdin."
@@ -105,5 +106,5 @@ def counts_text(done: Modified) -> str:
     '1 row updated, 2 rows deleted'
     """
     counts = {"updated": done.updated, "inserted": done.inserted, "deleted": done.deleted}
-    parts = [f"{count} row{'' if count == 1 else 's'} {what}" for what, count in counts.items() if count]
+    parts = [f"{counted(count, 'row')} {what}" for what, count in counts.items() if count]
     return ", ".join(parts) or "no row affected"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +20,7 @@ from dbt_arctic.cli.output import (
     print_json,
     print_table,
     shown_names,
-    shown_time,
+    verification_as_dict,
 )
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.target_session import TargetSession
 
 
-@click.command()
+@click.command(short_help="Show tables with pending changes and due compaction.")
 @table_options
 @click.option(
     "--due", "only_due", is_flag=True, help="Show only tables with due work. Exits with 1 if there are any."
@@ -249,8 +249,7 @@ def as_dict(seen: TableOverview, now_ms: int) -> dict[str, Any]:
         "verified": None
         if seen.verified is None
         else {
-            **asdict(seen.verified),
-            "committed_ms": shown_time(seen.verified.committed_ms),
+            **verification_as_dict(seen.verified),
             "repaired": seen.is_repaired,
         },
         "buckets": [

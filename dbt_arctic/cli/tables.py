@@ -1,8 +1,8 @@
 """Lays out rows as a table: for a terminal of any width, and for a pipe.
 
 In a pipe, a line is one row, and a tab separates full values. On a terminal, a table that is too wide first
-wraps headings and texts. Then texts get lines of their own below each row. If that is not enough, each row is
-a list. Nothing is cut off. Pure functions over strings.
+wraps headings and texts. Then a few long names get a line of their own above the rest of their row, and texts
+below it. If that is not enough, each row is a list. Nothing is cut off. Pure functions over strings.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def for_terminal(
     inline = list(range(len(columns)))
     below: list[int] = []
     while True:
-        widths = _fitted(columns, cells, inline, width)
+        widths = _fitted(columns, cells, inline, width) or _without_long_names(columns, cells, inline, width)
         if widths is not None:
             return _table(columns, cells, inline, below, widths, width)
         text = next((at for at in reversed(inline) if columns[at][1] == "text" and at > 0), None)
@@ -111,6 +111,21 @@ def _fitted(
     return found
 
 
+def _without_long_names(
+    columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[str]], inline: Sequence[int], width: int
+) -> list[int] | None:
+    """The widths if the longest names of the first column, of at most half of the rows, are above them."""
+    if columns[0][1] != "name":
+        return None
+    lengths = sorted(cell_len(row[0]) for row in rows)
+    for longest in sorted(set(lengths[(len(lengths) - 1) // 2 : -1]), reverse=True):
+        short = [row for row in rows if cell_len(row[0]) <= longest]
+        rest = [["", *row[1:]] for row in rows if cell_len(row[0]) > longest]
+        if rest and (widths := _fitted(columns, [*short, *rest], inline, width)) is not None:
+            return widths
+    return None
+
+
 def _table(
     columns: Sequence[tuple[str, Kind]],
     rows: Sequence[Sequence[str]],
@@ -137,7 +152,10 @@ def _table(
     headings = lines_of([heading for heading, _ in columns], is_heading=True)
     found = [Line(line, is_heading=True) for line in headings]
     for row in rows:
-        found += map(Line, lines_of(row))
+        if columns[0][1] == "name" and cell_len(row[0]) > widths[0]:
+            found += [Line(row[0]), *map(Line, lines_of(["", *row[1:]]))]
+        else:
+            found += map(Line, lines_of(row))
         for at in below:
             if row[at]:
                 found += map(Line, _labelled(columns[at][0], row[at], 2, len(columns[at][0]), width))

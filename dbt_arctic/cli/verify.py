@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from dbt_arctic.cli.options import catalog_options, chosen_schemas, json_option, table_options
-from dbt_arctic.cli.output import counted, print_json
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import counting, progress
+from dbt_arctic.human_readable import counted
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Check keyed tables for damage.")
 @table_options
 @click.option("--data", is_flag=True, help="Also read the rows and check that keys are unique. Starts Spark.")
 @json_option

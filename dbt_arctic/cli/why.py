@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-@click.command()
+@click.command(short_help="Explain one row: which runs wrote it, and from what.")
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @click.option("--limit", default=20, show_default=True, help="Number of commits, newest first; 0 for all.")
@@ -68,7 +68,7 @@ def _print(found: Provenance, shown: tuple[Step, ...]) -> None:
     for gap in found.incomplete:
         _print_text(_gap(gap))
     if any(step.read for step in shown):
-        click.echo("\nRead by these runs:")
+        click.echo("\nWhat these runs read:")
         _print_reads(shown)
     if found.feeds:
         click.echo("\nTables that read this one:")

@@ -24,7 +24,7 @@ from dbt_arctic.compaction.metrics import (
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.human_readable import shown_bytes, shown_seconds
+from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 
@@ -72,7 +72,7 @@ class Operation:
     def scope(self) -> str:
         """The part of the table that the operation covers, for messages."""
         if self.to_buckets is not None:
-            return f"all, into {self.to_buckets} buckets"
+            return f"all, into {counted(self.to_buckets, 'bucket')}"
         if not self.buckets:
             return "all"
         listed = ", ".join(map(str, self.buckets[:8])) + (", ..." if len(self.buckets) > 8 else "")
@@ -219,7 +219,7 @@ def _places(table: KeyedTable, buckets: Sequence[BucketMetrics]) -> int:
 
 def _why_minor(status: TableStatus, trigger: Trigger, places: int) -> str:
     if status.change.files >= trigger.files * places:
-        return f"{status.change.files} change files in {places} bucket{'s' * (places > 1)}"
+        return f"{counted(status.change.files, 'change file')} in {counted(places, 'bucket')}"
     # Transactions trimmed from files with several commits are hidden, not removed.
     if status.change.delete_files and status.change.delete_ratio >= _HIDDEN_OF_CHANGES:
         return f"{status.change.delete_ratio:.0%} of the stored changes are deleted"
@@ -307,13 +307,15 @@ def _plan_rebucket(
             f"{shown_bytes(size / now)} per bucket, the target is {shown_bytes(settings.target_bucket_bytes)}"
         )
         reason = each if settings.buckets is None else "set by the model"
-        why = f"{verb} from {now} to {wanted} buckets: {reason}; joins shuffle while changes are moved"
+        why = f"{verb} from {now} to {counted(wanted, 'bucket')}: {reason}; "
+        why += "joins shuffle while changes are moved"
     elif status.change_buckets:
-        why = f"its changes have {status.change_buckets} buckets, its base {now}, and joins shuffle"
+        of_changes = counted(status.change_buckets, "bucket")
+        why = f"its changes have {of_changes}, its base {now}, and joins shuffle"
     elif status.rebucketing_interrupted:
         why = f"the change of its number of buckets to {now} was interrupted, and joins shuffle"
     elif any(bucket.is_old and bucket.base.files for bucket in buckets or ()):
-        why = f"some files are not in {now} buckets yet, and reads and joins shuffle"
+        why = f"some files are not in {counted(now, 'bucket')} yet, and reads and joins shuffle"
     elif status.markers_lost:
         why, seconds = (
             "its bucket markers are missing, and joins shuffle until they are restored",
@@ -329,7 +331,7 @@ def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
     if base.rows and base.delete_ratio >= trigger.deleted:
         return f"{base.delete_ratio:.0%} of the stored rows are deleted"
     if bucket.small_files >= trigger.files:
-        return f"{bucket.small_files} small files in a bucket"
+        return f"{counted(bucket.small_files, 'small file')} in a bucket"
     return ""
 
 
@@ -352,7 +354,7 @@ def _plan_plain(
     if extra < trigger.files and status.base.delete_ratio < trigger.deleted:
         return []
     why = (
-        f"{extra} files more than its rows need"
+        f"{counted(extra, 'file')} more than its rows need"
         if extra >= trigger.files
         else f"{status.base.delete_ratio:.0%} of the stored rows are deleted"
     )

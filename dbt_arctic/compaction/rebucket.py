@@ -26,6 +26,7 @@ from dbt_arctic.compaction.rewrite import (
     rewrite_files,
 )
 from dbt_arctic.errors import CommitStateUnknown, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import compact, create, write
 from dbt_arctic.keyed.log import PROPERTY_MARKERS
 from dbt_arctic.keyed.names import Name
@@ -60,7 +61,9 @@ def rebucket(
     of_changes = _changes(context, as_created, buckets, target_bytes)
     if of_changes.outcome == OVERTAKEN:
         return replace(of_base, outcome=OVERTAKEN)
-    what = f"{before} buckets into {buckets}" if before != buckets else f"all in {buckets} buckets"
+    what = f"all in {counted(buckets, 'bucket')}"
+    if before != buckets:
+        what = f"{counted(before, 'bucket')} into {buckets}"
     return RewriteResult(
         table=name.dotted,
         outcome=REWRITTEN,

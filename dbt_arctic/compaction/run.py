@@ -18,6 +18,7 @@ from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_m
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
@@ -132,9 +133,9 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> _Execute
             merged = compact_major(context, name, grace_s)
         else:
             merged = trim_merged(context, name, grace_s)
-        rows = f", {merged.merged_rows} rows" if merged.merged_rows is not None and merged.merged else ""
-        commits = "1 commit" if merged.merged == 1 else f"{merged.merged} commits"
-        detail = f"{commits} merged{rows}; {merged.trimmed} trimmed"
+        has_rows = merged.merged_rows is not None and merged.merged
+        rows = f", {counted(merged.merged_rows or 0, 'row')}" if has_rows else ""
+        detail = f"{counted(merged.merged, 'commit')} merged{rows}; {merged.trimmed:,} trimmed"
         return _Executed(merged.outcome, detail)
     if operation.kind == "minor":
         result = compact_minor(context, name, target)
@@ -148,7 +149,7 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> _Execute
 
 
 def _files(result: RewriteResult) -> str:
-    report = f"{result.files_before} files into {result.files_after}"
+    report = f"{counted(result.files_before, 'file')} into {result.files_after:,}"
     return f"{report}; {result.note}" if result.note else report
 
 

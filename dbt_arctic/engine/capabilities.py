@@ -41,11 +41,13 @@ class Capabilities:
 
     :param catalog: Spark's name of the catalog.
     :param iceberg: the version of Iceberg in Spark.
+    :param schema: the schema in which it was tried, which was dropped.
     """
 
     catalog: str
     iceberg: str
     tried: tuple[Capability, ...]
+    schema: str
 
     def __getitem__(self, name: str) -> Capability:
         return next(one for one in self.tried if one.name == name)
@@ -83,7 +85,7 @@ def probe(connection: Connection, catalog: str) -> Capabilities:
     finally:
         run.clean()
     iceberg = str(run(f"SELECT `{catalog}`.system.iceberg_version()")[0][0])
-    return Capabilities(catalog, iceberg, (*tried, dropped))
+    return Capabilities(catalog, iceberg, (*tried, dropped), schema)
 
 
 def _tried(run: _Run, connection: Connection, catalog: str, schema: str) -> Iterator[Capability]:
@@ -148,7 +150,7 @@ class _Run:
         self(f"CALL `{catalog}`.system.fast_forward('{schema}.{self.name}', 'main', 'probe')")
         count = self(f"SELECT count(*) FROM {self.table}")[0][0]
         if count != 2:
-            raise _NotDone(f"after the branch was published, the table has {count} rows instead of 2")
+            raise _NotDone(f"after the branch was published, the number of rows is {count} instead of 2")
         return "a branch can be written and published"
 
     def create_view(self) -> str:

@@ -116,8 +116,9 @@ class ConnectConnection:
     def query_schema(self, sql: str) -> list[ColumnInfo]:
         """The columns that a query would return, analysed by the server without running it."""
         # In a subquery, a command is a syntax error; by itself, it would be executed.
-        with self._translated(sql):
-            schema = self.session.sql(f"SELECT * FROM (\n{without_inner_ends(sql)}\n)").schema
+        text = f"SELECT * FROM (\n{without_inner_ends(sql)}\n)"
+        with self._translated(text):  # Spark counts the lines of this text.
+            schema = self.session.sql(text).schema
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.engine.capabilities import CONCURRENT_COMMITS, Capability, probe
+from dbt_arctic.engine.capabilities import CONCURRENT_COMMITS, SCHEMA_PREFIX, Capability, probe
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings, catalog_conf, packages
 from dbt_arctic.engine.thrift import ThriftEngine
 from dbt_arctic.errors import ArcticError, DependencyError
+from dbt_arctic.human_readable import counted
 
 
 class Check(NamedTuple):
@@ -89,14 +92,24 @@ _Step = tuple[str, Callable[[], list[Check]]]
 def _of_the_catalog(connection: Connection, catalog: str, kind: str, place: str) -> list[_Step]:
     def listed() -> list[Check]:
         schemas = _rows(connection, f"SHOW SCHEMAS IN `{catalog}`")
-        return [Check("catalog", True, f"{catalog} ({kind}), {len(schemas)} schemas")]
+        return [Check("catalog", True, f"{catalog} ({kind}), {counted(len(schemas), 'schema')}")]
 
     def written() -> list[Check]:
         found = probe(connection, catalog)
+        _remove_folder(Path(place, found.schema))
         detail = f"a table can be created and read in {place}, Iceberg {found.iceberg}"
         return [Check("write", True, detail), *map(_of, found.tried)]
 
     return [("catalog", listed), ("write", written)]
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove the folder of a dropped schema, if it is on this machine.
+
+    Iceberg leaves empty folders, and the metadata of the commit that the catalog refused.
+    """
+    if folder.name.startswith(SCHEMA_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_Step]:
@@ -104,7 +117,7 @@ def _of_other_catalogs(connection: Connection, names: Sequence[str]) -> list[_St
 
     def listed(name: str) -> list[Check]:
         schemas = _rows(connection, f"SHOW SCHEMAS IN `{name}`")
-        return [Check(f"catalog {name}", True, f"{len(schemas)} schemas, nothing was written")]
+        return [Check(f"catalog {name}", True, f"{counted(len(schemas), 'schema')}, nothing was written")]
 
     return [(f"catalog {name}", partial(listed, name)) for name in names]
 

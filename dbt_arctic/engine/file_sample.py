@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_arctic.engine.api import FileSample
 from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import MalformedFile
+from dbt_arctic.human_readable import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -94,7 +95,8 @@ def _csv(path: str, rows: int) -> FileSample:
     values = lines[1:] if has_header else lines
     wrong = next((line for line in lines if len(line) != len(names)), None)
     if wrong is not None:
-        raise ValueError(f"the first line has {len(names)} columns, and another has {len(wrong)}: {wrong}")
+        columns = counted(len(names), "column")
+        raise ValueError(f"the first line has {columns}, and another has {len(wrong)}: {wrong}")
     options: dict[str, str] = {}
     if delimiter != ",":
         options["sep"] = delimiter

@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt_arctic.engine.lexer import PLACEHOLDER, pieces
 from dbt_arctic.errors import StatementError
+from dbt_arctic.human_readable import counted
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -78,7 +79,7 @@ def bind(sql: str, bindings: Sequence[Any] | None) -> str:
             parts.append(text)
     if used != len(bindings):
         raise StatementError(
-            f"The statement has {used} placeholders but {len(bindings)} values.",
+            f"The statement has {counted(used, 'placeholder')} but {counted(len(bindings), 'value')}.",
             where=sql.strip()[:200],
             why="Each `%s` outside strings and comments takes one value.",
             fix="pass one value per placeholder",

@@ -25,6 +25,7 @@ from dbt_arctic.errors import (
     StatementError,
     UnknownRelation,
 )
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import adoption, create
 from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.layout import adopt_layout
@@ -274,16 +275,15 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
     }
     duplicates, nulls = counts["duplicate"], counts["null"]
     if duplicates[0]:
-        plural = "" if duplicates[0] == 1 else "s"
         raise DuplicateKey(
-            f"{name} has {duplicates[0]} duplicate key{plural}, for instance {duplicates[1]}",
+            f"{name} has {counted(duplicates[0], 'duplicate key')}, for instance {duplicates[1]}",
             where=name.dotted,
             why=f"the key {', '.join(key)} must identify a row",
             fix="give every key column, or delete the duplicate rows",
         )
     if nulls[0]:
         raise NullKey(
-            f"{nulls[0]} rows of {name} have NULL in their key, for instance {nulls[1]}",
+            f"{name} has {counted(nulls[0], 'row')} with NULL in the key, for instance {nulls[1]}",
             where=name.dotted,
             why="a key must identify the row that an update or delete is meant for",
             fix="delete these rows, or give them a key",

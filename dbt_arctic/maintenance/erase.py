@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import erasure
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.erasure import CARRIED, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
@@ -149,7 +150,7 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
     if plan.in_the_way and not force:
         items = [f"{item.kind} {item.what} ({item.why})" for item in plan.in_the_way]
         raise ConfigError(
-            f"{len(items)} items keep copies of rows of {plan.table.name}: {'; '.join(items)}",
+            f"{counted(len(items), 'other place')} with rows of {plan.table.name}: {'; '.join(items)}",
             where=plan.table.name.dotted,
             why="erasing a key requires that they are removed too; nothing was changed",
             fix="wait for active runs to end, then use --force to remove the rest",

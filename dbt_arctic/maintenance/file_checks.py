@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 from dbt_arctic.catalog.api import StoredFile
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild_command
@@ -34,12 +35,12 @@ def check_files(
             missing.append(file.path)
         elif size not in (None, file.size_bytes):
             cut.append(f"{file.path} ({size} of {file.size_bytes} bytes)")
-    for paths, what in ((missing, "are missing"), (cut, "do not have the size that was written")):
+    for paths, what in ((missing, "missing"), (cut, "of another size than was written")):
         if paths:
             yield Finding(
                 "file-missing" if paths is missing else "file-damaged",
                 table.name.dotted,
-                f"{len(paths)} of the {len(files)} files of {side} {what}",
+                f"{len(paths):,} of {counted(len(files), 'file')} of {side} {what}",
                 ", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else ""),
                 "they were deleted or overwritten outside of Iceberg, or the disk is damaged",
                 f"restore them from a backup; otherwise {rebuild_command(table.name)}",

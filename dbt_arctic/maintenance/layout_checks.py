@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbt_arctic.catalog.api import TableState
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable
@@ -25,7 +26,7 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
         yield Finding(
             "layout",
             table.name.dotted,
-            f"{table.base} has {buckets[0]} buckets, and {table.change} {buckets[1]}",
+            f"{table.base} has {counted(buckets[0], 'bucket')}, and {table.change} {buckets[1]}",
             table.name.dotted,
             "a full compaction that changes the number is running or was interrupted; reads are correct, but "
             "joins of merged rows need a shuffle",

@@ -16,6 +16,7 @@ _WORDS: Mapping[Kind, str] = {
     "branch": "was left behind",
     "staging": "is a staging table that was left behind",
     "set-aside": "was renamed and never dropped",
+    "state": "is an auxiliary view without its model",
 }
 _NEVER_MS = 10**15
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dbt_arctic.auto.auxiliary_tables import model_of_state
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
@@ -28,7 +29,7 @@ from dbt_arctic.store.replay import has_rows_to_replay
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
 """How long a full refresh can be undone, and consumers of the previous generation can continue."""
 
-Kind = Literal["generation", "previous", "branch", "staging", "set-aside", "rejected"]
+Kind = Literal["generation", "previous", "branch", "staging", "set-aside", "rejected", "state"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
         *_staging(inventory, now_ms, retention),
         *_set_aside(inventory, now_ms, retention),
         *_rejected(inventory, now_ms, retention),
+        *_states(inventory, now_ms, retention),
     )
     whole = {one.target for one in decided if isinstance(one, Removal) and not one.branch}
     for one in decided:
@@ -238,6 +240,32 @@ def _rejected(inventory: Inventory, now_ms: int, retention: Retention) -> Iterat
             yield Removal("rejected", inventory.name(name), why)
         else:
             yield KeptLeftover(inventory.name(name), why, "no-view")
+
+
+def _states(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
+    """The auxiliary views of automatic models that were never built, or whose table was dropped.
+
+    They are built before the model and can be computed again.
+    """
+    for identifier, table in inventory.keyed.items():
+        model = model_of_state(table)
+        of = "" if model is None else model.rpartition(".")[2]
+        # Without its view, a model still has side tables, from which `restore` makes it again.
+        if not of or inventory.exists(of) or any(side_root(name) == of for name in inventory.tables):
+            continue
+        target = inventory.name(identifier)
+        sides = [inventory.tables.get(side.identifier) for side in (table.base, table.change)]
+        times = [one.timestamp_ms for side in sides if side is not None for one in side.snapshots]
+        if inventory.has_unreadable_views:
+            why = "a view of the schema cannot be read, and it may be that of its model"
+            yield KeptLeftover(target, why, "unreadable-view")
+        elif any(side is not None and savepoints(side.tags) for side in sides):
+            yield KeptLeftover(target, "it has a savepoint", "savepoint")
+        elif now_ms - max(times, default=0) <= retention.older_than_ms:
+            yield KeptLeftover(target, "it may belong to a model that is being built", "young")
+        else:
+            why = f"the table of its model, {model}, does not exist"
+            yield Removal("state", target, why, is_view=True, table=table)
 
 
 def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableState, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
 from dbt_arctic.compaction.markers import may_be_lost
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erasure import BRANCH, HIDDEN, PROPERTY_ERASE, PROPERTY_SPLIT
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions, rows_added
@@ -37,7 +38,7 @@ def check_log(
         yield Finding(
             "trimmed-unmerged",
             table.name.dotted,
-            f"{len(lost)} commits are neither in {table.change} nor in {table.base}: {_list(lost)}",
+            f"{table.change} and {table.base} lack {counted(len(lost), 'commit')}: {_list(lost)}",
             table.change.dotted,
             "rows of the change table were deleted manually before compaction had merged them, or the base "
             "table was rolled back manually",
@@ -50,8 +51,8 @@ def check_log(
             yield Finding(
                 "merged-unknown",
                 table.name.dotted,
-                f"{table.base} has merged {len(unknown)} commits that are not in the change table's history: "
-                f"{_list(unknown)}",
+                f"{table.base} has merged {counted(len(unknown), 'commit')} that the change table's history "
+                f"lacks: {_list(unknown)}",
                 table.base.dotted,
                 "the change table was rolled back manually",
                 rebuild_command(table.name),
@@ -77,7 +78,7 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
             yield Finding(
                 "by-hand",
                 table.name.dotted,
-                f"{len(found)} commits to {side} were not made by dbt-arctic: "
+                f"{side} has {counted(len(found), 'commit')} of other programs: "
                 f"{_list([commit.snapshot_id for commit in found])} ({found[0].operation})",
                 side.dotted,
                 "rows were written or deleted manually or by another program; these changes are not in "

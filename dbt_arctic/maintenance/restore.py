@@ -35,15 +35,25 @@ def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
 
     :raises ConfigError: there is no previous generation.
     """
-    shown, _ = _shown(context.catalog, name)
+    return restore_table(context, name, previous_generation(context.catalog, name))
+
+
+def previous_generation(catalog: CatalogReader, name: Name) -> int:
+    """The number of the generation before the last full refresh.
+
+    :raises ConfigError: there is none.
+    """
+    shown, _ = _shown(catalog, name)
     if shown is None or shown.previous is None:
+        table = f"{name.schema}.{name.identifier}"
         raise ConfigError(
             f"{name} has no previous generation",
             where=name.dotted,
             why="it was never fully refreshed, or dbt-arctic clean removed the previous generation",
-            fix="return to a version of the current generation: dbt-arctic rollback",
+            fix=f"return to a version that dbt-arctic history {table} lists: "
+            f"dbt-arctic rollback {table} VERSION",
         )
-    return restore_table(context, name, shown.previous.number)
+    return shown.previous.number
 
 
 def restore_table(context: Context, name: Name, number: int | None = None) -> KeyedTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.compaction.major import pending_transactions
 from dbt_arctic.errors import ConcurrentRun, ConfigError, UnknownRelation
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import adoption, create
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
@@ -55,7 +56,7 @@ def _unname(context: Context, table: KeyedTable) -> None:
     pending = pending_transactions(context, table, head(change)) - merged_transactions(base.history())
     if pending:
         raise ConfigError(
-            f"{len(pending)} commits to {table.name} are not merged into its base",
+            f"{table.name} has {counted(len(pending), 'commit')} not merged into its base",
             where=table.name.dotted,
             why="the base does not contain them",
             fix=f"merge them: dbt run-operation compact --args '{{table: {table.name.identifier}}}'",

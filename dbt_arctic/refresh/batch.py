@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import stored_type
@@ -32,7 +33,7 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
     twice = next((name for name in names if times[name.lower()] > 1), None)
     if twice is not None:
         raise ConfigError(
-            f"the model has {times[twice.lower()]} columns named {twice}",
+            f"the model has {counted(times[twice.lower()], 'column')} named {twice}",
             where=config.model,
             why=f"its columns are: {', '.join(names)}",
             fix="give each column a unique name, or select only one of them",

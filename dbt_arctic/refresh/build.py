@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout, plan_layout, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -172,7 +173,8 @@ def build_generation(
         carry_over(context, retired, table, config.model)
     _drop_abandoned(context, table, found)
     without = "" if table.has_view else ", without a view"
-    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}{without}", rows, fill)
+    again = f", generation {number}" if number > 1 else ""
+    return table, Outcome(f"BUILD{_of_rows(rows)}{again}{without}", rows, fill)
 
 
 def _layout_like(context: Context, table: KeyedTable) -> Layout:
@@ -284,8 +286,8 @@ def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Buil
         raise
 
 
-def _in_brackets(rows: int | None) -> str:
-    return f" ({rows} rows)" if rows is not None else ""
+def _of_rows(rows: int | None) -> str:
+    return f" {counted(rows, 'row')}" if rows is not None else ""
 
 
 def _publish(

@@ -14,6 +14,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.modify import Action, Kind
 
 _HOW_TO = "the statements are shown in docs/how-to/change-rows.md"
@@ -282,7 +283,8 @@ class _Text:
         names = [self.name(first)[0] for first, _ in self._listed(start + 1, values_at - 1)]
         values = [self._value(*span) for span in self._listed(values_at + 2, end - 1)]
         if self.word(values_at + 1) != "(" or self.word(end - 1) != ")" or len(names) != len(values):
-            raise self.misunderstood(start, end, f"there are {len(names)} columns and {len(values)} values")
+            given = f"{counted(len(names), 'column')} and {counted(len(values), 'value')}"
+            raise self.misunderstood(start, end, f"there are {given}")
         return tuple(zip(names, values, strict=True))
 
     def _value(self, start: int, end: int) -> str:

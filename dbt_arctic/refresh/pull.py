@@ -87,7 +87,7 @@ def plan_pull(
             why="it is a view, and views have no versions" if exists else "it does not exist",
             fix="pull from the tables that it reads, or use ref() alone"
             if exists
-            else f"build it first: dbt run --select {upstream.identifier}",
+            else f"build it first: dbt run --select {upstream.identifier}; a source needs meta.arctic.from",
         )
     return _pull_plain(catalog, upstream, state, last, model, key, images, pin, staging)
 

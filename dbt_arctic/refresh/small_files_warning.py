@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import find_keyed, load_base, load_change
 
@@ -32,10 +33,11 @@ def many_small_files(
         fields = ", ".join(partition_by)
         partitions = int(commit.summary.get("changed-partition-count", files))
         return ConfigError(
-            f"a commit wrote {files:,} files of {size / 1024:.0f} KiB on average",
+            f"a commit wrote {counted(files, 'file')} of {shown_bytes(size)} on average",
             where=model,
-            why=f"partition_by={fields} divides its rows into {partitions:,} partitions, counting buckets; "
-            "each of them gets a file in each commit, and reads and compaction open all files",
+            why=f"partition_by={fields} divides its rows into {counted(partitions, 'partition')}, "
+            "counting buckets; each of them gets a file in each commit, and reads and compaction open "
+            "all files",
             fix="choose a transform with fewer values, as in month(at), truncate(1000, n) or bucket(16, id); "
             f"then rebuild: dbt run --full-refresh --select {model}",
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileRead
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.checks import raise_error_sql, shown_row
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources.file_settings import BLOCK, ORDER, ROWS_WITH_TEXT, TEXT, FileSource
@@ -160,7 +161,7 @@ def error_text(
 
     # Fields of JSON have names, so others need not be parsed. Values of CSV are found by their position.
     is_csv = source.format == "csv"
-    of_csv = f"the row is not a valid line of {len(columns)} values"
+    of_csv = f"the row is not a valid line of {counted(len(columns), 'value')}"
     broken = of_csv if is_csv else "the row is not a valid JSON object"
     as_text = dict.fromkeys(columns, "STRING") if is_csv else NO_FIELD
     found = reasons(columns, fails, broken, as_text, as_text if is_csv else {})

@@ -6,9 +6,31 @@ import difflib
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
+from dbt_arctic.data_type import written_kind
 from dbt_arctic.errors import ConfigError
 
 OnBadRow = Literal["fail", "quarantine", "drop"]
+
+_USUAL_TYPES = (
+    *("string", "boolean", "int", "bigint", "double", "decimal(10, 2)", "date", "timestamp", "binary"),
+    *("array<string>", "struct<a: int>", "map<string, int>"),
+)
+_TYPES = frozenset(written_kind(one) for one in _USUAL_TYPES) | {
+    *("byte", "tinyint", "short", "smallint", "integer", "long", "float", "real", "dec", "numeric"),
+    *(
+        "char",
+        "character",
+        "varchar",
+        "time",
+        "timestamp_ltz",
+        "timestamp_ntz",
+        "interval",
+        "variant",
+        "void",
+    ),
+    *("geography", "geometry"),
+}
+"""The names of Spark's types, without their parameters."""
 
 
 def reject_unknown(name: str, settings: Mapping[str, Any], known: Collection[str], where: str) -> None:
@@ -55,7 +77,21 @@ def columns_of(given: Any, added: Collection[str], name: str, where: str) -> dic
                 why="each row of the source gets a column of that name",
                 fix="declare the column with another name, or leave it out",
             )
+        _check_type(column, columns[column], name, where)
     return columns
+
+
+def _check_type(column: str, kind: str, name: str, where: str) -> None:
+    """Refuse a type that Spark does not have. Types inside of others are left to Spark."""
+    written = written_kind(kind)
+    if not written or written in _TYPES:  # without one, a column of a database has its own type
+        return
+    meant = difflib.get_close_matches(written, sorted(_TYPES), 1)
+    raise ConfigError(
+        f"the column {column} of the source {name} has the unknown type {kind}",
+        where=where,
+        fix=f"did you mean {meant[0]}?" if meant else f"use a type of Spark: {', '.join(_USUAL_TYPES)}",
+    )
 
 
 def on_bad_row_of(settings: Mapping[str, Any], name: str, where: str) -> OnBadRow:

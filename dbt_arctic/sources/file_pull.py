@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.catalog.api import ListedFile, TableState
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import ConcurrentRun, ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull, StagedView
@@ -152,7 +153,7 @@ def _version(state: TableState | None) -> Consumed:
 
 
 def _described(source: FileSource, files: Collection[ListedFile]) -> str:
-    return no_rows(f"{len(files)} new files of {source.name}", {**source.columns, **source.added})
+    return no_rows(f"{counted(len(files), 'new file')} of {source.name}", {**source.columns, **source.added})
 
 
 def _load(context: Context, name: Name, source: FileSource) -> TableState | None:
@@ -207,7 +208,7 @@ def _no_columns(
         where=source.path,
         why="types that depend on the files of one day could change from run to run",
         fix=f"add them to its meta.arctic. These are the types that Spark finds in {len(newest)} of "
-        f"{len(present)} files: columns: {{{text}}}",
+        f"{counted(len(present), 'file')}: columns: {{{text}}}",
     )
 
 

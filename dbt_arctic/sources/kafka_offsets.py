@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dbt_arctic.brokers.api import TopicOffsets
 from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.version import TOPIC, Consumed
 from dbt_arctic.sources.kafka_settings import KafkaSource
 
@@ -186,7 +187,7 @@ def _read_again(model: str) -> str:
 def _shown(ranges: Sequence[Range]) -> str:
     shown = [f"partition {one.partition}: offsets {one.start} to {one.end - 1}" for one in ranges[:_SHOWN]]
     rest = len(ranges) - len(shown)
-    return ", ".join(shown) + (f" and those of {rest} other partitions" if rest else "")
+    return ", ".join(shown) + (f" and those of {counted(rest, 'other partition')}" if rest else "")
 
 
 __all__ = [

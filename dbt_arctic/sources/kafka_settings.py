@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.sources.avro_settings import AVRO, AVRO_SETTINGS, AvroMessages, avro_of
 from dbt_arctic.sources.change_settings import (
@@ -268,7 +269,7 @@ def _with_whole_value(source: KafkaSource, where: str) -> KafkaSource:
     name, key = source.name, source.key
     if len(key) > 1 and source.key_format == "text":
         raise ConfigError(
-            f"the source {name} has {len(key)} columns in its key",
+            f"the source {name} has {counted(len(key), 'column')} in its key",
             where=where,
             why="a key with key_format: text is one value",
             fix="write key_format: json, if the key is a JSON object",

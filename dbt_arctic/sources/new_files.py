@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.errors import SourceFileChanged
+from dbt_arctic.human_readable import counted
 from dbt_arctic.sources.file_settings import FileSource
 
 _SHOWN = 3
@@ -62,7 +63,7 @@ def new_files(
 
 
 def _count(files: Collection[ListedFile]) -> str:
-    return "a file" if len(files) == 1 else f"{len(files)} files"
+    return "a file" if len(files) == 1 else counted(len(files), "file")
 
 
 def _shown(files: list[ListedFile]) -> str:

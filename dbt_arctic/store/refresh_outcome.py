@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dbt_arctic.human_readable import counted
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -21,7 +23,7 @@ class Choice:
     how: str = ""
 
     def __str__(self) -> str:
-        detail = self.how or self.reason if self.keys is None else f"{self.keys} keys"
+        detail = self.how or self.reason if self.keys is None else counted(self.keys, "key")
         return f"{self.strategy.upper()} ({detail})" if detail else self.strategy.upper()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableReader, TableState, ViewState
 from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, NoSequence, StatementError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.assignment import unstorable
 from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
@@ -339,8 +340,8 @@ def _computed(
     return ConcurrentRun(
         f"{table.name} has commits that a full refresh cannot carry over",
         where=where,
-        why=f"since its start, {len(late.computed)} commits to {retired.table.change} were computed from the "
-        "old rows (a batch, a rollback, an UPDATE), so they are not valid in the new table",
+        why=f"since its start, {retired.table.change} received {counted(len(late.computed), 'commit')} "
+        "computed from the old rows (a batch, a rollback, an UPDATE) and not valid in the new table",
         fix="nothing was replaced; run the full refresh again",
     )
 

@@ -52,12 +52,15 @@ def _not_keyed(catalog: CatalogReader, name: Name) -> UnknownRelation:
     """The error for a name that is not a keyed table. It suggests another schema or a similar name."""
     reader = catalog.of(name)
     at = name.schema, name.identifier
-    build = f"build it as materialized='incremental' with a unique_key: dbt run --select {name.identifier}"
+    build = (
+        "build it as materialized='incremental' with a unique_key, and without the incremental_strategy "
+        f"'append', 'merge' or 'delete+insert': dbt run --select {name.identifier}"
+    )
     if reader.load_view(*at) is not None or reader.load_table(*at) is not None:
         return UnknownRelation(
             f"{name} is not a keyed table",
             where=name.dotted,
-            why="it has no view with dbt-arctic's properties",
+            why="it is a plain table, or a view without dbt-arctic's properties",
             fix=build,
         )
     names = {schema: [entry.name for entry in reader.list_names(schema)] for schema in reader.list_schemas()}

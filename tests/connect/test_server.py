@@ -131,7 +131,7 @@ def test_dbt_runs_on_the_server_and_the_command_reports_it(
     assert str(server.pid) in shown.output
     assert server.token not in shown.output
     outcome = run_dbt(server_project)
-    assert [result.message for result in outcome.result.results] == ["BUILD generation 1 (3 rows)"]
+    assert [result.message for result in outcome.result.results] == ["BUILD 3 rows"]
     assert [result.message for result in run_dbt(server_project).result.results] == ["UPSERT 3"]
     (engine,) = ArcticConnectionManager._engines.values()
     assert isinstance(engine, ConnectEngine)

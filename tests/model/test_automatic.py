@@ -10,6 +10,7 @@ from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.errors import KeyColumnMissing
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation
@@ -92,6 +93,54 @@ def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest
     name, plan = planned(world, sql)
     assert (plan.action, stages_of(plan)) == ("nothing", [])
     assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"
+
+
+def test_the_message_of_a_build_says_how_many_rows_and_whether_it_replaces_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("first")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+
+    def build(*rows: tuple[int, int, int]) -> str:
+        made = build_generation(
+            context, source, plain, sales(*rows), {}, owner="o", comment="", column_comments=None
+        )
+        return made[1].message
+
+    assert [build((1, 1, 10)), build((1, 1, 10), (2, 1, 20))] == ["BUILD 1 row", "BUILD 2 rows, generation 2"]
+    config = parse_config("first", {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1})
+    sql = f"SELECT customer, amount FROM {source.sql} WHERE id = 1"
+    messages = []
+    for rebuild in (False, True):
+        plan = plan_refresh(context.catalog, name, config, sql, context.query_schema, rebuild=rebuild)
+        messages.append(run_refresh(context, name, config, plan, owner="o").message)
+    assert messages == ["FULL (build), 1 row", "FULL (build), 1 row, generation 2"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_wrong_key_is_an_error_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    """A state is built before the model, and would be left behind."""
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("first")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = sales((1, 1, 10), (2, 1, 20), (3, 2, 31), *((sale, 9, 1) for sale in range(10, 30)))
+    build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
+    auto = {"incremental_strategy": "auto", "buckets": 1}
+    right, wrong = (parse_config("first", {"unique_key": key, **auto}) for key in ("customer", "client"))
+    sql = FIRST.format(source.sql)
+    if exists:
+        plan = plan_refresh(context.catalog, name, right, sql, context.query_schema)
+        run_refresh(context, name, right, plan, owner="o")
+    before = {entry.name for entry in context.catalog.of(name).list_names(name.schema)}
+    plan = plan_refresh(context.catalog, name, wrong, sql, context.query_schema, rebuild=True)
+    with pytest.raises(KeyColumnMissing, match="unique_key contains client"):
+        run_refresh(context, name, wrong, plan, owner="o")
+    assert {entry.name for entry in context.catalog.of(name).list_names(name.schema)} == before
 
 
 @pytest.mark.parametrize(

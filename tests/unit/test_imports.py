@@ -31,7 +31,7 @@ PLANNER = (
 )
 """The parts of the planner: each may import those before it."""
 
-_CORE = {"keyed", "data_type", "errors", *CONTRACTS}
+_CORE = {"keyed", "data_type", "errors", "human_readable", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
 _ALL |= {
     "human_readable",
@@ -52,14 +52,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data_type": set(),
     "brokers": {"errors"},
     "databases": {"errors", "secret"},
-    "engine": {"data_type", "errors", "secret"},
+    "engine": {"data_type", "errors", "human_readable", "secret"},
     "catalog": {"errors", "secret"},
     "keyed": {"data_type", "errors"},
     **{part: {*PLANNER[:place], "keyed", "data_type", "errors"} for place, part in enumerate(PLANNER)},
     "store": _CORE,
     "refresh": {"store", *_CORE},
     "sources": {"refresh", "store", *_CORE},
-    "compaction": {"human_readable", "store", *_CORE},
+    "compaction": {"store", *_CORE},
     "scheduling": {"compaction", "sources", "refresh", "store", *_CORE},
     "auto": {"refresh", "store", *PLANNER, *_CORE},
     "maintenance": {"compaction", "auto", "refresh", "store", *_CORE},

@@ -101,7 +101,7 @@ def test_only_the_groups_that_changed_are_computed_as_planned_and_only_what_diff
     # Only the day on which dbt was started, which one model asks for.
     day += timedelta(minutes=20)
     told = messages(shop.dbt("run", "--select", "big", "until_today"))
-    assert told == {"big": "SKIP (no upstream change)", "until_today": "INCREMENTAL (1 keys), 1 rows"}
+    assert told == {"big": "SKIP (no upstream change)", "until_today": "INCREMENTAL (1 key), 1 row"}
     assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 22)), key=repr)
 
     # An update, a move to another group, a delete, and a new row: groups 1, 2 and 3
@@ -281,7 +281,7 @@ def test_an_upstream_that_is_a_view_a_seed_or_a_plain_table_is_followed(shop: Sh
         "SELECT r.id, c.name, r.amount FROM {s}.raw_orders r JOIN {s}.customers c ON c.id = r.customer"
     )
     shop.sql("INSERT INTO {s}.raw_orders VALUES (50, 2, 50)")
-    assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (1 keys), 1 rows"
+    assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (1 key), 1 row"
     shop.sql("UPDATE {s}.raw_orders SET customer = 0 WHERE id = 7")
     shop.sql("DELETE FROM {s}.raw_orders WHERE id = 9")
     assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (2 keys), 2 rows"
@@ -348,7 +348,7 @@ def test_a_run_that_ended_between_state_and_model_is_finished_by_the_next(shop: 
         ended.add(messages(shop.dbt("run", "--select", "by_customer"))["by_customer"])
         assert shop.rows("by_customer") == expected(shop)
     # Before the state, in between, and after both
-    assert {"INCREMENTAL (sums), 1 rows", "INCREMENTAL (state), 1 rows"} <= ended
+    assert {"INCREMENTAL (sums), 1 row", "INCREMENTAL (state), 1 row"} <= ended
 
 
 def test_what_a_header_sets_is_a_part_of_what_a_model_means(shop: Shop) -> None:

@@ -16,6 +16,7 @@ from dbt_arctic.adapter.comparing import Compared, compare
 from dbt_arctic.adapter.project import load_target
 from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.cli.main import main
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.state import load_keyed
 from tests.dbt.keyed.conftest import Shop
@@ -36,7 +37,8 @@ def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -
     before = shop.rows("raw_orders"), shop.rows("by_customer")
     done = checked(shop, "--rounds", str(ROUNDS), "--seed", "1")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == f"check: 2 models, 2 incremental, {ROUNDS} rounds, 0 differences"
+    last = f"check: 2 models, 2 incremental, {counted(ROUNDS, 'round')}, 0 differences"
+    assert done.output.splitlines()[-1] == last
     assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
     dropped = [sql for sql in shop.script.ran if "DROP TABLE `lake`" in sql]
@@ -310,7 +312,7 @@ def test_a_check_switches_models_goes_on_after_failures_and_tells_what_is_empty(
     )
     lines = done.output.splitlines()
     assert done.exit_code == 2, done.output
-    last = f"check: 6 models, 4 incremental, {ROUNDS} rounds, 0 differences, 2 failed"
+    last = f"check: 6 models, 4 incremental, {counted(ROUNDS, 'round')}, 0 differences, 2 failed"
     assert lines[-1] == last, done.output
     # Those that look their source up by its name have its rows.
     assert [line for line in lines if "empty" in line] == [

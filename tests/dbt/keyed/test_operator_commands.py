@@ -162,7 +162,7 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
 
     page = shop.folder / "report.html"
     told = type_in("report", "--output", str(page), "--since", "1h", "--select", "orders")
-    assert told.startswith(f"{page}: 1 tables")
+    assert told.startswith(f"{page}: 1 table")
     assert "Read amplification" in page.read_text(encoding="utf-8")
     assert str(shop.folder) not in page.read_text(encoding="utf-8")
     data = type_in.json("report", "--select", "*.orders")

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from dbt_arctic.auto import plan_table, stages, verify_refresh
 from dbt_arctic.cli.main import main
+from dbt_arctic.human_readable import counted
 from dbt_arctic.planner.algebra.render import Sources
 from dbt_arctic.planner.delta.plan import Incremental, affected_sql
 from tests.dbt.keyed.conftest import Shop
@@ -55,7 +56,7 @@ def test_a_difference_fails_the_model_and_the_next_run_repairs_it(
         told = shop.recorded[name]
         assert told["verified"]["result"] == "equal", told
         assert told["verified"]["seconds"] > 0
-        assert f"{told['verified']['keys']} keys verified" in told["_message"]
+        assert f"{counted(told['verified']['keys'], 'key')} verified" in told["_message"]
     assert sum("'arctic.verified'" in sql for sql in shop.script.ran) == 2
 
     def too_few(plan: Incremental, sources: Sources) -> str:

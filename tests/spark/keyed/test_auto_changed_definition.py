@@ -309,7 +309,7 @@ def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
 def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
     sql = f"SELECT id % 2 AS part, count(*) AS n FROM {orders.name.sql} GROUP BY 1"
     context, model = orders.session.context, Model(orders, "part", sql)
-    for number, (ansi, told) in enumerate({"true": "sums", "False": "1 keys"}.items()):
+    for number, (ansi, told) in enumerate({"true": "sums", "False": "1 key"}.items()):
         found = []
         for _ in range(2):
             orders.upsert([{"id": 2 * number, "amount": 9}, {"id": 20 + 2 * number, "amount": 7}])

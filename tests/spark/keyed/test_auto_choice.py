@@ -53,7 +53,7 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     refresh(6)
     orders.upsert([{"id": 1, "amount": 5}])
     assert plan().action == "incremental"
-    assert refresh(100) == "INCREMENTAL (1 keys)"
+    assert refresh(100) == "INCREMENTAL (1 key)"
     orders.upsert([{"id": 2, "amount": 5}])
     assert (plan().action, plan().reason.code) == ("full", "slower")
     assert plan(strict).action == "incremental"
@@ -111,7 +111,7 @@ def test_few_rows_are_all_read_where_several_statements_would_find_the_changed_o
         assert plan("pairs", small_data=False).action == action
         assert plan("slow", small_data=False).action == "incremental"
         assert plan("pairs", small_data=False, auto="strict").action == "incremental"
-    assert refresh("doubled") == "INCREMENTAL (1 keys)"
+    assert refresh("doubled") == "INCREMENTAL (1 key)"
     assert refresh("pairs") == "FULL (few-rows)"
     assert load_change(catalog, table("pairs")).history()[0].summary[PROPERTY_IMAGES] == "true"
     orders.upsert([{"id": 4, "amount": 6}])
@@ -243,12 +243,12 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
 
     assert refresh() == {"doubled": ("FULL (build)", 0), "means": ("FULL (build)", 0)}
     orders.upsert([{"id": 1, "amount": 5}])
-    assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 1), "means": ("INCREMENTAL (sums)", 3)}
+    assert refresh() == {"doubled": ("INCREMENTAL (1 key)", 1), "means": ("INCREMENTAL (sums)", 3)}
     once = fast_path.planned_once(context.cores, 1, 20)
     assert asked == [fast_path.CONF, once, fast_path.CONF]
     monkeypatch.setattr(fast_path, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
     orders.upsert([{"id": 2, "amount": 5}])
-    assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 0), "means": ("INCREMENTAL (sums)", 2)}
+    assert refresh() == {"doubled": ("INCREMENTAL (1 key)", 0), "means": ("INCREMENTAL (sums)", 2)}
     assert asked == [once, fast_path.CONF]
     monkeypatch.setattr(fast_path, "CHANGES", 0)
     orders.upsert([{"id": 2, "amount": 6}])

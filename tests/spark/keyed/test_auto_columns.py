@@ -38,7 +38,7 @@ def test_it_is_built_anew(orders: Orders, model: Model) -> None:
     assert model.refresh() == "FULL (changed-columns)"
     assert model.rows() == model.rows(model.sql)
     orders.upsert([{"id": 1, "amount": 7}])
-    assert model.refresh() == "INCREMENTAL (1 keys)"
+    assert model.refresh() == "INCREMENTAL (1 key)"
 
 
 @pytest.mark.modelled

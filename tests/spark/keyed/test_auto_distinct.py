@@ -116,7 +116,7 @@ def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_t
     refreshed(orders, model, sql)
     tries = tries_of_sums(monkeypatch)
     orders.upsert([{"id": 1, "amount": 2}])
-    assert str(refreshed(orders, model, sql).choice) == "INCREMENTAL (1 keys)"
+    assert str(refreshed(orders, model, sql).choice) == "INCREMENTAL (1 key)"
     assert tries, "the look-up was to be tried, and to fail"
 
 

@@ -85,9 +85,9 @@ def test_fields_of_a_struct_are_followed_by_their_numbers(unbuilt: Orders) -> No
         "array(named_struct('a', 3, 'c', 'x')), map('k', named_struct('a', 3L)))",
     )
     assert field.follows() == "FULL (changed-sql)", "what is in s has changed, too"
-    assert {model.follows() for model in (whole, added)} == {"INCREMENTAL (1 keys)"}
+    assert {model.follows() for model in (whole, added)} == {"INCREMENTAL (1 key)"}
     run(unbuilt, f"UPDATE {table.sql} SET s = named_struct('b', 4, 'a', 40, 'c', 400) WHERE id = 1")
-    assert {model.follows() for model in extent((whole,), (field, whole, added))} == {"INCREMENTAL (1 keys)"}
+    assert {model.follows() for model in extent((whole,), (field, whole, added))} == {"INCREMENTAL (1 key)"}
 
 
 def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) -> None:
@@ -113,7 +113,7 @@ def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) ->
     )
     assert model.follows().startswith("FULL (changed-")
     run(unbuilt, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
-    assert model.follows() == "INCREMENTAL (1 keys)"
+    assert model.follows() == "INCREMENTAL (1 key)"
 
 
 def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:
@@ -144,7 +144,7 @@ def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:
     run(unbuilt, f"CREATE OR REPLACE TABLE {table.sql} {V3} AS {again}")
     assert model.follows().startswith("FULL")
     run(unbuilt, f"INSERT INTO {table.sql} VALUES (3, 2, 9), (4, 2, 100)")
-    assert model.follows() == "INCREMENTAL (1 keys)"
+    assert model.follows() == "INCREMENTAL (1 key)"
 
 
 def test_a_view_reads_what_it_was_made_over(unbuilt: Orders, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_zero_that_gets_a_sign_is_another_value(unbuilt: Orders) -> None:
     columns = [("id", "bigint"), ("x", "double"), ("y", "float")]
     stored = f"SELECT * FROM {model.name.sql}"
     assert unbuilt.session.query(count_differing(stored, model.sql, columns))[0][0] == 2
-    assert model.follows() == "INCREMENTAL (1 keys)"
+    assert model.follows() == "INCREMENTAL (1 key)"
     assert unbuilt.session.query(count_differing(stored, model.sql, columns))[0][0] == 0
     run(unbuilt, f"UPDATE {table.sql} SET y = y WHERE id > 1")
     assert model.follows() == "INCREMENTAL (0 keys)"
@@ -274,7 +274,7 @@ def test_columns_may_be_called_as_ours_were(unbuilt: Orders) -> None:
     model = NamedModel(unbuilt, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
     model.follows()
     run(unbuilt, f"UPDATE {table.sql} SET _copy = 7 WHERE id = 1")
-    assert model.follows() == "INCREMENTAL (1 keys)"
+    assert model.follows() == "INCREMENTAL (1 key)"
 
 
 def test_a_state_of_other_types_is_built_anew_and_says_why(unbuilt: Orders) -> None:

@@ -169,8 +169,8 @@ def test_other_sql_has_what_it_needs_or_is_refreshed_by_keys(orders: Orders, mod
         # What is hidden suffices, and what is not needed is NULL; or it does not.
         (sql.replace("(amount)", "(amount + 1)"), "INCREMENTAL (sums)"),
         (sql.replace("100 * max(amount) / count(*)", "100.0D * count(*)"), "INCREMENTAL (sums)"),
-        (sql.replace("100 *", "max(id) + 100 *"), "INCREMENTAL (1 keys)"),
-        (sql + " HAVING count(*) > 6", "INCREMENTAL (1 keys)"),
+        (sql.replace("100 *", "max(id) + 100 *"), "INCREMENTAL (1 key)"),
+        (sql + " HAVING count(*) > 6", "INCREMENTAL (1 key)"),
         (sql, "INCREMENTAL (sums)"),
     ):
         model.sql = other
@@ -191,7 +191,7 @@ def test_a_hidden_sum_of_another_type_is_none(orders: Orders) -> None:
     model.sql = sql.replace("avg(amount)", "CAST(avg(CAST(amount AS decimal(5, 1))) AS double)")
     assert model.refresh() == "FULL (changed-sql)"
     orders.upsert([{"id": 60, "amount": 3}])
-    assert model.refresh() == "INCREMENTAL (1 keys)"
+    assert model.refresh() == "INCREMENTAL (1 key)"
     assert model.rows() == model.rows(model.sql)
     assert as_table(model).table.hidden == ("_rows", "_sum_1", "_count_1")
 
@@ -269,7 +269,7 @@ def test_short_integers_are_not_kept_as_long_ones(orders: Orders) -> None:
     model.refresh()
     assert not as_table(model).table.hidden
     orders.delete([{"id": number} for number in (7, 10, 13)])
-    assert model.refresh() == "INCREMENTAL (1 keys)"
+    assert model.refresh() == "INCREMENTAL (1 key)"
     assert model.rows() == model.rows(model.sql)
 
 

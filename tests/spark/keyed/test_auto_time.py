@@ -72,7 +72,7 @@ def test_a_window_moves_with_the_days(shop: Any) -> None:
     # Two days are over (-2, -1), two have come (2 and 20 on the second of them), and one row has moved (1).
     assert model.refresh(3) == "INCREMENTAL (5 keys)"
     orders.delete([{"id": 20}])
-    assert model.refresh(3, hours=1) == "INCREMENTAL (1 keys)"
+    assert model.refresh(3, hours=1) == "INCREMENTAL (1 key)"
     # Back in time, as a clock that was wrong would have it.
     assert model.refresh(-2).startswith("INCREMENTAL")
 
@@ -115,7 +115,7 @@ def test_a_date_that_is_shown_is_the_same_all_day(shop: Any) -> None:
     model = Model(orders, "ages", "id", sql)
     model.refresh(0)
     orders.upsert([{"id": 1, "amount": 3}])
-    assert model.refresh(0, hours=2) == "INCREMENTAL (1 keys)"
+    assert model.refresh(0, hours=2) == "INCREMENTAL (1 key)"
     assert model.refresh(1) == "FULL (time)"
     assert model.refresh(1) == "SKIP (no upstream change)"
 

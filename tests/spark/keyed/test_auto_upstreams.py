@@ -94,7 +94,7 @@ def test_a_keyed_table_that_was_built_anew_is_compared_with_what_it_was(shop: An
     assert any(retired.identifier in sql for sql in compared)
     # The next change is read from the log again.
     orders.upsert([row(3, 2, 33)])
-    assert models.refresh() == ["INCREMENTAL (1 keys)", "INCREMENTAL (sums)"]
+    assert models.refresh() == ["INCREMENTAL (1 key)", "INCREMENTAL (sums)"]
     assert not any("EXCEPT ALL" in sql for sql in models.ran)
     for amount in (1, 2):
         orders.build([row(0, 1, amount)])
@@ -133,6 +133,6 @@ def test_rows_that_were_only_added_to_a_plain_table_are_told_by_their_numbers(sh
     assert not reads(before)
     assert not any("EXCEPT ALL" in sql for sql in models.ran)
     query(f"UPDATE {plain.name.sql} SET amount = 50 WHERE id = 2")
-    assert models.refresh() == ["INCREMENTAL (1 keys)", "INCREMENTAL (sums)"]
+    assert models.refresh() == ["INCREMENTAL (1 key)", "INCREMENTAL (sums)"]
     assert reads(now)
     assert any("EXCEPT ALL" in sql for sql in models.ran)

@@ -53,11 +53,11 @@ def test_a_model_reports_its_strategy_and_what_it_read(tmp_path: Path) -> None:
     )
 
 
-def test_a_failure_shows_its_first_line(tmp_path: Path) -> None:
+def test_a_failure_shows_what_happened(tmp_path: Path) -> None:
     failed = result("model.shop.revenue", "error", message="Database Error\n  AR-303 NULL")
     found = read_run_results(write_run_results(tmp_path, failed))
     assert found is not None
-    assert found.refreshes == (Refresh("revenue", "error", 1.5, reason="Database Error"),)
+    assert found.refreshes == (Refresh("revenue", "error", 1.5, reason="AR-303 NULL"),)
 
 
 def test_before_the_first_command_there_is_nothing(tmp_path: Path) -> None:

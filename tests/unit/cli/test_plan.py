@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dbt_arctic.adapter.planning import ModelPlan
 from dbt_arctic.auto.inputs import ModelInputs
-from dbt_arctic.auto.plan import Build, Header
+from dbt_arctic.auto.plan import Build, Header, Nothing
 from dbt_arctic.auto.state_tree import ShownState
 from dbt_arctic.cli.plan import _as_json, reasons
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.planner.reasons import Reason
 
 SALES, MODEL = (Name("lake", "shop", one) for one in ("sales", "top"))
 DAYS, WEEKS = (MODEL.sibling(f"top__state{number}") for number in ("", "_2"))
@@ -32,6 +33,17 @@ def test_states_are_a_tree_with_what_each_reads_below_it() -> None:
         "  state top__state: incremental; reads sales",
     ], "neither reads the other"
     assert len(reasons(of())) == 1
+
+
+def test_a_model_with_nothing_to_do_yet_names_what_the_run_refreshes_first() -> None:
+    unchanged = Reason("unchanged", "no upstream has a new commit")
+    plan = Nothing(Header("top", unchanged, "SELECT 1", ModelInputs(), {}, {}))
+    found = ModelPlan("top", MODEL, plan, False, ("sales",), "top.sql", ())
+    assert reasons(found) == [
+        "no upstream has a new commit (unchanged)",
+        "runs after sales, whose next changes are not known yet",
+    ]
+    assert reasons(of())[-1] == "the table does not exist yet", "nothing runs before"
 
 
 def test_json_lists_states_in_the_order_in_which_they_are_refreshed() -> None:

@@ -13,10 +13,12 @@ from dbt_arctic.adapter.run_results import RunResults
 from dbt_arctic.cli.charts import COLOURS, Artist
 from dbt_arctic.cli.output import shareable
 from dbt_arctic.cli.report import report_as_dict
+from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.cli.report_page import Page
+from dbt_arctic.compaction.series import LagPoint, Point
 from dbt_arctic.errors import PackageMissing
-from dbt_arctic.maintenance.report import Report
-from tests.unit.cli.conftest import HOSTILE, MINUTE, NOW
+from dbt_arctic.maintenance.report import Report, TableHistory
+from tests.unit.cli.conftest import HOSTILE, MINUTE, NOW, ORDERS
 
 VOID = {"meta", "img", "br", "link", "input"}
 
@@ -81,6 +83,20 @@ def test_the_page_is_whole_and_has_its_charts(page: str) -> None:
     assert read.count("figure") == 10
     assert "incremental refresh of lake.shop.orders, 2.5 s, 1,200 changed rows" in page
     assert read.count("svg") > 9, "each chart, and the dots of its legend"
+
+
+def test_charts_of_a_small_and_new_warehouse_have_readable_axes(report: Report) -> None:
+    """Its sizes are not fractions of a MB, and its points are not all at the same minute."""
+    points = [Point(NOW - 20_000, 0, 0.0, 1.0, 1, 1800), Point(NOW, 0, 0.0, 1.0, 2, 4608)]
+    past = [TableHistory(ORDERS, points, [LagPoint(NOW - 20_000, 0.0), LagPoint(NOW, 0.5)])]
+    found = {one.title: one for one in charts_of(replace(report, past=past, operations=[], writes=[]), None)}
+    assert found["Size"].caption == "Size of the newest version, in kB."
+    texts = Reader(found["Size"].svg).texts
+    assert {"4", "2", "0"} <= set(texts)
+    times = [text for text in texts if ":" in text]
+    assert len(times) == len(set(times)) > 2, times
+    ticks = [text for name in ("Size", "Lag") for text in Reader(found[name].svg).texts if ":" not in text]
+    assert not [text for text in ticks if text.endswith("m")], "milli"
 
 
 def test_a_name_acts_nowhere(page: str) -> None:

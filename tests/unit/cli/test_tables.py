@@ -116,6 +116,39 @@ def test_status_and_plans_have_whole_headings(
     assert {"analytics_production.customer_order_amounts_1", "estimated", "saved", "per"} <= words
 
 
+STATUS: list[tuple[str, Kind]] = [
+    ("table", "name"),
+    *((heading, "number") for heading in ("rows", "files", "size", "pending", "read cost", "behind")),
+    ("due", "text"),
+]
+
+
+def _status(*names: str) -> list[str]:
+    rest = ["4", "3", "7.2 kB", "3 (150%)", "3.0 x", "", "major"]
+    return [line.text for line in for_terminal(STATUS, [[name, *rest] for name in names], 80)]
+
+
+def test_a_long_name_is_above_its_row_and_does_not_make_lists_of_all() -> None:
+    assert _status("orders", "orders__landing__order_events__files", "order_amounts") == [
+        "table          rows  files    size   pending  read cost  behind  due",
+        "orders            4      3  7.2 kB  3 (150%)      3.0 x          major",
+        "orders__landing__order_events__files",
+        "                  4      3  7.2 kB  3 (150%)      3.0 x          major",
+        "order_amounts     4      3  7.2 kB  3 (150%)      3.0 x          major",
+    ]
+
+
+def test_tables_with_long_names_only_are_lists() -> None:
+    assert (
+        _status("orders__landing__order_events__files")[0]
+        == "table:     orders__landing__order_events__files"
+    )
+    assert (
+        _status("orders", *(f"orders__landing__order_events__files_{at}" for at in (1, 2)))[1]
+        == "rows:      4"
+    )
+
+
 def test_a_heading_that_is_wider_than_its_column_wraps_at_spaces() -> None:
     lines = for_terminal([("a very long heading", "number"), ("b", "name")], [["1", "x" * 30]], 40)
     assert [line.text for line in lines] == [

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import grpc
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
+from dbt_arctic.engine.connect import ConnectConnection
 from dbt_arctic.engine.connect_faults import connect_fault
+from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.statement import Statement
-from dbt_arctic.errors import ConnectionLost, ServerUnreachable
+from dbt_arctic.errors import ConnectionLost, ServerUnreachable, StatementError
 
 WRITE, QUERY = "INSERT INTO t VALUES (1)", "SELECT 1"
 CUT = ["INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"]
@@ -33,6 +37,23 @@ def test_what_spark_says_is_no_lost_answer() -> None:
         "no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", grpc_status_code=grpc.StatusCode.INTERNAL
     )
     assert not isinstance(fault(refused, WRITE).error, ConnectionLost)
+
+
+def test_a_query_that_is_analysed_has_the_line_that_spark_rejected() -> None:
+    """The server analyses it in a subquery, which begins a line earlier."""
+
+    class Session:
+        def sql(self, text: str) -> None:
+            line = text.split("\n").index("  amout") + 1
+            raise AnalysisException(f"[UNRESOLVED_COLUMN] no column amout; line {line} pos 2")
+
+    connection = ConnectConnection(ConnectSettings("x", "lake"))
+    connection._session, connection._used_at = Session(), time.monotonic()
+    with pytest.raises(StatementError) as found:
+        connection.query_schema("select order_id,\n  amout\nfrom orders")
+    assert (found.value.where, found.value.line) == ("the line: amout", 3)
+    assert found.value.statement.split("\n")[2] == "  amout"
+    assert "line" not in found.value.why
 
 
 def test_a_refused_token_is_reported() -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import Mock
 
+import pytest
+
+from dbt_arctic.engine import doctor
+from dbt_arctic.engine.capabilities import SCHEMA_PREFIX, Capabilities
 from dbt_arctic.engine.doctor import Check, _until_one_fails
 from dbt_arctic.errors import DependencyError, ProfileError
 
@@ -23,6 +29,20 @@ def test_each_result_is_known_before_the_next_check_begins() -> None:
     assert next(results).name == "java"
     assert ran == ["java"]
     assert [one.name for one in results] == ["spark"]
+
+
+def test_the_check_of_a_write_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, other = tmp_path / f"{SCHEMA_PREFIX}1" / "probed" / "metadata", tmp_path / "dev" / "orders"
+    for folder in (tried, other):
+        folder.mkdir(parents=True)
+    (tried / "00005.metadata.json").touch()
+    for schema in (f"{SCHEMA_PREFIX}1", "dev"):
+        found = Capabilities("lake", "1.12.0", (), schema)
+        monkeypatch.setattr(doctor, "probe", lambda *_, found=found: found)
+        steps = dict(doctor._of_the_catalog(Mock(), "lake", "sqlite", str(tmp_path)))
+        assert steps["write"]()[0].ok
+    assert [path.name for path in tmp_path.iterdir()] == ["dev"]
+    assert other.is_dir()
 
 
 def test_the_first_failure_is_the_last_result() -> None:

@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.auxiliary_tables import owner_of_state
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance import clean, drop
 from dbt_arctic.maintenance.inventory import Inventory
+from dbt_arctic.maintenance.leftover_checks import check_leftovers
 from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftovers
 from dbt_arctic.store import rejected_table
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import Lease
 from dbt_arctic.store.process import this_process
-from tests.unit.maintenance.conftest import Orders, state
+from tests.unit.maintenance.conftest import Orders, commits, state
 
 DAY = 24 * 3600 * 1000
 NOW = 1_800_000_000_000
@@ -127,6 +129,30 @@ def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
     assert set(found_leftovers(inventory, dropped=True, older_than_ms=0).values()) == {
         "kept: unreadable-view"
     }
+
+
+def test_an_auxiliary_view_without_its_model_goes_when_it_is_old(orders: Orders) -> None:
+    def inventory(written_ms: int, *others: TableState, owner: str = "", tag: str = "") -> Inventory:
+        log = replace(state("x", commits("b", first_ms=written_ms)), tags={tag: 1} if tag else {})
+        name = orders.table.name.sibling("gone__state")
+        table = replace(
+            orders.table, name=name, root="gone__state", owner=owner or owner_of_state(name.sibling("gone"))
+        )
+        sides = [replace(log, name=side.identifier) for side in (table.base, table.change)]
+        made = orders.inventory(*orders.sides(1), *sides, *others)
+        return replace(made, keyed={**made.keyed, "gone__state": table})
+
+    assert found_leftovers(inventory(OLD)) == {"gone__state": "state"}
+    (finding,) = check_leftovers(inventory(OLD), NOW)
+    assert (finding.kind, finding.what) == (
+        "leftover-state",
+        "lake.shop.gone__state is an auxiliary view without its model",
+    )
+    assert found_leftovers(inventory(YOUNG)) == {"gone__state": "kept: young"}
+    assert found_leftovers(inventory(OLD, tag="savepoint_a")) == {"gone__state": "kept: savepoint"}
+    assert found_leftovers(inventory(OLD, state("gone"))) == {}, "its model exists, as a table or a view"
+    assert found_leftovers(inventory(OLD, state("gone__base_1"))) == {}, "and so it does without its view"
+    assert found_leftovers(inventory(OLD, owner="model.shop.gone__state")) == {}, "a model of that name"
 
 
 def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: Orders) -> None:

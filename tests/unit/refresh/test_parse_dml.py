@@ -112,7 +112,7 @@ def test_a_source_is_known_by_its_alias_or_its_name(source: str, alias: str) -> 
         ("MERGE INTO t USING s ON true WHEN NOT MATCHED THEN DELETE", ["THEN INSERT"]),
         (
             "MERGE INTO t USING s ON true WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)",
-            ["1 columns", "2 values"],
+            ["1 column and 2 values"],
         ),
         ("MERGE INTO t USING s ON true WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", ["not in the source"]),
         ("MERGE INTO t USING s ON true WHEN MAYBE THEN DELETE", ["WHEN [NOT] MATCHED"]),

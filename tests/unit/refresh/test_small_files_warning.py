@@ -22,7 +22,7 @@ def commit(files: int, kib_each: int, *, at_ms: int = 1000, partitions: int | No
 def test_the_warning_counts_files_and_partitions() -> None:
     found = many_small_files("orders", ["p"], [commit(1, 1), commit(4000, 4, partitions=3900)], 1000)
     assert found is not None
-    assert found.what == "a commit wrote 4,000 files of 4 KiB on average"
+    assert found.what == "a commit wrote 4,000 files of 4.0 kB on average"
     assert found.where == "orders"
     assert "partition_by=p divides its rows into 3,900 partitions" in found.why
     assert "--full-refresh --select orders" in found.fix

@@ -42,6 +42,13 @@ def test_columns_of_the_source_itself_are_used_where_the_settings_have_none() ->
         ({"patern": "*.csv"}, "use 'pattern'"),
         ({"columns": ["id"]}, "columns of the source landing.clicks is not a mapping"),
         ({"columns": {"_SOURCE_FILE": "string"}}, "has a column _SOURCE_FILE"),
+        (
+            {"columns": {"id": "bigintt"}},
+            "the column id of the source landing.clicks has the unknown type bigintt",
+        ),
+        ({"columns": {"id": "bigintt"}}, "did you mean bigint?"),
+        ({"columns": {"id": "jsonb"}}, "use a type of Spark: string, boolean"),
+        ({"columns": {"id": None}}, "has the unknown type None"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_the_right_one(change: dict[str, Any], told: str) -> None:
@@ -49,6 +56,30 @@ def test_a_wrong_setting_is_an_error_that_names_the_right_one(change: dict[str, 
         parse_source("landing.clicks", {**GOOD, **change}, {}, "models/landing.yml")
     assert told in str(error.value)
     assert error.value.where == "models/landing.yml"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(
+            "BIGINT",
+            "decimal(10, 2)",
+            "Decimal",
+            "varchar(3)",
+            "interval day to second",
+            "timestamp_ntz",
+            "void",
+        ),
+        *(
+            "array<int>",
+            "MAP < string, int >",
+            "struct<a: array<bigint>, b: string>",
+            "string collate UTF8_LCASE",
+        ),
+    ],
+)
+def test_every_type_of_spark_is_accepted(kind: str) -> None:
+    assert parse_source("a.b", {**GOOD, "columns": {"n": kind}}, {}).columns == {"n": kind}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""``dbt-arctic lag`` for people: a model without a lag and one with an unknown lag are shown differently."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.cli.lag import _show, is_too_late
+from dbt_arctic.scheduling.model_lag import NO_VERSIONS, LagCause, ModelLag, PendingUpstream
+
+NOW = 1_800_000_000_000
+
+
+def test_no_lag_and_an_unknown_lag_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = PendingUpstream("orders", "commit", 1, NOW - 5_400_000, 1)
+    late, current, unknown = (
+        ModelLag("late", (waiting,)),
+        ModelLag("current"),
+        ModelLag("plain", (), NO_VERSIONS),
+    )
+    _show((late, current), {"late": LagCause(waiting)}, NOW)
+    assert [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["late", "1 h 30 min", "orders", "1 commit, 1 row", ""],
+        ["current", "none", "", "", ""],
+    ]
+    _show((current, unknown), {}, NOW)
+    shown = {line.split("\t")[0]: line.split("\t")[1] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert shown == {"current": "none", "plain": "?"}
+    assert [is_too_late(one, None, NOW, 0) for one in (current, unknown)] == [False, True]
