@@ -108,6 +108,6 @@ def test_the_first_story_of_the_readme(shop: Shop) -> None:
     shown = type_in("plan").splitlines()
     assert shown[0].split("\t") == heading.split()
     assert shown[1].split("\t")[:2] == example.split()[:2]
-    assert shown[1].split("\t")[2] == "orders: 1 changed rows"
+    assert shown[1].split("\t")[2] == "orders: 1 changed row"
     shop.dbt("build")
     assert shop.rows("amount_by_customer") == [(11, 2, Decimal("40.00"))]

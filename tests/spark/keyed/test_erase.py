@@ -274,7 +274,7 @@ def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_e
     plan = plan_by_condition(context, orders.name, "customer = 'Ann'")
     assert plan.keys == 1
     assert {thing.kind for thing in plan.in_the_way} == {"savepoint", "staging"}
-    with pytest.raises(ConfigError, match="keep copies"):
+    with pytest.raises(ConfigError, match="other places with rows"):
         erase_keys(context, plan)
     before = orders.rows()
     assert len(before) == 2
