@@ -298,6 +298,11 @@ def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server)
         ),
         (("RESET MASTER",), "has begun again", False),
         (("RESET MASTER",), "has begun again", True),
+        (
+            ("SET GLOBAL binlog_checksum = NONE", "TRUNCATE orders", "SET GLOBAL binlog_checksum = CRC32"),
+            "binlog_checksum was changed",
+            False,
+        ),
     ):
         server.sql(*lost, "REPLACE INTO customers VALUES (1, 'x', 1)")
         end = captured_range(shop).end
