@@ -40,6 +40,7 @@ SELECT @@version, @@log_bin, {},
 _NEWER = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'binlog_alter_two_phase')"
 _ALL_VALUES = "its log must have all values of each changed row, and the names of the columns"
 _TWO_PHASES = "the client of the log cannot read a statement that is in it twice"
+_LOAD_AGAIN = "load the models of the source again: dbt run --full-refresh"
 _FIRST_SERVER_ID = 2**31
 """Servers of a company have smaller ids."""
 _NOT_ALLOWED, _NOT_THERE = (1044, 1045, 1142, 1227), (1236, 1373)
@@ -182,10 +183,19 @@ class MariaLog:
         """
         if since >= until:
             return ChangeBatch((), until, True)
-        reader = TransactionReader(sorted(self.followed()), since)
+        # Also of a table that is not followed at this moment, because it is dropped and created again.
+        reader = TransactionReader(self.tables, since)
         types, at = distinguished_types(self.run, self.tables), since
         (checksums,) = self._row("SELECT @@global.binlog_checksum <> 'NONE'")
-        with self._stream(self._file(since), max(file_and_offset(since)[1], 4)) as stream:
+        file = self._file(since)
+        if not file:  # without a name, the server sends its first file
+            raise VersionUnavailable(
+                f"the log of {self.name} was removed while it was read",
+                where=self.where,
+                why=self.why_removed(since, log_position(self._row("SHOW BINARY LOGS")[0], 0)),
+                fix=_LOAD_AGAIN,
+            )
+        with self._stream(file, max(file_and_offset(since)[1], 4)) as stream:
             for one in self._read(stream):
                 if (problem := unreadable(one)) is not None:
                     raise self._unreadable(at, problem)
@@ -240,8 +250,7 @@ class MariaLog:
             f"the log of {self.name} has {what}",
             where=self.where,
             why=f"the client of the log cannot read it (file {number}, after byte {offset})",
-            fix="load the models of the source again: dbt run --full-refresh; or read change events of "
-            "Debezium",
+            fix=f"{_LOAD_AGAIN}; or read change events of Debezium",
         )
 
     def advance(self, position: int) -> None:
@@ -367,7 +376,7 @@ def _explained(error: Exception, user: str, where: str) -> ArcticError | None:
             "the server does not have the log from the position that was captured last",
             where=where,
             why=why,
-            fix="load the models of the source again: dbt run --full-refresh",
+            fix=_LOAD_AGAIN,
         )
     return None
 

@@ -121,6 +121,15 @@ def test_statements_are_found_in_every_form(server: Server) -> None:
     assert found == ["truncate", "alter", "alter", "truncate", "truncate"]
 
 
+def test_a_table_that_was_dropped_since_is_one_of_other_rows(server: Server) -> None:
+    """It may be created again before the next run, which then finds no trace of it."""
+    _create(server)
+    with opened(server) as log:
+        since = log.state().current
+        server.sql(f"DROP TABLE `{NAME}`")
+        assert [one.operation for one in read(log, since)] == ["truncate"]
+
+
 def test_what_the_client_cannot_read_is_an_error(server: Server) -> None:
     _create(server, "id int PRIMARY KEY, l varchar(9) CHARACTER SET latin1, d date")
     for statements, says in (
@@ -148,6 +157,19 @@ def test_what_the_client_cannot_read_is_an_error(server: Server) -> None:
             log.state()
     finally:
         server.sql("SET GLOBAL binlog_alter_two_phase = OFF")
+
+
+def test_a_file_that_was_removed_is_not_taken_for_the_first_one(server: Server) -> None:
+    _create(server)
+    with opened(server) as log:
+        since = log.state().current
+        server.sql(f"INSERT INTO `{NAME}` VALUES (1, 1)", "FLUSH BINARY LOGS")
+        while len(server.sql("SHOW BINARY LOGS")) > 1:
+            server.sql("PURGE BINARY LOGS BEFORE now() + INTERVAL 1 DAY")
+        server.sql(*(f"INSERT INTO `{NAME}` VALUES ({key}, 1)" for key in range(2, 9)))
+        with pytest.raises(ArcticError, match="was removed while it was read") as caught:
+            read(log, since)
+        assert "AR-403" in str(caught.value)
 
 
 def test_a_log_that_ends_early_is_an_error(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
