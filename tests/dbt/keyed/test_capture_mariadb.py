@@ -325,14 +325,18 @@ def test_rows_of_an_xa_transaction_are_read_when_it_commits(
     shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are in the log before."""
-    declare(shop, server)
     monkeypatch.setattr(mariadb_log, "_PREPARED_S", 0.2)
-    server.sql(
-        *("XA START 'x'", "INSERT INTO orders VALUES ('xa', 1, NULL)", "XA END 'x'", "XA PREPARE 'x'"),
-    )
-    assert "the XA transaction 'x' on" in shop.fail("run")
-    server.sql("XA COMMIT 'x'")
-    shop.dbt("run")
+    # A source begins, and a table is added to it.
+    for names, row in (
+        (("customers",), "customers VALUES (69, 'xa', 0)"),
+        (TABLES, "orders VALUES ('a', 1, NULL)"),
+    ):
+        declare(shop, server, *names)
+        server.sql("XA START 'x'", f"INSERT INTO {row}", "XA END 'x'", "XA PREPARE 'x'")
+        assert "the XA transaction 'x' on" in shop.fail("run", "--select", names[-1])
+        server.sql("XA COMMIT 'x'")
+        shop.dbt("run")
+        assert_followed(shop, server, *names)
     for key, end in ((70, "COMMIT"), (71, "ROLLBACK")):
         row = f"INSERT INTO customers VALUES ({key}, 'xa', 0)"
         server.sql(f"XA START 'x{key}'", row, f"XA END 'x{key}'", f"XA PREPARE 'x{key}'")

@@ -101,6 +101,81 @@ def test_what_a_savepoint_keeps_is_read(server: Server) -> None:
         assert [one.after and one.after["id"] for one in read(log, since)] == ["1", "3"]
 
 
+class Story:
+    """Random transactions, with savepoints, XA, and a table that cannot be rolled back."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        self.chance, self.connection = random.Random(seed), server.connect()
+        self.xid = f"'{seed}-{uuid.uuid4().hex[:6]}'"
+
+    def run(self) -> None:
+        for _ in range(self.chance.randrange(4, 14)):
+            self.chance.choice([self.transaction, self.transaction, self.prepared, self.row, self.rotation])()
+        self.connection.close()
+
+    def rotation(self) -> None:
+        run(self.connection, "FLUSH BINARY LOGS")
+
+    def row(self) -> None:
+        draw = self.chance
+        key, other, n = draw.randrange(6), draw.randrange(6), draw.randrange(99)
+        statements = (
+            f"REPLACE INTO `{NAME}` VALUES ({key}, {n})",
+            f"DELETE FROM `{NAME}` WHERE id = {key}",
+            f"UPDATE IGNORE `{NAME}` SET id = {other} WHERE id = {key}",
+            f"INSERT INTO `{NAME}` VALUES ({key}, {n}), ({other}, {n}) ON DUPLICATE KEY UPDATE n = n + 1",
+            f"INSERT INTO untransacted VALUES ({key})",
+        )
+        run(self.connection, draw.choice(statements))
+
+    def transaction(self) -> None:
+        draw, points = self.chance, list[str]()
+        run(self.connection, "BEGIN")
+        for _ in range(draw.randrange(1, 9)):
+            act = draw.random()
+            if act < 0.2:
+                points.append(f"s{len(points)}")
+                run(self.connection, f"SAVEPOINT {points[-1]}")
+            elif act < 0.35 and points:
+                # A rollback forgets the savepoints after it.
+                points = points[: draw.randrange(len(points)) + 1]
+                run(self.connection, f"ROLLBACK TO {points[-1]}")
+            else:
+                self.row()
+        run(self.connection, draw.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+
+    def prepared(self) -> None:
+        run(self.connection, f"XA START {self.xid}")
+        self.row()
+        self.row()
+        run(self.connection, f"XA END {self.xid}")
+        if self.chance.random() < 0.3:
+            run(self.connection, f"XA COMMIT {self.xid} ONE PHASE")
+        else:
+            end = self.chance.choice(["COMMIT", "ROLLBACK"])
+            run(self.connection, f"XA PREPARE {self.xid}", f"XA {end} {self.xid}")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_changes_lead_to_the_rows_of_the_table(server: Server, seed: int) -> None:
+    _create(server)
+    server.sql("CREATE TABLE untransacted (id int) ENGINE = MyISAM")
+    rows: dict[str, Any] = {}
+    with opened(server) as log:
+        at = log.state().current
+        Story(server, seed).run()
+        until, is_all = log.state().current, False
+        while not is_all:
+            changes, end, is_all = log.changes(at, until, 3)
+            for one in (one for one in changes if one.end > at):
+                if one.before:
+                    assert rows.pop(one.before["id"]) == one.before["n"]
+                if one.after:
+                    rows[one.after["id"]] = one.after["n"]
+            at = max(at, end)
+    assert rows == {str(key): str(n) for key, n in server.sql(f"SELECT id, n FROM `{NAME}`")}
+
+
 def test_statements_are_found_in_every_form(server: Server) -> None:
     _create(server)
     ((folder,),) = server.sql("SELECT @@datadir")
