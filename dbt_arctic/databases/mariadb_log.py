@@ -210,7 +210,7 @@ class MariaLog:
                 try:
                     event = event_of(one, types)
                 except Exception as error:
-                    raise self._unreadable(at, f"an event that cannot be decoded ({error!r})") from error
+                    raise self._undecoded(at, error) from error
                 if event is not None:
                     reader.read(position, at_ms(one), event)
                 if reader.number >= limit:
@@ -239,10 +239,14 @@ class MariaLog:
                 raise _explained(error, self.address.user, self.where) or error from error
             except Exception as error:
                 at = log_position(stream.log_file, stream.log_pos)
-                raise self._unreadable(at, f"an event that cannot be decoded ({error!r})") from error
+                raise self._undecoded(at, error) from error
             if event is None:
                 return
             yield event
+
+    def _undecoded(self, at: int, error: Exception) -> VersionUnavailable:
+        # Without the values of the error, which are those of a row.
+        return self._unreadable(at, f"an event that cannot be decoded ({type(error).__name__}: {error})")
 
     def _unreadable(self, at: int, what: str) -> VersionUnavailable:
         number, offset = file_and_offset(at)
