@@ -101,6 +101,15 @@ class ChangeLog(Protocol):
         """A text that differs if the log up to a position is another one; empty if the identity says so."""
         ...
 
+    def wait_for_prepared(self) -> None:
+        """Wait until transactions have ended that are prepared now, if their rows are before their commit.
+
+        A reader that begins at the end of the log would miss them.
+
+        :raises ConcurrentRun: one of them does not end.
+        """
+        ...
+
     def followed(self) -> frozenset[TableName]:
         """The tables of which the log has all changes."""
         ...

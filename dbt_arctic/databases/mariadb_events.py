@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.change_log import ALTERED, ChangeBatch, LoggedChange
-from dbt_arctic.databases.mariadb_statements import effect_on, words_of
+from dbt_arctic.databases.mariadb_statements import SqlMode, effect_on, words_of
 from dbt_arctic.databases.table_versions import shape_of
 
 _MOST_WORDS = 200
@@ -50,10 +50,11 @@ class RowsChanged(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """The text of a statement, with its default database."""
+    """The text of a statement, with its default database, and the form of its quotes."""
 
     text: str
     database: str
+    mode: SqlMode = SqlMode()
 
 
 class Committed(NamedTuple):
@@ -91,6 +92,7 @@ class TransactionReader:
     _end: int = 0
     _waiting: list[LoggedChange] = field(default_factory=list)
     _is_statement: bool = False
+    _savepoints: dict[str, int] = field(default_factory=dict)
     _xid: str = ""
     _prepared: dict[str, _PreparedTransaction] = field(default_factory=dict)
 
@@ -118,11 +120,12 @@ class TransactionReader:
         match event:
             case Group(is_statement):
                 self._waiting, self._is_statement = [], is_statement
+                self._savepoints.clear()
             case RowsChanged(kind, table, columns, rows):
                 for before, after in rows:
                     self._add(kind, table, at_ms, before, after, shape_of(columns))
-            case Statement(text, database):
-                self._statement(position, at_ms, text, database)
+            case Statement():
+                self._statement(position, at_ms, event)
             case Committed():
                 self._finish(position, at_ms)
             case Prepared():
@@ -131,23 +134,34 @@ class TransactionReader:
                 self._waiting = []
                 self._finish(position, at_ms)
 
-    def _statement(self, position: int, at_ms: int, text: str, database: str) -> None:
-        first, second, *_ = [*words_of(text)[:2], "", ""]
+    def _statement(self, position: int, at_ms: int, statement: Statement) -> None:
+        text, database, mode = statement
+        words = words_of(text, mode)
+        first, second, *_ = [*words[:2], "", ""]
+        to_savepoint = first == "rollback" and "to" in words[1:3]
         if first == "xa":
-            self._xid = text.split(None, 2)[-1]
-            if second in ("commit", "rollback") and self._xid in self._prepared:
-                prepared = self._prepared.pop(self._xid).changes
-                self._waiting = prepared if second == "commit" else []
+            self._end_prepared(second, text.split(None, 2)[-1])
+        elif first == "savepoint":
+            self._savepoints[second] = len(self._waiting)
+        elif to_savepoint:
+            # It is in the log if the transaction has also changed a table that cannot be rolled back.
+            del self._waiting[self._savepoints.get(words[-1], 0) :]
         elif first == "rollback":
             self._waiting = []
         for table in self.tables:
-            effect = effect_on(text, database, table)
+            effect = effect_on(text, database, table, mode)
             if effect == "alter":
-                self._add("alter", table, at_ms, shape=ALTERED + " ".join(_named_in(text)))
+                self._add("alter", table, at_ms, shape=ALTERED + " ".join(_named_in(words)))
             elif effect == "replace":
                 self._add("truncate", table, at_ms)
-        if self._is_statement or first in ("commit", "rollback"):
+        if self._is_statement or (first in ("commit", "rollback") and not to_savepoint):
             self._finish(position, at_ms)
+
+    def _end_prepared(self, verb: str, xid: str) -> None:
+        self._xid = xid
+        if verb in ("commit", "rollback") and xid in self._prepared:
+            prepared = self._prepared.pop(xid).changes
+            self._waiting = prepared if verb == "commit" else []
 
     def _add(
         self,
@@ -187,8 +201,7 @@ def file_and_offset(position: int) -> tuple[int, int]:
     return divmod(position, _OFFSETS)
 
 
-def _named_in(statement: str) -> list[str]:
-    listed = words_of(statement)
+def _named_in(listed: Sequence[str]) -> list[str]:
     # ADD COLUMN .. AFTER names a column that stays.
     words = sorted({word for at, word in enumerate(listed) if listed[at - 1 : at] != ["after"]})
     return words if len(words) <= _MOST_WORDS else [ANY_WORD]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +18,16 @@ from dbt_arctic.databases.change_log import ChangeBatch, LogState
 from dbt_arctic.databases.client import Run, package_missing
 from dbt_arctic.databases.mariadb import connect, login
 from dbt_arctic.databases.mariadb_events import TransactionReader, file_and_offset, log_position
-from dbt_arctic.databases.mariadb_stream import at_ms, event_of, unreadable
+from dbt_arctic.databases.mariadb_stream import at_ms, event_of, has_checksums, unreadable
 from dbt_arctic.databases.mariadb_versions import distinguished_types, read_versions, why_not_followed
 from dbt_arctic.databases.table_versions import TableVersion
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, ServerUnreachable, VersionUnavailable
 
 _WAIT_S = 600
 """Another run that takes changes for the same target is waited for."""
+_PREPARED = "XA RECOVER FORMAT = 'SQL'"
+_PREPARED_S = 20
+"""How long a prepared transaction is waited for. Managers of transactions commit at once."""
 _SETTINGS: Mapping[str, str] = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
@@ -33,7 +37,10 @@ _VARIABLES = """
 SELECT @@version, @@log_bin, {},
   @@log_bin_compress, @@log_slave_updates, @@global.gtid_slave_pos, @@server_id, @@hostname, @@port
 """
-_UNIQUE = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
+_NEWER = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'binlog_alter_two_phase')"
+_ALL_VALUES = "its log must have all values of each changed row, and the names of the columns"
+_TWO_PHASES = "the client of the log cannot read a statement that is in it twice"
+_LOAD_AGAIN = "load the models of the source again: dbt run --full-refresh"
 _FIRST_SERVER_ID = 2**31
 """Servers of a company have smaller ids."""
 _NOT_ALLOWED, _NOT_THERE = (1044, 1045, 1142, 1227), (1236, 1373)
@@ -82,8 +89,12 @@ class MariaLog:
                 "log_slave_updates",
                 "read the log of the primary, or set log_slave_updates in its configuration",
             )
-        unique = self.run(_UNIQUE)
-        identity = str(unique[0][1]) if unique else "/".join(map(str, server))
+        newer = dict(self.run(_NEWER))
+        if newer.get("binlog_alter_two_phase") == "ON":
+            raise self._not_set(
+                "binlog_alter_two_phase=OFF", "run SET GLOBAL binlog_alter_two_phase = OFF", _TWO_PHASES
+            )
+        identity = str(newer.get("server_uid") or "/".join(map(str, server)))
         first = self._row("SHOW BINARY LOGS")[0]
         last, length, only, without = self._row("SHOW MASTER STATUS")
         for schema in sorted({one.schema for one in self.tables}):
@@ -103,11 +114,11 @@ class MariaLog:
                 fix="use from: kafka or from: files with change events of Debezium, or from: jdbc",
             )
 
-    def _not_set(self, setting: str, fix: str) -> ConfigError:
+    def _not_set(self, setting: str, fix: str, why: str = _ALL_VALUES) -> ConfigError:
         return ConfigError(
             f"the server at {self.name} does not have {setting}",
             where=self.where,
-            why="its log must have all values of each changed row, and the names of the columns",
+            why=why,
             fix=f"{fix}. Sessions that are open keep the old setting",
         )
 
@@ -131,6 +142,22 @@ class MariaLog:
         with self._stream(file, 4) as stream:
             created = next((one.timestamp for one in stream if type(one).__name__ == _CREATED), 0)
         return f"{transactions}@{created}"
+
+    def wait_for_prepared(self) -> None:
+        """Wait until the XA transactions have ended that are prepared now. Their rows are in the log before.
+
+        :raises ConcurrentRun: one of them does not end.
+        """
+        ends, prepared = time.monotonic() + _PREPARED_S, set(self.run(_PREPARED))
+        while prepared := prepared & set(self.run(_PREPARED)):
+            if time.monotonic() > ends:
+                raise ConcurrentRun(
+                    f"the XA transaction {sorted(prepared)[0][-1]} on {self.name} has not ended",
+                    where=self.where,
+                    why="its rows are in the log before those that this run would read",
+                    fix="commit it or roll it back (XA RECOVER), and run again",
+                )
+            time.sleep(_PREPARED_S / 100)
 
     def followed(self) -> frozenset[TableName]:
         """The tables of which the log has all changes."""
@@ -156,26 +183,79 @@ class MariaLog:
         """
         if since >= until:
             return ChangeBatch((), until, True)
-        reader = TransactionReader(sorted(self.followed()), since)
-        types, file = distinguished_types(self.run, self.tables), self._file(since)
+        # Also of a table that is not followed at this moment, because it is dropped and created again.
+        reader = TransactionReader(self.tables, since)
+        types, at = distinguished_types(self.run, self.tables), since
+        (checksums,) = self._row("SELECT @@global.binlog_checksum <> 'NONE'")
+        file = self._file(since)
+        if not file:  # without a name, the server sends its first file
+            raise VersionUnavailable(
+                f"the log of {self.name} was removed while it was read",
+                where=self.where,
+                why=self.why_removed(since, log_position(self._row("SHOW BINARY LOGS")[0], 0)),
+                fix=_LOAD_AGAIN,
+            )
         with self._stream(file, max(file_and_offset(since)[1], 4)) as stream:
-            for one in stream:
+            for one in self._read(stream):
                 if (problem := unreadable(one)) is not None:
-                    raise ConfigError(
-                        f"the log of {self.name} has {problem}",
-                        where=self.where,
-                        why="the client of the log cannot read it",
-                        fix="load the models of the source again: dbt run --full-refresh; or read change "
-                        "events of Debezium",
-                    )
-                event, position = event_of(one, types), log_position(stream.log_file, stream.log_pos)
+                    raise self._unreadable(at, problem)
+                if has_checksums(one) not in (None, bool(checksums)):
+                    raise self._unreadable(at, "events from before binlog_checksum was changed")
+                position = log_position(stream.log_file, stream.log_pos)
+                if position < at:  # the log has positions of 32 bits
+                    raise self._unreadable(at, "a file of more than 4 GiB")
+                at = position
                 if position > until:
                     return reader.batch(until)
+                try:
+                    event = event_of(one, types)
+                except Exception as error:
+                    raise self._undecoded(at, error) from error
                 if event is not None:
                     reader.read(position, at_ms(one), event)
                 if reader.number >= limit:
                     return reader.batch(None)
+            at = log_position(stream.log_file, stream.log_pos)
+        if at < until:
+            raise ServerUnreachable(
+                f"the server at {self.name} has ended the connection that reads its log",
+                where=self.where,
+                why=f"the log was read up to {at}, and goes on to {until}",
+                fix="run again. Nothing was written",
+            )
         return reader.batch(until)
+
+    def _read(self, stream: Any) -> Iterator[Any]:
+        """The events of a stream.
+
+        :raises VersionUnavailable: the client cannot read one.
+        """
+        import pymysql
+
+        while True:
+            try:
+                event = stream.fetchone()
+            except (pymysql.Error, OSError) as error:
+                raise _explained(error, self.address.user, self.where) or error from error
+            except Exception as error:
+                at = log_position(stream.log_file, stream.log_pos)
+                raise self._undecoded(at, error) from error
+            if event is None:
+                return
+            yield event
+
+    def _undecoded(self, at: int, error: Exception) -> VersionUnavailable:
+        # Without the values of the error, which are those of a row.
+        return self._unreadable(at, f"an event that cannot be decoded ({type(error).__name__}: {error})")
+
+    def _unreadable(self, at: int, what: str) -> VersionUnavailable:
+        number, offset = file_and_offset(at)
+        return VersionUnavailable(
+            f"the log of {self.name} has {what}",
+            where=self.where,
+            why=f"the client of the log cannot read it (file {number}, after byte {offset})",
+            fix=f"{_LOAD_AGAIN}; or read change events of Debezium",
+        )
 
     def advance(self, position: int) -> None:
         """Nothing: the server keeps its log as long as its own settings say."""
@@ -300,7 +380,7 @@ def _explained(error: Exception, user: str, where: str) -> ArcticError | None:
             "the server does not have the log from the position that was captured last",
             where=where,
             why=why,
-            fix="load the models of the source again: dbt run --full-refresh",
+            fix=_LOAD_AGAIN,
         )
     return None
 

@@ -6,6 +6,7 @@ other statements.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -15,15 +16,40 @@ from dbt_arctic.databases.api import TableName
 Effect = Literal["none", "alter", "replace"]
 """``alter`` changes columns; ``replace`` changes rows in a way that the log has no rows of."""
 
-_EXECUTED = re.compile(r"/\*M?!\d*|\*/")
-_COMMENT = re.compile(r"/\*(?!M?!).*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
-_TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
-_TOKEN = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)|(\S)")
+_TOKEN = r"""
+    /\*M?!\d* | \*/                           # the limits of a comment that is executed
+    | /\*.*?\*/ | (?:--(?=\s|$)|\#)[^\n]*      # a comment
+    | (?P<text>{texts})
+    | `(?P<name>(?:[^`]|``)+)` | "(?P<other>(?:[^"]|"")+)"
+    | (?P<word>[\w$]+) | (?P<sign>\S)
+"""
+_ESCAPED, _PLAIN = r"(?:[^{0}\\]|\\.|{0}{0})*", r"(?:[^{0}]|{0}{0})*"
+_NAME = "`"
+"""The first character of a token that is a name in quotes: it is no keyword."""
+
+
+class SqlMode(NamedTuple):
+    """What the ``sql_mode`` of a statement's session says about quotes.
+
+    :param has_names: whether a text in double quotes is a name (``ANSI_QUOTES``).
+    :param has_escapes: whether ``\\`` escapes a quote (not ``NO_BACKSLASH_ESCAPES``).
+    """
+
+    has_names: bool = False
+    has_escapes: bool = True
+
+
+_DEFAULT = SqlMode()
+
+
 _NO_ROWS = (
     *("begin", "commit", "rollback", "savepoint", "release", "xa", "set", "flush", "grant", "revoke", "use"),
 )
 _MAINTENANCE = ("analyze", "optimize", "repair", "check")
-_OF_ROWS = {"partition", "partitions", "partitioning", "ignore", "exchange", "truncate", "import", "discard"}
+_OF_ROWS = {
+    *("partition", "partitions", "partitioning", "ignore", "exchange", "truncate", "import", "discard"),
+    "versioning",
+}
 """Words of an ``ALTER TABLE`` that may change which rows a table has."""
 _RENAMED_PARTS = ("column", "index", "key")
 _OF_TABLE = (
@@ -43,16 +69,20 @@ _CONSTRAINTS = (
 )
 
 
-def words_of(statement: str) -> list[str]:
+def words_of(statement: str, mode: SqlMode = _DEFAULT) -> list[str]:
     """The words and names of a statement in lower case, without its texts and comments.
 
     >>> words_of("ALTER TABLE `Orders` /* x */ ADD note text DEFAULT 'a b'")
     ['alter', 'table', 'orders', 'add', 'note', 'text', 'default']
     """
-    return [token for token in _tokens(statement) if token[0].isalnum() or token[0] in "_$" or len(token) > 1]
+    return [
+        token.removeprefix(_NAME)
+        for token in _tokens(statement, mode)
+        if token[0].isalnum() or token[0] in "_$" or len(token) > 1
+    ]
 
 
-def effect_on(statement: str, database: str, table: TableName) -> Effect:
+def effect_on(statement: str, database: str, table: TableName, mode: SqlMode = _DEFAULT) -> Effect:
     """What a statement means for a table. What is not known to leave its rows alone replaces them.
 
     :param database: the default database of the statement.
@@ -64,7 +94,9 @@ def effect_on(statement: str, database: str, table: TableName) -> Effect:
     >>> effect_on("TRUNCATE shop.t", "other", TableName("shop", "t"))
     'replace'
     """
-    tokens = _tokens(statement)
+    tokens = _tokens(statement, mode)
+    while tokens[:2] == ["set", "statement"] and "for" in tokens:  # .. lock_wait_timeout = 5 FOR ALTER TABLE
+        tokens = tokens[tokens.index("for") + 1 :]
     words = [token for token in tokens if token != "."]
     first, rest = (words[0], words[1:]) if words else ("begin", [])
     is_named = _names(tokens, database, table)
@@ -72,20 +104,22 @@ def effect_on(statement: str, database: str, table: TableName) -> Effect:
         return "none"
     if first in ("create", "drop", "alter"):
         return _of_definition(first, rest, tokens, is_named, database, table)
-    return "replace" if is_named else "none"
+    # The log has a SELECT as text if it calls a function that changes rows.
+    return "replace" if is_named or first == "select" else "none"
 
 
 def _of_definition(
     first: str, rest: Sequence[str], tokens: Sequence[str], is_named: bool, database: str, table: TableName
 ) -> Effect:
     kind = next((word for word in rest[:5] if word in _KINDS), "")
+    # A new table is empty, and one that exists stays, unless it is replaced.
+    is_replaced = list(rest[:2]) == ["or", "replace"]
     if kind in ("database", "schema"):
-        return "replace" if first == "drop" and table.schema.lower() in rest else "none"
-    if kind != "table" or "temporary" in rest[:3]:
+        drops = first == "drop" or (first == "create" and is_replaced)
+        return "replace" if drops and table.schema.lower() in map(_named, rest) else "none"
+    if kind != "table" or "temporary" in rest[: rest.index("table")]:
         return "none"
     if first == "create":
-        # A new table is empty, and one that exists stays, unless it is replaced.
-        is_replaced = list(rest[:2]) == ["or", "replace"]
         return "replace" if is_replaced and _is_subject(tokens, database, table) else "none"
     if first == "drop":
         return "replace" if is_named else "none"
@@ -97,9 +131,10 @@ def _of_definition(
         return "replace" if is_named else "none"
     if not _is_subject(tokens, database, table):
         return "none"
-    if _OF_ROWS & set(rest):
+    clauses = _clauses(tokens)
+    if _OF_ROWS & set(rest) or any(map(_changes_rows_unlogged, clauses)):
         return "replace"
-    return "none" if all(map(_keeps_columns, _clauses(tokens))) else "alter"
+    return "none" if all(map(_keeps_columns, clauses)) else "alter"
 
 
 def _clauses(tokens: Sequence[str]) -> list[list[str]]:
@@ -112,6 +147,15 @@ def _clauses(tokens: Sequence[str]) -> list[list[str]]:
         elif not depth and token != ")":
             clauses[-1].append(token)
     return clauses
+
+
+def _changes_rows_unlogged(clause: Sequence[str]) -> bool:
+    """Whether a part of an ``ALTER TABLE`` adds a foreign key that changes rows: the log lacks them."""
+    return "references" in clause and ("cascade" in clause or ["set", "null"] in _pairs(clause))
+
+
+def _pairs(clause: Sequence[str]) -> list[list[str]]:
+    return [list(clause[at : at + 2]) for at in range(len(clause))]
 
 
 def _keeps_columns(clause: Sequence[str]) -> bool:
@@ -129,17 +173,36 @@ _KINDS = (
 )
 
 
-def _tokens(statement: str) -> list[str]:
-    text = _TEXT.sub(" ", _EXECUTED.sub(" ", _COMMENT.sub(" ", statement)))
-    return [
-        (quoted.replace("``", "`") or word or sign).lower() for quoted, word, sign in _TOKEN.findall(text)
-    ]
+@functools.cache
+def _pattern(mode: SqlMode) -> re.Pattern[str]:
+    form = _ESCAPED if mode.has_escapes else _PLAIN
+    texts = [form.format(quote).join((quote, quote)) for quote in ("'" if mode.has_names else "'\"")]
+    return re.compile(_TOKEN.format(texts="|".join(texts)), re.DOTALL | re.VERBOSE)
+
+
+def _tokens(statement: str, mode: SqlMode) -> list[str]:
+    """Words, signs, and names in quotes, in lower case. Texts and comments are left out."""
+    found = []
+    for one in _pattern(mode).finditer(statement):
+        kind, token = one.lastgroup, one.group()
+        if kind in ("name", "other"):
+            quote = token[0]
+            found.append(_NAME + one[kind].replace(quote * 2, quote).lower())
+        elif kind in ("word", "sign"):
+            found.append(token.lower())
+    return found
+
+
+def _named(token: str) -> str:
+    """A token as a name."""
+    return token.removeprefix(_NAME)
 
 
 def _names(tokens: Sequence[str], database: str, table: TableName) -> bool:
     """Whether a statement names the table, or possibly does."""
+    names = set(map(_named, tokens))
     is_default = database.lower() == table.schema.lower()
-    return table.name.lower() in tokens and (is_default or table.schema.lower() in tokens)
+    return table.name.lower() in names and (is_default or table.schema.lower() in names)
 
 
 def _is_subject(tokens: Sequence[str], database: str, table: TableName) -> bool:
@@ -166,8 +229,8 @@ def _subject(tokens: Sequence[str]) -> _Subject:
     while tokens[at : at + 1] and tokens[at] in ("if", "not", "exists"):
         at += 1
     if "".join(tokens[at + 1 : at + 2]) == ".":
-        return _Subject(tokens[at], "".join(tokens[at + 2 : at + 3]), at + 3)
-    return _Subject("", "".join(tokens[at : at + 1]), at + 1)
+        return _Subject(_named(tokens[at]), _named("".join(tokens[at + 2 : at + 3])), at + 3)
+    return _Subject("", _named("".join(tokens[at : at + 1])), at + 1)
 
 
-__all__ = ["Effect", "effect_on", "words_of"]
+__all__ = ["Effect", "SqlMode", "effect_on", "words_of"]

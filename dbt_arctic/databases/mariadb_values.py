@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
+import struct
 import uuid
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -74,18 +76,42 @@ _YEAR_ZERO = 1900
 """What the client returns for the year 0000. The type has no other year before 1901."""
 
 
+_SECOND = 1_000_000
+
+
 def _of_bytes(value: bytes, column: LoggedColumn) -> str:
     if column.declared == "uuid":
         return str(uuid.UUID(bytes=value))
-    if column.declared in ("inet6", "inet4"):
-        return str(ipaddress.ip_address(value))
+    if column.declared == "inet6":
+        return _inet6(value)
+    if column.declared == "inet4":
+        return str(ipaddress.IPv4Address(value))
     return value.hex()
+
+
+def _inet6(value: bytes) -> str:
+    """An address as MariaDB writes it, which is not always as Python does."""
+    groups = struct.unpack(">8H", value)
+    runs = [len(list(itertools.takewhile(lambda one: one == 0, groups[at:]))) for at in range(8)]
+    longest = max(runs)
+    at = runs.index(longest)
+    has_ipv4 = at == 0 and (longest == 6 or (longest == 5 and groups[5] == _MAPPED))
+    written = [format(one, "x") for one in groups]
+    if has_ipv4:
+        written[6:] = [str(ipaddress.IPv4Address(value[12:]))]
+    if not longest:
+        return ":".join(written)
+    return "::".join(":".join(part) for part in (written[:at], written[at + longest :]))
+
+
+_MAPPED = 0xFFFF
+"""Before an address of IPv4."""
 
 
 def _time(value: timedelta, digits: int) -> str:
     """``-838:59:59.000000``, with the digits of the column."""
     micros = abs(value) // timedelta(microseconds=1)
-    seconds, fraction = divmod(micros, 1_000_000)
+    seconds, fraction = divmod(micros, _SECOND)
     sign = "-" if value < timedelta(0) else ""
     clock = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return f"{clock}.{fraction:06}"[: len(clock) + 1 + digits] if digits else clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dbt_arctic.databases.api import TableName
@@ -28,6 +28,13 @@ ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """
 _DISTINGUISHED = ("uuid", "inet6", "inet4")
 _UTF8, _OTHERS = ("utf8mb4", "utf8mb3", "utf8"), ("ascii", "latin1")
+_WIDE = ("ucs2", "utf16", "utf32")
+"""Character sets whose ASCII characters have other bytes."""
+_UNKNOWN_FORMS: Mapping[str, str] = {
+    "compressed": "COMPRESSED",
+    "mariadb-5.3": "the format of MariaDB 5.3 (mysql56_temporal_format)",
+}
+"""What ``COLUMN_TYPE`` has in a comment if the client of the log misreads the values, and its name."""
 _LAST_NUMBER = 2**32
 
 
@@ -79,6 +86,16 @@ def why_not_followed(run: Run, table: TableName) -> NotFollowed | None:
             "only changes of InnoDB are in the log exactly when their transaction commits",
             f"run this in the database: ALTER TABLE {table.dotted} ENGINE = InnoDB; or use from: jdbc",
         )
+    for column in read_columns_of(run, [table]).get(table, ()):
+        _, _, comment = column.type.lower().partition("/*")
+        form = next((one for said, one in _UNKNOWN_FORMS.items() if said in comment), None)
+        if form is not None:
+            return NotFollowed(
+                f"the table {table.dotted} cannot be followed: its column {column.name} has {form}",
+                "the client of the log cannot read its values, nor those of the columns after it",
+                f"change the type of the column: ALTER TABLE {table.dotted} MODIFY {column.name} ..; "
+                "or use from: jdbc",
+            )
     cascades = run(_CASCADES, table)
     if cascades:
         name, deleted, updated = cascades[0]
@@ -101,7 +118,11 @@ def read_columns_of(run: Run, tables: Sequence[TableName]) -> dict[TableName, li
         for schema, name, column, kind, charset in run(statement, (*schemas, *names)):
             base = str(kind).partition("(")[0].lower()
             # The client takes the bytes of labels for UTF-8.
-            is_plain = str(kind).isascii() if base in ("enum", "set") else str(charset) in _OTHERS
+            is_plain = (
+                str(kind).isascii() and not str(charset).startswith(_WIDE)
+                if base in ("enum", "set")
+                else str(charset) in _OTHERS
+            )
             odd = "" if charset is None or str(charset) in _UTF8 or is_plain else str(charset)
             found[TableName(schema, name)].append(FollowedColumn(column, kind, odd))
     return {table: found[table] for table in tables if table in found}

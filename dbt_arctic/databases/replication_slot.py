@@ -149,6 +149,9 @@ class PostgresSlot:
         """SQL that creates the slot."""
         return _creation(self.name)
 
+    def wait_for_prepared(self) -> None:
+        """Nothing: the slot sends the rows of a prepared transaction when it commits."""
+
     def followed(self) -> frozenset[TableName]:
         """The tables of which the slot sends all changes."""
         return frozenset(TableName(*row) for row in self.run(_PUBLISHED, (self.publication,)))

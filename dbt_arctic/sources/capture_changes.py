@@ -132,20 +132,37 @@ class Capture:
                     fix=f"load the table again: dbt run --full-refresh --select {model}. The other models "
                     "of the source need the same",
                 )
-            captured = self._begin(state, log, captured)
+            captured = self._begin(state, log, captured, tables)
         captured = self._without_old(captured)
-        followed, is_all = [one.dotted for one in tables], False
+        try:
+            captured = self._take_until(log, state.current, tables, captured)
+        except VersionUnavailable:
+            # What cannot be read would be in the way of each later run.
+            if not starts_again or state.begin <= captured.range.end:
+                raise
+            captured = self._begin(state, log, self.load(), tables)
+            captured = self._take_until(log, state.current, tables, captured)
+        return CaptureRead(captured, _much_kept(log, state), versions)
+
+    def _take_until(
+        self, log: ChangeLog, until: int, tables: frozenset[TableName], captured: Captured
+    ) -> Captured:
+        followed, is_all = _dotted(tables), False
+        is_added = not followed <= captured.range.tables
+        if is_added:
+            log.wait_for_prepared()
         while not is_all:
-            changes, last, is_all = log.changes(captured.range.end, state.current, _MESSAGES_OF_COMMIT)
+            changes, last, is_all = log.changes(captured.range.end, until, _MESSAGES_OF_COMMIT)
             new = [one for one in changes if one.end > captured.range.end]
             end, following = max(last, captured.range.end), captured.range.following(followed)
             # The slot moves in any case if there is more behind these. What a table lacks is recorded.
             is_due = not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES
-            if new or is_due or following.removed != captured.range.removed:
+            if new or is_due or is_added or following.removed != captured.range.removed:
                 captured = self._append(captured, new, replace(following, end=end, mark=log.mark(end)))
+                is_added = False
             if changes or captured.range.end == end:
                 log.advance(captured.range.end)
-        return CaptureRead(captured, _much_kept(log, state), versions)
+        return captured
 
     def load(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""
@@ -160,10 +177,15 @@ class Capture:
             return None
         return found[1]
 
-    def _begin(self, state: LogState, log: ChangeLog, before: Captured | None) -> Captured:
+    def _begin(
+        self, state: LogState, log: ChangeLog, before: Captured | None, tables: frozenset[TableName]
+    ) -> Captured:
         """Begin at the position of the log, without rows from before."""
         begin = state.begin
-        range_ = CapturedRange(state.identity, begin, begin, self._today(), mark=log.mark(begin))
+        log.wait_for_prepared()
+        range_ = CapturedRange(
+            state.identity, begin, begin, self._today(), tables=_dotted(tables), mark=log.mark(begin)
+        )
         self._commit(before, range_, remove_statements)
         return self._reloaded()
 
@@ -229,6 +251,10 @@ def waiting_changes(log: ChangeLog, state: LogState, captured: Captured | None) 
     end = state.begin if captured is None else max(captured.range.end, state.oldest)
     changes = log.changes(end, state.current, _MESSAGES_OF_COMMIT).changes
     return changes_by_table(one for one in changes if one.end > end)
+
+
+def _dotted(tables: frozenset[TableName]) -> frozenset[str]:
+    return frozenset(one.dotted for one in tables)
 
 
 def _much_kept(log: ChangeLog, state: LogState) -> tuple[str, ...]:

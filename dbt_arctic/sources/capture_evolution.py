@@ -71,7 +71,7 @@ def plan_evolution(
     if altered:
         names = {word for one in altered for word in one.split(" ")[1:]}
         # Deletes from before the statement have the key as it was.
-        of_key = "*" in names or any(name.lower() in names for name in events.key)
+        of_key = "*" in names or any(names.issuperset(name.lower().split(" ")) for name in events.key)
         changes.append(TableChange("ALTER TABLE", "load" if of_key else "read"))
     if changes and source.schema_changes == "fail":
         raise SchemaChanged(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dbt_arctic.data_type import has_kind
-from dbt_arctic.databases.api import Table, TableName, TableVersion
+from dbt_arctic.databases.api import Column, Table, TableName, TableVersion
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
@@ -223,7 +223,12 @@ def upstream_of(source: CaptureSource) -> Name:
 def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
     kind = column_type(column.type.lower())
     database = column.column
-    if kind and not (database.family == "timestamptz" and not has_kind(kind, "timestamp")):
+    is_other = database.family == "timestamptz" and not has_kind(kind, "timestamp")
+    if (
+        kind
+        and not is_other
+        and not (source.kind == "mariadb" and has_kind(kind, "string") and _is_coded(database))
+    ):
         return kind
     raise ConfigError(
         f"the column {database.name} of the source {source.name} cannot be read as {column.type.lower()}",
@@ -231,6 +236,12 @@ def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
         why=f"its type in the database is {database.type}",
         fix=f"declare it as {database.spark_type.lower()}, and cast it in the model",
     )
+
+
+def _is_coded(column: Column) -> bool:
+    """Whether the log of MariaDB has another text of a value than SQL gives, or none: ``0000-00-00``."""
+    is_padded = "zerofill" in column.type.lower() or column.type.lower().startswith("year")
+    return is_padded or column.family in ("date", "timestamp", "float")
 
 
 def _names(given: Any) -> tuple[str, ...]:

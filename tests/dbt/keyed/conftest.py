@@ -221,13 +221,19 @@ def postgres_server(
 
 
 @pytest.fixture(scope="session")
-def mariadb_server(
-    tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection
-) -> Iterator[Server]:
-    """A MariaDB for all tests of a worker, and a Spark that can read from it."""
+def mariadb_alone() -> Iterator[Server]:
+    """A MariaDB for all tests of a worker."""
     with running_server("mariadb") as made:
-        add_reader(shop_connection, tmp_path_factory.mktemp("mariadb"), "mariadb")
         yield made
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(
+    tmp_path_factory: pytest.TempPathFactory, shop_connection: SessionConnection, mariadb_alone: Server
+) -> Server:
+    """The same, and a Spark that can read from it."""
+    add_reader(shop_connection, tmp_path_factory.mktemp("mariadb"), "mariadb")
+    return mariadb_alone
 
 
 @pytest.fixture

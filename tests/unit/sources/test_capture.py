@@ -207,6 +207,27 @@ def test_the_log_must_have_the_key_of_the_old_row(identity: tuple[str, ...], say
         resolve_columns(replace(source, key=("email",)), table, TableName("public", "t"), "t")
 
 
+@pytest.mark.parametrize(
+    ("kind", "family", "refused"),
+    [
+        *(("date", "date", True), ("datetime(3)", "timestamp", True), ("double", "float", True)),
+        *(("year(4)", "integer", True), ("int(6) unsigned zerofill", "integer", True)),
+        *(("int(11)", "integer", False), ("decimal(9,2)", "decimal", False), ("time", "text", False)),
+    ],
+)
+def test_a_value_is_no_text_if_the_log_has_another_one(kind: str, family: Any, refused: bool) -> None:
+    columns = (Column("id", "int", "integer", "INT"), Column("v", kind, family, "INT"))
+    table = Table("mariadb/shop/t", columns, ("id",), 0, ("id", "v"))
+    for database in ("mariadb", "postgres"):
+        settings = {"from": database, "slot": "s", "columns": {"id": "int", "v": "string"}}
+        if database == "mariadb":
+            del settings["slot"]
+        source = parse_capture("crm.t", settings)
+        is_refused = refused and database == "mariadb"
+        with pytest.raises(ConfigError, match="cannot be read as string") if is_refused else nullcontext():
+            resolve_columns(source, table, TableName("shop", "t"), "t")
+
+
 def test_columns_of_settings_exist_in_any_case() -> None:
     table = Table("postgresql/crm/7", (Column("Id", "bigint", "integer", "BIGINT"),), (), 0, ("Id",))
     place = TableName("public", "t")
