@@ -49,7 +49,7 @@ ENGINES = {
 }
 
 DATABASES = {
-    "mariadb": ["pymysql>=1.1,<2", "mysql-replication>=1.0.17,<1.1"],
+    "mariadb": ["pymysql>=1.1,<2", "mysql-replication>=1.0.17,<1.0.18"],
 }
 
 KAFKA = [
