@@ -48,10 +48,12 @@ class LogContents:
 
     :param kept_bytes: how much of it the server keeps only for this reader.
     :param changes: by table.
+    :param followed: the tables of which the log has all changes.
     """
 
     kept_bytes: int
     changes: Mapping[str, TableChanges]
+    followed: frozenset[TableName]
 
 
 @dataclass(frozen=True)
@@ -130,12 +132,20 @@ class CapturedTable:
         return None if found is None else found[1]
 
     def _contents(self, captured: Captured | None) -> LogContents:
+        """What the log has.
+
+        :raises ConfigError: it does not have all changes of the table.
+        """
         if self.name not in self.logs:
             with self.open_log() as log:
                 state = log.state()
                 waiting = waiting_changes(log, state, captured)
-                self.logs[self.name] = LogContents(state.kept_bytes, waiting)
-        return self.logs[self.name]
+                self.logs[self.name] = LogContents(state.kept_bytes, waiting, log.followed())
+        contents = self.logs[self.name]
+        if self.table not in contents.followed:
+            with self.open_log() as log:
+                raise log.not_followed(self.table)
+        return contents
 
     def _unread(
         self,

@@ -281,6 +281,10 @@ def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server)
     declare(shop, server, "child", "old", "missing", "customers")
     said = shop.fail("run")
     assert "its foreign key fk has ON DELETE SET NULL" in said
+    planned = {one["model"]: one["problem"] for one in Terminal(shop).json("ingest", "plan")}
+    assert "its foreign key fk" in planned["child"]
+    assert "there is no table" in planned["missing"]
+    assert planned["customers"] == ""
     assert "its engine is MyISAM" in said
     assert "there is no table lake.missing" in said
     declare(shop, server)
