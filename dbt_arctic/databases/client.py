@@ -100,6 +100,24 @@ class Connection:
         with contextlib.suppress(Exception):
             self.end()
 
+    def run_explained(self, explain: Callable[[Exception], ArcticError | None]) -> Run:
+        """A ``run`` whose errors are explained.
+
+        :param explain: gives the error of this package for one of the client; ``None`` for the usual one.
+        """
+
+        def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
+            with self.failures.explained("read"):
+                try:
+                    return self.run(text, values)
+                except Exception as error:
+                    explained = explain(error)
+                    if explained is None:
+                        raise
+                    raise explained from error
+
+        return run
+
     @contextlib.contextmanager
     def reading(self, begin: Sequence[str]) -> Iterator[Run]:
         """Begin a transaction, and explain the errors of the block. They close the connection.

@@ -30,7 +30,7 @@ from dbt_arctic.databases.client import (
 )
 from dbt_arctic.databases.mariadb_events import log_position
 from dbt_arctic.databases.mariadb_types import MariaDialect, holds_flags, mariadb_type
-from dbt_arctic.databases.mariadb_versions import read_columns_of, read_versions
+from dbt_arctic.databases.mariadb_versions import read_columns_of, version_of
 from dbt_arctic.errors import ConfigError, UnknownRelation
 
 DRIVER = "org.mariadb.jdbc.Driver"
@@ -163,7 +163,8 @@ def read_schema(address: Address, where: str) -> Iterator[SchemaReader]:
 
 def _followed(run: Run, place: TableName, table: Table) -> Table:
     """The table with what the log has of it."""
-    columns = {one.name: one for one in read_columns_of(run, [place]).get(place, ())}
+    found = read_columns_of(run, [place]).get(place, [])
+    columns = {one.name: one for one in found}
 
     def logged(column: Column) -> Column:
         charset = columns[column.name].charset
@@ -175,7 +176,7 @@ def _followed(run: Run, place: TableName, table: Table) -> Table:
     return table._replace(
         columns=tuple(map(logged, table.columns)),
         identity=tuple(columns),
-        version=read_versions(run, [place]).get(place),
+        version=version_of(found),
     )
 
 

@@ -6,11 +6,12 @@ A position is the number of the log's file times 2^32, plus the number of bytes 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import TableName
@@ -28,18 +29,35 @@ _WAIT_S = 600
 _PREPARED = "XA RECOVER FORMAT = 'SQL'"
 _PREPARED_S = 20
 """How long a prepared transaction is waited for. Managers of transactions commit at once."""
-_SETTINGS: Mapping[str, str] = {
-    "binlog_format": "ROW",
-    "binlog_row_image": "FULL",
-    "binlog_row_metadata": "FULL",
-}
-_VARIABLES = """
-SELECT @@version, @@log_bin, {},
-  @@log_bin_compress, @@log_slave_updates, @@global.gtid_slave_pos, @@server_id, @@hostname, @@port
-"""
-_NEWER = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'binlog_alter_two_phase')"
 _ALL_VALUES = "its log must have all values of each changed row, and the names of the columns"
 _TWO_PHASES = "the client of the log cannot read a statement that is in it twice"
+
+
+class _Setting(NamedTuple):
+    """A setting that the server must have.
+
+    :param is_default: whether a server without it is like one that has the value.
+    """
+
+    name: str
+    value: str
+    why: str = _ALL_VALUES
+    is_default: bool = False
+
+
+_SETTINGS = (
+    _Setting("log_bin", "ON"),
+    _Setting("binlog_format", "ROW"),
+    _Setting("binlog_row_image", "FULL"),
+    _Setting("binlog_row_metadata", "FULL"),
+    _Setting("log_bin_compress", "OFF", is_default=True),
+    _Setting("binlog_alter_two_phase", "OFF", _TWO_PHASES, is_default=True),
+)
+_SERVER = ("server_id", "hostname", "port")
+_VARIABLES = (
+    *(one.name for one in _SETTINGS),
+    *("version", "log_slave_updates", "gtid_slave_pos", "server_uid", *_SERVER),
+)
 _LOAD_AGAIN = "load the models of the source again: dbt run --full-refresh"
 _FIRST_SERVER_ID = 2**31
 """Servers of a company have smaller ids."""
@@ -71,30 +89,11 @@ class MariaLog:
 
         :raises ConfigError: there is no log, or it does not have all rows and the names of columns.
         """
-        settings = ", ".join(f"@@global.{name}" for name in _SETTINGS)
-        version, log_bin, *found = self._row(_VARIABLES.format(settings))
-        self._require_mariadb(str(version))
-        if not log_bin:
-            raise self._not_set("log_bin", "set log_bin and server_id in the server's configuration")
-        for (name, wanted), value in zip(_SETTINGS.items(), found, strict=False):
-            if str(value).upper() != wanted:
-                raise self._not_set(
-                    f"{name}={wanted}", f"run SET GLOBAL {name} = '{wanted}', and set it in its configuration"
-                )
-        compressed, logs_replicated, replicated, *server = found[len(_SETTINGS) :]
-        if int(compressed):
-            raise self._not_set("log_bin_compress=OFF", "run SET GLOBAL log_bin_compress = OFF")
-        if replicated and not int(logs_replicated):
-            raise self._not_set(
-                "log_slave_updates",
-                "read the log of the primary, or set log_slave_updates in its configuration",
-            )
-        newer = dict(self.run(_NEWER))
-        if newer.get("binlog_alter_two_phase") == "ON":
-            raise self._not_set(
-                "binlog_alter_two_phase=OFF", "run SET GLOBAL binlog_alter_two_phase = OFF", _TWO_PHASES
-            )
-        identity = str(newer.get("server_uid") or "/".join(map(str, server)))
+        names = ", ".join(["%s"] * len(_VARIABLES))
+        # A variable that the server does not know is left out.
+        found = dict(self.run(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})", _VARIABLES))
+        self._require_settings(found)
+        identity = found.get("server_uid") or "/".join(found[name] for name in _SERVER)
         first = self._row("SHOW BINARY LOGS")[0]
         last, length, only, without = self._row("SHOW MASTER STATUS")
         for schema in sorted({one.schema for one in self.tables}):
@@ -105,21 +104,36 @@ class MariaLog:
         current = log_position(last, int(length))
         return LogState(f"{identity}/{self.address.database}", log_position(first, 0), current, current)
 
-    def _require_mariadb(self, version: str) -> None:
-        if "mariadb" not in version.lower():
+    def _require_settings(self, found: Mapping[str, str]) -> None:
+        """Refuse a server whose log does not have what is needed.
+
+        :param found: its variables.
+        """
+        if "mariadb" not in found["version"].lower():
             raise ConfigError(
-                f"the server at {self.name} is no MariaDB (version {version})",
+                f"the server at {self.name} is no MariaDB (version {found['version']})",
                 where=self.where,
                 why="a table of MySQL cannot be loaded together with its position in the log",
                 fix="use from: kafka or from: files with change events of Debezium, or from: jdbc",
             )
+        for name, value, why, is_default in _SETTINGS:
+            if found.get(name, value if is_default else "") == value:
+                continue
+            fix = f"run SET GLOBAL {name} = '{value}', and set it in its configuration. Sessions that are "
+            fix += "open keep the old setting"
+            if name == "log_bin":
+                fix = "set log_bin and server_id in its configuration"
+            raise self._not_set(f"{name}={value}", fix, why)
+        if found["gtid_slave_pos"] and found["log_slave_updates"] != "ON":
+            raise self._not_set(
+                "log_slave_updates",
+                "read the log of the primary, or set log_slave_updates in its configuration",
+                "it is a replica, and does not log the changes that it gets from the primary",
+            )
 
     def _not_set(self, setting: str, fix: str, why: str = _ALL_VALUES) -> ConfigError:
         return ConfigError(
-            f"the server at {self.name} does not have {setting}",
-            where=self.where,
-            why=why,
-            fix=f"{fix}. Sessions that are open keep the old setting",
+            f"the server at {self.name} does not have {setting}", where=self.where, why=why, fix=fix
         )
 
     def why_removed(self, end: int, oldest: int) -> str:
@@ -178,8 +192,8 @@ class MariaLog:
 
         :param until: of all transactions that ended before this position.
         :param limit: no further transaction after so many changes.
-        :raises ConfigError: the log has events that cannot be read.
-        :raises VersionUnavailable: the server has removed the log, or has another one.
+        :raises VersionUnavailable: the server has removed the log, or it has events that cannot be read.
+        :raises ServerUnreachable: the log ended before ``until``.
         """
         if since >= until:
             return ChangeBatch((), until, True)
@@ -235,8 +249,8 @@ class MariaLog:
         while True:
             try:
                 event = stream.fetchone()
-            except (pymysql.Error, OSError) as error:
-                raise _explained(error, self.address.user, self.where) or error from error
+            except (pymysql.Error, OSError):
+                raise
             except Exception as error:
                 at = log_position(stream.log_file, stream.log_pos)
                 raise self._undecoded(at, error) from error
@@ -245,7 +259,7 @@ class MariaLog:
             yield event
 
     def _undecoded(self, at: int, error: Exception) -> VersionUnavailable:
-        # Without the values of the error, which are those of a row.
+        # repr() of an error may have the whole value of a row.
         return self._unreadable(at, f"an event that cannot be decoded ({type(error).__name__}: {error})")
 
     def _unreadable(self, at: int, what: str) -> VersionUnavailable:
@@ -334,22 +348,10 @@ def open_log(address: Address, tables: Sequence[TableName], lock: str, where: st
     :raises ServerUnreachable: the database does not answer, or refuses.
     :raises PackageMissing: PyMySQL or mysql-replication is not installed.
     """
-    try:
-        import pymysqlreplication  # noqa: F401
-    except ImportError as error:
-        raise package_missing("mysql-replication", "mariadb", "the log of MariaDB", where) from error
+    if importlib.util.find_spec("pymysqlreplication") is None:
+        raise package_missing("mysql-replication", "mariadb", "the log of MariaDB", where)
     connection = connect(address, where)
-
-    def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
-        with connection.failures.explained("read"):
-            try:
-                return connection.run(text, values)
-            except Exception as error:
-                explained = _explained(error, address.user, where)
-                if explained is None:
-                    raise
-                raise explained from error
-
+    run = connection.run_explained(lambda error: _explained(error, address.user, where))
     log = MariaLog(run, address, tables, lock, where)
     with contextlib.closing(connection):
         try:

@@ -53,15 +53,11 @@ _OF_ROWS = {
 """Words of an ``ALTER TABLE`` that may change which rows a table has."""
 _RENAMED_PARTS = ("column", "index", "key")
 _OF_TABLE = (
-    "comment",
-    "engine",
-    "auto_increment",
-    "row_format",
-    "algorithm",
-    "lock",
-    "enable",
-    "disable",
-    "force",
+    *("comment", "engine", "auto_increment", "row_format", "algorithm", "lock", "enable", "disable", "force"),
+)
+_KINDS = (
+    *("table", "database", "schema", "index", "view", "trigger", "procedure", "function", "event", "user"),
+    *("role", "sequence", "server", "package", "tablespace"),
 )
 _CHANGES = (["add"], ["drop"], ["rename"])
 _CONSTRAINTS = (
@@ -151,26 +147,15 @@ def _clauses(tokens: Sequence[str]) -> list[list[str]]:
 
 def _changes_rows_unlogged(clause: Sequence[str]) -> bool:
     """Whether a part of an ``ALTER TABLE`` adds a foreign key that changes rows: the log lacks them."""
-    return "references" in clause and ("cascade" in clause or ["set", "null"] in _pairs(clause))
-
-
-def _pairs(clause: Sequence[str]) -> list[list[str]]:
-    return [list(clause[at : at + 2]) for at in range(len(clause))]
+    return "references" in clause and ("cascade" in clause or {"set", "null"} <= set(clause))
 
 
 def _keeps_columns(clause: Sequence[str]) -> bool:
     """Whether a part of an ``ALTER TABLE`` leaves the columns and values of the table as they are."""
     if clause[:1] and clause[0] in _OF_TABLE:
         return True
-    of_default = clause[:1] == ["alter"] and clause[-1:] == ["default"]
-    sets_default = clause[:1] == ["alter"] and "set" in clause and "default" in clause
-    return of_default or sets_default or (clause[:1] in _CHANGES and "".join(clause[1:2]) in _CONSTRAINTS)
-
-
-_KINDS = (
-    *("table", "database", "schema", "index", "view", "trigger", "procedure", "function", "event", "user"),
-    *("role", "sequence", "server", "package", "tablespace"),
-)
+    of_default = clause[:1] == ["alter"] and "default" in clause
+    return of_default or (clause[:1] in _CHANGES and "".join(clause[1:2]) in _CONSTRAINTS)
 
 
 @functools.cache

@@ -10,7 +10,11 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH, _SECOND = datetime(1970, 1, 1), 1_000_000
+_YEAR_ZERO = 1900
+"""What the client returns for the year 0000. The type has no other year before 1901."""
+_MAPPED = 0xFFFF
+"""Before an address of IPv4."""
 NOT_A_DATE = "not a date"
 """The text of a value such as ``2026-00-00``, which no type of Spark has."""
 
@@ -72,13 +76,6 @@ def text_of(value: Any, column: LoggedColumn) -> str:
     return str(value)
 
 
-_YEAR_ZERO = 1900
-"""What the client returns for the year 0000. The type has no other year before 1901."""
-
-
-_SECOND = 1_000_000
-
-
 def _of_bytes(value: bytes, column: LoggedColumn) -> str:
     if column.declared == "uuid":
         return str(uuid.UUID(bytes=value))
@@ -102,10 +99,6 @@ def _inet6(value: bytes) -> str:
     if not longest:
         return ":".join(written)
     return "::".join(":".join(part) for part in (written[:at], written[at + longest :]))
-
-
-_MAPPED = 0xFFFF
-"""Before an address of IPv4."""
 
 
 def _time(value: timedelta, digits: int) -> str:

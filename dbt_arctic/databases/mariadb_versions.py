@@ -134,10 +134,11 @@ def read_versions(run: Run, tables: Sequence[TableName]) -> dict[TableName, Tabl
     The log has the statements that change a table, so a version says no more than the names of its columns.
     The number of a column follows from its name.
     """
-    return {table: _version(columns) for table, columns in read_columns_of(run, tables).items()}
+    return {table: version_of(columns) for table, columns in read_columns_of(run, tables).items()}
 
 
-def _version(columns: Sequence[FollowedColumn]) -> TableVersion:
+def version_of(columns: Sequence[FollowedColumn]) -> TableVersion:
+    """The version of a table with these columns, see ``read_versions``."""
     numbers = {one.name: ColumnVersion(zlib.crc32(one.name.encode()), "") for one in columns}
     logged = tuple(one.name for one in columns)
     return TableVersion("", _LAST_NUMBER, numbers, logged)
@@ -161,5 +162,6 @@ __all__ = [
     "distinguished_types",
     "read_columns_of",
     "read_versions",
+    "version_of",
     "why_not_followed",
 ]

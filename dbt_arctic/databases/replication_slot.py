@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import TableName, TableVersion
@@ -270,17 +270,7 @@ def open_slot(address: Address, name: str, publication: str, where: str) -> Iter
     :raises PackageMissing: psycopg is not installed.
     """
     connection = connect(address, where)
-
-    def run(text: str, values: Sequence[Any] | None = None, /) -> list[Any]:
-        with connection.failures.explained("read"):
-            try:
-                return connection.run(text, values)
-            except Exception as error:
-                explained = _explained(error, name, address.user, where)
-                if explained is None:
-                    raise
-                raise explained from error
-
+    run = connection.run_explained(lambda error: _explained(error, name, address.user, where))
     with contextlib.closing(connection):
         for statement in _SESSION:
             run(statement)

@@ -157,7 +157,7 @@ class Capture:
             end, following = max(last, captured.range.end), captured.range.following(followed)
             # The slot moves in any case if there is more behind these. What a table lacks is recorded.
             is_due = not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES
-            if new or is_due or is_added or following.removed != captured.range.removed:
+            if new or is_due or is_added:
                 captured = self._append(captured, new, replace(following, end=end, mark=log.mark(end)))
                 is_added = False
             if changes or captured.range.end == end:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import uuid
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import pymysql
 
 from tests.dbt.keyed.database_servers import Server, run
+from tests.dbt.sources.open_transactions import Key, OpenTransactions
 
 COLUMNS = {
     **{"region": "varchar(9)", "id": "int", "name": "varchar(40)", "other": "varchar(40)"},
@@ -22,11 +22,9 @@ _TABLE = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 _LOCKED = (1205, 1213)
 
-Key = tuple[str, int]
-
 
 @dataclass
-class FollowedMariaDb:
+class FollowedMariaDb(OpenTransactions):
     """The table, and transactions that have not ended."""
 
     chance: random.Random
@@ -38,6 +36,10 @@ class FollowedMariaDb:
     _numbers: int = 0
 
     has_unsent: ClassVar[bool] = False
+    begin_with: ClassVar[tuple[str, ...]] = (
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "BEGIN",
+    )
     settings: ClassVar[dict[str, Any]] = {"format": "captured"}
     acts: ClassVar[tuple[str, ...]] = (
         *("begin", "write", "write", "write", "write", "end", "end", "single", "single"),
@@ -71,37 +73,6 @@ class FollowedMariaDb:
         return sorted(self.server.sql(f"SELECT {listed} FROM {self.name}"), key=repr)
 
     # Statements
-
-    def begin(self) -> None:
-        if len(self._open) < 3:
-            opened = self.server.connect()
-            run(opened, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN")
-            self._open.append((opened, set()))
-
-    def write(self) -> None:
-        """A change in one of the open transactions, of a row that no other one has changed."""
-        if not self._open:
-            return self.single()
-        connection, own = self.chance.choice(self._open)
-        others = set().union(*(locked for _, locked in self._open if locked is not own))
-        if statement := self._statement(others, own):
-            _try(connection, statement)
-        return None
-
-    def end(self) -> None:
-        if self._open:
-            connection, _ = self._open.pop(self.chance.randrange(len(self._open)))
-            run(connection, "ROLLBACK" if self.chance.random() < 0.2 else "COMMIT")
-            connection.close()
-
-    def single(self) -> None:
-        if statement := self._statement(set().union(*(locked for _, locked in self._open)), set()):
-            with contextlib.closing(self.server.connect()) as connection:
-                _try(connection, statement)
-
-    def quiet(self) -> None:
-        while self._open:
-            self.end()
 
     def elsewhere(self) -> None:
         """What has nothing to do with the table, or changes neither rows nor columns."""
@@ -192,6 +163,15 @@ class FollowedMariaDb:
             f"VALUES ('{key[0]}', {key[1]}, {', '.join(values.values())}) ON DUPLICATE KEY UPDATE {updated}"
         )
 
+    def _change(self, connection: Any, statement: str) -> None:
+        """Also other rows, or the place between two rows, may be locked by an open transaction."""
+        run(connection, "SET SESSION innodb_lock_wait_timeout = 1")
+        try:
+            run(connection, statement)
+        except pymysql.OperationalError as error:
+            if error.args[0] not in _LOCKED:
+                raise
+
     def _key(self) -> Key:
         return self.chance.choice("ab"), self.chance.randrange(6)
 
@@ -209,16 +189,6 @@ class FollowedMariaDb:
             "extra": str(draw.randrange(99)),
             "more": f"'v{draw.randrange(99)}'",
         }
-
-
-def _try(connection: Any, statement: str) -> None:
-    """Run a statement, unless an open transaction has locked its row, or the place between two rows."""
-    run(connection, "SET SESSION innodb_lock_wait_timeout = 1")
-    try:
-        run(connection, statement)
-    except pymysql.OperationalError as error:
-        if error.args[0] not in _LOCKED:
-            raise
 
 
 __all__ = ["FollowedMariaDb"]

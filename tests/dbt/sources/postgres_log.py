@@ -17,7 +17,8 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from dbt_arctic.databases.pgoutput import Decoder, RowChange, TransactionEnd, Truncated
-from tests.dbt.keyed.database_servers import Server, run
+from tests.dbt.keyed.database_servers import Server
+from tests.dbt.sources.open_transactions import Key, OpenTransactions
 from tests.spark.keyed.change_feed import UNSENT, unscaled
 
 Event = dict[str, Any] | None
@@ -54,7 +55,7 @@ DDL = {
 
 
 @dataclass
-class PostgresLog:
+class PostgresLog(OpenTransactions):
     """The table, its slot, and the events that were not delivered yet.
 
     :param sends_all: whether the table has ``REPLICA IDENTITY FULL``. Otherwise large values that did not
@@ -73,7 +74,7 @@ class PostgresLog:
     columns: dict[str, tuple[str, str, Callable[[str], Any]]] = field(default_factory=lambda: dict(ENCODED))
     ddl: int = 0
     _decoder: Decoder = field(default_factory=Decoder)
-    _open: list[tuple[Any, set[tuple[str, int]]]] = field(default_factory=list)
+    _open: list[tuple[Any, set[Key]]] = field(default_factory=list)
     _commit: int | None = None
     _numbers: int = 0
 
@@ -154,32 +155,6 @@ class PostgresLog:
 
     # Statements
 
-    def begin(self) -> None:
-        if len(self._open) < 3:
-            opened = self.server.connect()
-            run(opened, "BEGIN")
-            self._open.append((opened, set()))
-
-    def write(self) -> None:
-        """A change in one of the open transactions, of a row that no other one has changed."""
-        if not self._open:
-            return self.single()
-        connection, own = self.chance.choice(self._open)
-        others = set().union(*(locked for _, locked in self._open if locked is not own))
-        if statement := self._statement(others, own):
-            run(connection, statement)
-        return None
-
-    def end(self) -> None:
-        if self._open:
-            connection, _ = self._open.pop(self.chance.randrange(len(self._open)))
-            run(connection, "ROLLBACK" if self.chance.random() < 0.2 else "COMMIT")
-            connection.close()
-
-    def single(self) -> None:
-        if statement := self._statement(set().union(*(locked for _, locked in self._open)), set()):
-            self.server.sql(statement)
-
     def truncate(self) -> None:
         if not self._open and self.chance.random() < 0.15:
             self.server.sql(f"TRUNCATE {self.name}")
@@ -216,11 +191,7 @@ class PostgresLog:
         self.server.sql(*statements)
         self.ddl += 1
 
-    def quiet(self) -> None:
-        while self._open:
-            self.end()
-
-    def _statement(self, locked: set[tuple[str, int]], own: set[tuple[str, int]]) -> str:
+    def _statement(self, locked: set[Key], own: set[Key]) -> str:
         draw = self.chance
         key = self._key()
         if key in locked:
@@ -251,7 +222,7 @@ class PostgresLog:
             f"ON CONFLICT (region, id) DO UPDATE SET {updated}"
         )
 
-    def _key(self) -> tuple[str, int]:
+    def _key(self) -> Key:
         return self.chance.choice("ab"), self.chance.randrange(6)
 
     def _values(self) -> dict[str, str]:

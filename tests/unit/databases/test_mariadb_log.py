@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import TableName
-from dbt_arctic.databases.change_log import ALTERED, LoggedChange
+from dbt_arctic.databases.change_log import ALTERED, LoggedChange, LogState
 from dbt_arctic.databases.mariadb_events import (
     ANY_WORD,
     Committed,
@@ -24,10 +26,13 @@ from dbt_arctic.databases.mariadb_events import (
     file_and_offset,
     log_position,
 )
+from dbt_arctic.databases.mariadb_log import MariaLog
 from dbt_arctic.databases.mariadb_statements import Effect, SqlMode, effect_on
 from dbt_arctic.databases.mariadb_stream import event_of, sql_mode, unreadable
 from dbt_arctic.databases.mariadb_values import NOT_A_DATE, LoggedColumn, text_of
+from dbt_arctic.databases.mariadb_versions import why_not_followed
 from dbt_arctic.databases.table_versions import shape_of
+from dbt_arctic.errors import ConfigError
 
 T = TableName("shop", "t")
 COLUMNS = ("id", "n")
@@ -340,3 +345,68 @@ def test_a_position_says_file_and_offset_and_grows_with_both() -> None:
     positions = [log_position(*one) for one in places]
     assert positions == sorted(positions)
     assert [file_and_offset(one) for one in positions] == [(9, 2**32 - 1), (10, 4), (10, 5), (1000000, 4)]
+
+
+SERVER = {
+    **{
+        "version": "10.11.19-MariaDB-log",
+        "log_bin": "ON",
+        "binlog_format": "ROW",
+        "binlog_row_image": "FULL",
+    },
+    **{"binlog_row_metadata": "FULL", "log_bin_compress": "OFF", "log_slave_updates": "OFF"},
+    **{"gtid_slave_pos": "", "server_uid": "uid=", "server_id": "7", "hostname": "db", "port": "3306"},
+}
+
+
+def server(changed: dict[str, str | None], *filters: str) -> MariaLog:
+    """A log of a server with these variables, of which ``None`` is unknown to it."""
+    variables = {name: value for name, value in {**SERVER, **changed}.items() if value is not None}
+
+    def run(text: str, values: Any = None, /) -> list[Any]:
+        if "VARIABLES" in text:
+            return [(name, variables[name]) for name in values if name in variables]
+        return [("log.000003", 900)] if "BINARY" in text else [("log.000004", 50, *(filters or ("", "")))]
+
+    return MariaLog(run, Address("mariadb", "host", 3306, "shop"), [T], "lock", "models/shop.yml")
+
+
+def test_a_log_has_the_identity_of_its_server_and_database() -> None:
+    state = LogState("uid=/shop", log_position("log.000003", 0), *[log_position("log.000004", 50)] * 2)
+    assert server({}).state() == state
+    assert server({}, "shop,other", "").state() == state
+    assert server({}, "", "other").state() == state
+    older = server({"server_uid": None, "log_bin_compress": None}).state()
+    assert older.identity == "7/db/3306/shop"
+    assert server({"gtid_slave_pos": "0-1-5", "log_slave_updates": "ON"}).state() == state
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        # MySQL lacks some of the variables.
+        ({"version": "8.4.2", "gtid_slave_pos": None, "log_slave_updates": None}, "is no MariaDB"),
+        ({"log_bin": "OFF"}, "does not have log_bin=ON"),
+        ({"binlog_format": "MIXED"}, "SET GLOBAL binlog_format = 'ROW'"),
+        ({"binlog_row_image": "MINIMAL"}, "SET GLOBAL binlog_row_image = 'FULL'"),
+        ({"binlog_row_metadata": None}, "does not have binlog_row_metadata=FULL"),
+        ({"log_bin_compress": "ON"}, "SET GLOBAL log_bin_compress = 'OFF'"),
+        ({"binlog_alter_two_phase": "ON"}, "a statement that is in it twice"),
+        ({"gtid_slave_pos": "0-1-5"}, "it is a replica"),
+    ],
+)
+def test_a_server_whose_log_may_lack_changes_is_refused(changed: dict[str, str | None], says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        server(changed).state()
+
+
+@pytest.mark.parametrize("filters", [("other", ""), ("", "other,shop")])
+def test_a_log_without_the_database_is_refused(filters: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError, match="does not have a log of the database shop"):
+        server({}, *filters).state()
+
+
+def test_a_table_has_the_name_that_the_log_has() -> None:
+    found = why_not_followed(lambda *_: [("shop", "t", "BASE TABLE", "InnoDB")], TableName("shop", "T"))
+    assert found is not None
+    assert found.fix.startswith("write table: shop.t")
