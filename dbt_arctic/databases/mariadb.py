@@ -28,7 +28,7 @@ from dbt_arctic.databases.client import (
     package_missing,
     parts_of,
 )
-from dbt_arctic.databases.mariadb_events import log_position
+from dbt_arctic.databases.mariadb_transactions import log_position
 from dbt_arctic.databases.mariadb_types import MariaDialect, holds_flags, mariadb_type
 from dbt_arctic.databases.mariadb_versions import read_columns_of, version_of
 from dbt_arctic.errors import ConfigError, UnknownRelation

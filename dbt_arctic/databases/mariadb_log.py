@@ -18,8 +18,8 @@ from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.change_log import ChangeBatch, LogState
 from dbt_arctic.databases.client import Run, package_missing
 from dbt_arctic.databases.mariadb import connect, login
-from dbt_arctic.databases.mariadb_events import TransactionReader, file_and_offset, log_position
-from dbt_arctic.databases.mariadb_stream import at_ms, event_of, has_checksums, unreadable
+from dbt_arctic.databases.mariadb_client_events import at_ms, event_of, has_checksums, unreadable
+from dbt_arctic.databases.mariadb_transactions import TransactionReader, file_and_offset, log_position
 from dbt_arctic.databases.mariadb_versions import distinguished_types, read_versions, why_not_followed
 from dbt_arctic.databases.table_versions import TableVersion
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, ServerUnreachable, VersionUnavailable

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dbt_arctic.databases import mariadb_log
-from dbt_arctic.databases.mariadb_events import file_and_offset, log_position
+from dbt_arctic.databases.mariadb_transactions import file_and_offset, log_position
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import CapturedRange, load_capture

@@ -13,7 +13,10 @@ import pytest
 from dbt_arctic.databases.address import Address
 from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.change_log import ALTERED, LoggedChange, LogState
-from dbt_arctic.databases.mariadb_events import (
+from dbt_arctic.databases.mariadb_client_events import event_of, sql_mode, unreadable
+from dbt_arctic.databases.mariadb_log import MariaLog
+from dbt_arctic.databases.mariadb_statements import Effect, SqlMode, effect_on
+from dbt_arctic.databases.mariadb_transactions import (
     ANY_WORD,
     Committed,
     Event,
@@ -26,9 +29,6 @@ from dbt_arctic.databases.mariadb_events import (
     file_and_offset,
     log_position,
 )
-from dbt_arctic.databases.mariadb_log import MariaLog
-from dbt_arctic.databases.mariadb_statements import Effect, SqlMode, effect_on
-from dbt_arctic.databases.mariadb_stream import event_of, sql_mode, unreadable
 from dbt_arctic.databases.mariadb_values import NOT_A_DATE, LoggedColumn, text_of
 from dbt_arctic.databases.mariadb_versions import why_not_followed
 from dbt_arctic.databases.table_versions import shape_of

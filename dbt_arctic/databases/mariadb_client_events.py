@@ -1,4 +1,4 @@
-"""Turns the events of the client of MariaDB's log (mysql-replication) into those of ``mariadb_events``."""
+"""The events of the client of MariaDB's log (mysql-replication), as those of ``mariadb_transactions``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from dbt_arctic.databases.api import TableName
-from dbt_arctic.databases.mariadb_events import (
+from dbt_arctic.databases.mariadb_statements import SqlMode
+from dbt_arctic.databases.mariadb_transactions import (
     Committed,
     Event,
     Group,
@@ -17,7 +18,6 @@ from dbt_arctic.databases.mariadb_events import (
     RowsChanged,
     Statement,
 )
-from dbt_arctic.databases.mariadb_statements import SqlMode
 from dbt_arctic.databases.mariadb_values import NOT_A_DATE, LoggedColumn, text_of
 
 _STANDALONE = 1
