@@ -28,6 +28,7 @@ from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import write
+from dbt_arctic.keyed.batch import ROWS_OF_KEY, Batch
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
@@ -326,7 +327,7 @@ def _nothing(table: KeyedTable) -> _Difference:
         columns = ", ".join(
             f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in table.columns
         )
-        return f"SELECT {columns}, 'U' AS {quote(ACTION)}, 1L AS {quote(write.ROWS_OF_KEY)}\nWHERE false"
+        return f"SELECT {columns}, 'U' AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}\nWHERE false"
 
     return difference
 
@@ -350,7 +351,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
 
     def statement(attempt: Attempt) -> str:
         requested = _requests(name, plan, attempt.change.history())
-        batch = write.Batch(
+        batch = Batch(
             model=config.model,
             sql=computed.difference(attempt),
             key=table.key,

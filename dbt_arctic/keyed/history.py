@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.checks import raise_error_sql, shown_row
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.write import Batch
 
 PROPERTY_SETTINGS = "history.settings"
 """On the base table of a history: JSON of the settings that its rows were computed with. A build from stored

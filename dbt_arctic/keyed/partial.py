@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.checks import when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import Batch, insert_rows
+from dbt_arctic.keyed.write import insert_rows
 
 
 def fill_kept_columns(

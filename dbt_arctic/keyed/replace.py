@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import Batch
 
 GONE_OFFSET = 1
 """``_offset`` of the computed deletes, which distinguishes them from deletes of the model."""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from dbt_arctic.keyed.batch import ROWS_OF_KEY
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.group_totals import (
     BELOW_ZERO,
@@ -27,7 +28,6 @@ from dbt_arctic.keyed.one_task import in_one_task
 from dbt_arctic.keyed.read import Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _IS_IMAGE = quote("_arctic_is_image")
 _IS_RECOMPUTED = quote("_arctic_is_recomputed")

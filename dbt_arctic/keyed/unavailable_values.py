@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.checks import raise_error_sql, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -16,7 +17,7 @@ from dbt_arctic.keyed.partial import without_losers
 from dbt_arctic.keyed.read import key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, OFFSET, UNAVAILABLE, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import Batch, insert_rows
+from dbt_arctic.keyed.write import insert_rows
 
 _KNOWN = "_arctic_known_"
 _LATEST = quote("_arctic_latest")

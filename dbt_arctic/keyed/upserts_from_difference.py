@@ -6,13 +6,13 @@ kept, with their number, so that the batch rejects them.
 
 from __future__ import annotations
 
+from dbt_arctic.keyed.batch import ROWS_OF_KEY
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.read import Logged, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _SAME_KEY = quote("_arctic_same_key")
 _IS_IMAGE = quote("_arctic_is_image")

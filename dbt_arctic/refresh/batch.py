@@ -12,11 +12,11 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, UNAVAILABLE, Column, KeyedTable
 from dbt_arctic.keyed.unavailable_values import completed
-from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
 FILLING = ("append_new_columns", "sync_all_columns")

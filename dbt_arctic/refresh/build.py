@@ -149,7 +149,7 @@ def build_generation(
         _create_base(context, table, config, lease, comment)
         build = stack.enter_context(_dropped_unless_shown(context, table))
         context.run("order_base", create.order_base(table), table)
-        fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id})
+        fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id}, context.cores)
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)
         _require_one_commit(context, table, config.model)
         context.run("create_change", create.create_change(table, context.now_ms()), table)

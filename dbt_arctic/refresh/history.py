@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.batch import ROWS_OF_KEY, Batch
 from dbt_arctic.keyed.history import VERSION, History, affected_keys_sql, events_sql, is_history
 from dbt_arctic.keyed.history_sql import intervals
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -19,7 +20,7 @@ from dbt_arctic.keyed.schema_difference import compare_columns, stored_type
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.keyed.write import ROWS_OF_KEY, Batch, insert_rows
+from dbt_arctic.keyed.write import insert_rows
 from dbt_arctic.refresh.batch import make_batch, model_columns, require_same_columns
 from dbt_arctic.refresh.build import BuildStart, build_generation
 from dbt_arctic.refresh.config import KeyedConfig

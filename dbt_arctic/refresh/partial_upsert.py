@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 from dbt_arctic.errors import ConfigError, SchemaChanged
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.table import Column, KeyedTable
-from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
 

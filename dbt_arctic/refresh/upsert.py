@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
 from dbt_arctic.keyed import create, unavailable_values, write
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields, with_columns_of
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction, rows_added
 from dbt_arctic.keyed.names import Name
@@ -103,7 +104,7 @@ def computed_upsert(
     return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
 
 
-def _in_one_task(config: KeyedConfig, table: KeyedTable, batch: write.Batch) -> tuple[bool, write.Batch]:
+def _in_one_task(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tuple[bool, Batch]:
     """Whether one task computes and writes a batch, and the batch then.
 
     A single bucket is written by one task in any case. Tables with few rows save the shuffle before it.
@@ -156,15 +157,13 @@ def changed_settings(config: KeyedConfig, table: KeyedTable) -> dict[str, tuple[
     return {setting: values for setting, values in wanted.items() if values[0] != values[1]}
 
 
-def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, Batch]:
     """Prepare the table for a batch, and return both."""
     table, batch, _ = _prepare(context, name, config, sql)
     return table, batch
 
 
-def _prepare(
-    context: Context, name: Name, config: KeyedConfig, sql: str
-) -> tuple[KeyedTable, write.Batch, bool]:
+def _prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, Batch, bool]:
     """Like ``prepare``, and whether the columns of the table were changed."""
     table = load_keyed(context.catalog, name)
     # a different table with this name must not receive the batch

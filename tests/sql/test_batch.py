@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dbt_arctic.keyed.write import Batch
+from dbt_arctic.keyed.batch import Batch
 
 ROWS = [(1, "2024-01-01", 10), (1, "2024-01-02", 11), (2, "2024-01-01", 20)]
 

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbt_arctic.keyed import compact, read
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.write import Batch
 
 TABLE = KeyedTable(
     name=Name("lake", "s", "orders"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.checks import Check, checked_select, when_broken
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
-from dbt_arctic.keyed.write import Batch
 
 POSITIVE = Check("a|b", "check a > 0 || b", "NOT (a > 0)")
 TABLE = KeyedTable(

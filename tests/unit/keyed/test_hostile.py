@@ -37,6 +37,7 @@ from dbt_arctic.keyed import (
     upserts_from_difference,
     write,
 )
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
 from dbt_arctic.keyed.checks import Check, checked_select
 from dbt_arctic.keyed.history import History, MetaColumns, affected_keys_sql, events_sql
@@ -99,12 +100,10 @@ class World:
         )
 
     @property
-    def batch(self) -> write.Batch:
+    def batch(self) -> Batch:
         names = self.table.column_names
         checks = (Check(self.words[9], self.words[8], "x > 1"),)
-        return write.Batch(
-            self.words[7], "SELECT 1", self.table.key, names, names, (), "a = b", checks, names[1]
-        )
+        return Batch(self.words[7], "SELECT 1", self.table.key, names, names, (), "a = b", checks, names[1])
 
     @property
     def history(self) -> History:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed import create, write
+from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import (
@@ -160,7 +161,7 @@ ONE_AFTER_THE_OTHER = "`fanout-enabled`='false'"
 def written_statements(layout: Layout) -> list[str]:
     """The statements that write the rows of batches into a table with a layout."""
     table = keyed(layout=layout)
-    batch = write.Batch("orders", "SELECT 1", table.key, table.column_names, table.column_names)
+    batch = Batch("orders", "SELECT 1", table.key, table.column_names, table.column_names)
     return [
         write.fill_base(table, batch, {}),
         write.insert_into_change(table, batch, 1, {}, cores=2),
