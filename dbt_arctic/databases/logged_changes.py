@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.databases.pgoutput import (
+    ChangeKind,
     LoggedTable,
     Message,
     RowChange,
@@ -34,48 +35,82 @@ def logged_changes(
     """
     called = names or {}
     found: list[LoggedChange] = []
-    begin, waiting, last = TransactionBegin(0, 0), list[LoggedChange](), 0
+    begin, waiting, last = TransactionBegin(0, 0), list[_Waiting](), 0
+    converted: dict[LoggedTable, Mapping[str, ValueType]] = {}
     for position, message in messages:
-        # Transactions are in the order in which they committed. Their changes alternate in the log.
-        place = f"{begin.commit:020}.{position:020}"
-        at_ms = begin.at_us // 1000
         match message:
             case TransactionBegin():
                 begin, waiting = message, []
             case TransactionEnd(end):
-                found += [one._replace(end=end, transaction=begin.transaction) for one in waiting]
+                # Transactions are in the order in which they committed. Their changes alternate in the log.
+                prefix, at_ms = f"{begin.commit:020}.", begin.at_us // 1000
+                found += [
+                    LoggedChange(
+                        end,
+                        one.position,
+                        f"{prefix}{one.position:020}",
+                        called.get(one.table.oid, one.table.name),
+                        one.operation,
+                        at_ms,
+                        one.before,
+                        one.after,
+                        one.unsent,
+                        begin.transaction,
+                        one.shape,
+                    )
+                    for one in waiting
+                ]
                 last = end
             case Truncated(tables):
-                waiting += [
-                    LoggedChange(0, position, place, called.get(table.oid, table.name), "truncate", at_ms)
-                    for table in tables
-                ]
+                waiting += [_Waiting(position, table, "truncate") for table in tables]
             case RowChange(kind, table, old, new):
-                before = None if old is None else _row(table, old, types)
-                after, unsent = (None, ()) if new is None else _new_row(table, new, before, types)
-                name, shape = called.get(table.oid, table.name), shape_of(table.columns)
-                waiting.append(
-                    LoggedChange(0, position, place, name, kind, at_ms, before, after, unsent, shape=shape)
-                )
+                if table not in converted:
+                    converted[table] = _converted(table, types)
+                before = None if old is None else _row(old, converted[table])
+                after, unsent = (None, ()) if new is None else _new_row(table, new, before, converted[table])
+                shape = shape_of(table.columns)
+                waiting.append(_Waiting(position, table, kind, before, after, unsent, shape))
     return found, last
 
 
-def _row(table: LoggedTable, values: Values, types: Mapping[int, ValueType]) -> dict[str, Any]:
-    kinds = dict(zip(table.columns, table.types, strict=True))
-    return {
-        name: None if text is None else as_json(text, types.get(kinds[name], ValueType(kinds[name])))
-        for name, text in values.items()
+class _Waiting(NamedTuple):
+    """A change of a transaction whose end was not read yet."""
+
+    position: int
+    table: LoggedTable
+    operation: ChangeKind | Literal["truncate"]
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    unsent: Sequence[str] = ()
+    shape: str = ""
+
+
+def _converted(table: LoggedTable, types: Mapping[int, ValueType]) -> dict[str, ValueType]:
+    """The columns with values that are not their text."""
+    kinds = {
+        name: types.get(oid, ValueType(oid)) for name, oid in zip(table.columns, table.types, strict=True)
     }
+    return {name: kind for name, kind in kinds.items() if not kind.is_text}
+
+
+def _row(values: Values, converted: Mapping[str, ValueType]) -> dict[str, Any]:
+    row: dict[str, Any] = {**values}
+    for name, kind in converted.items():
+        if (text := row.get(name)) is not None:
+            row[name] = as_json(text, kind)
+    return row
 
 
 def _new_row(
-    table: LoggedTable, values: Values, before: Mapping[str, Any] | None, types: Mapping[int, ValueType]
+    table: LoggedTable, values: Values, before: Mapping[str, Any] | None, converted: Mapping[str, ValueType]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A new row, and the columns that were not sent.
 
     A value that was not sent is that of the old row, if this was sent as a whole. It cannot be NULL.
     """
-    row, known = _row(table, values, types), before or {}
+    row, known = _row(values, converted), before or {}
+    if len(row) == len(table.columns):
+        return row, ()
     missing = [name for name in table.columns if name not in row]
     row |= {name: known[name] for name in missing if known.get(name) is not None}
     return row, tuple(name for name in missing if name not in row)

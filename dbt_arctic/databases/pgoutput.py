@@ -6,6 +6,7 @@ replication slot, transaction by transaction in the order of the commits.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -16,6 +17,10 @@ Values = dict[str, "str | None"]
 
 ChangeKind = Literal["insert", "update", "delete"]
 _ROWS: Mapping[bytes, ChangeKind] = {b"I": "insert", b"U": "update", b"D": "delete"}
+
+_COUNT, _SIZE = struct.Struct(">H"), struct.Struct(">I")
+_TEXT, _NULL, _NOT_SENT = b"tnu"
+"""The kinds of values. The slot is not asked for binary ones."""
 
 _EPOCH_US = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()) * 10**6
 """The beginning of PostgreSQL's time, in microseconds since that of Unix."""
@@ -48,8 +53,7 @@ class TransactionBegin(NamedTuple):
     transaction: int = 0
 
 
-@dataclass(frozen=True)
-class RowChange:
+class RowChange(NamedTuple):
     """A row that was inserted, updated or deleted.
 
     :param old: the key before, or the whole row with ``REPLICA IDENTITY FULL``; ``None`` if it was not sent.
@@ -134,7 +138,7 @@ class Decoder:
         return RowChange(kind, table, old, new)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Reader:
     data: bytes
     at: int = 0
@@ -157,15 +161,21 @@ class _Reader:
         return made
 
     def values(self, columns: tuple[str, ...]) -> Values:
-        found: Values = {}
-        for name in columns[: self.number(2)]:
-            kind = self.take(1)
-            if kind == b"n":
+        # Most of the time of a large capture is here, so this does not take part by part.
+        data, at, found = self.data, self.at + _COUNT.size, Values()
+        (count,) = _COUNT.unpack_from(data, self.at)
+        for name in columns[:count]:
+            kind = data[at]
+            at += 1
+            if kind == _TEXT:
+                begin = at + _SIZE.size
+                at = begin + _SIZE.unpack_from(data, at)[0]
+                found[name] = data[begin:at].decode()
+            elif kind == _NULL:
                 found[name] = None
-            elif kind == b"t":
-                found[name] = self.take(self.number(4)).decode()
-            elif kind != b"u":
-                raise ValueError(f"a value of the kind {kind!r}")
+            elif kind != _NOT_SENT:
+                raise ValueError(f"a value of the kind {chr(kind)!r}")
+        self.at = at
         return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 _BOOL, _BYTEA, _MONEY, _CHAR = 16, 17, 790, 1042
 """The oids of types whose texts have another form than in SQL. They are fixed in PostgreSQL."""
+_OTHER_TEXTS = frozenset((_BOOL, _BYTEA, _MONEY, _CHAR))
 _TRUTH: Mapping[str, str] = {"t": "true", "f": "false"}
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")
 _SPECIAL = re.compile(r'[\\{},"]')
@@ -22,6 +23,11 @@ class ValueType(NamedTuple):
 
     base: int
     element: int = 0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether each value is its text, so that ``as_json`` returns it."""
+        return not self.element and self.base not in _OTHER_TEXTS
 
 
 def as_json(text: str, kind: ValueType) -> Any:

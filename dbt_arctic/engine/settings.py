@@ -352,6 +352,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # By default, the statement that began first gets every core that becomes free.
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": FAIR_SCHEDULER.as_uri(),
+        # A smaller DataFrame of pandas or Arrow is a part of the plan, whose rows the driver evaluates and
+        # hashes while it optimizes a statement. The default is 48 MB.
+        "spark.sql.execution.arrow.localRelationThreshold": "1m",
         **SESSION_DEFAULTS,
         **{catalog_prefix(one.catalog): ICEBERG_CATALOG for one in catalogs},
     }

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from dbt_arctic.databases.change_log import LoggedChange
 
+_ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
 
 class TableChanges(NamedTuple):
     """The changes of one table.
@@ -50,23 +52,34 @@ class TableChanges(NamedTuple):
 
 def changes_by_table(changes: Iterable[LoggedChange]) -> dict[str, TableChanges]:
     """The changes of each table."""
-    found: dict[str, TableChanges] = {}
+    own: dict[str, list[LoggedChange]] = {}
     for one in changes:
-        truncated_at = one.place if one.operation == "truncate" else ""
-        own = TableChanges(1, one.at_ms, one.at_ms, truncated_at, (one.shape,) if one.shape else ())
-        found[one.table] = found.get(one.table, TableChanges()).plus(own)
-    return found
+        own.setdefault(one.table, []).append(one)
+    return {table: _together(of_table) for table, of_table in own.items()}
+
+
+def _together(changes: Sequence[LoggedChange]) -> TableChanges:
+    times = [one.at_ms for one in changes]
+    truncated_at = max((one.place for one in changes if one.operation == "truncate"), default="")
+    shapes = sorted({one.shape for one in changes if one.shape})
+    return TableChanges(len(changes), min(times), max(times), truncated_at, tuple(shapes))
 
 
 def message_of(change: LoggedChange) -> str:
     """The message of a change."""
-    event = {
-        **{"operation": change.operation, "table": change.table, "at_ms": change.at_ms},
-        **{"place": change.place, "before": change.before, "after": change.after},
-        **({"unsent": change.unsent} if change.unsent else {}),
-        **({"shape": change.shape} if change.shape else {}),
+    event: dict[str, Any] = {
+        "operation": change.operation,
+        "table": change.table,
+        "at_ms": change.at_ms,
+        "place": change.place,
+        "before": change.before,
+        "after": change.after,
     }
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    if change.unsent:
+        event["unsent"] = change.unsent
+    if change.shape:
+        event["shape"] = change.shape
+    return _ENCODED(event)
 
 
 __all__ = ["TableChanges", "changes_by_table", "message_of"]
