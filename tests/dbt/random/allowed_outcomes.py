@@ -124,7 +124,7 @@ class RanModel:
         ways = itertools.product(
             *[(True,) if day in done else (False, True) if self.cut else (False,) for day in todo]
         )
-        after = AllowedOutcomes(wrote=len(done) == len(todo))
+        after = AllowedOutcomes(may_have_changed=self.cut, wrote=len(done) == len(todo))
         for way in ways:
             table, fault = self._through(dict(zip(todo, way, strict=True)), days)
             if fault is None:

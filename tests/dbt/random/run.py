@@ -158,12 +158,15 @@ class Trial:
     """One case in a schema of its own.
 
     :ivar tables: what the oracle says of each model; one that differed once is not looked at again.
+    :ivar others_possible: of a model whose table was set aside when its run ended, the tables that the next
+        run may find in place of the one in ``tables``.
     """
 
     def __init__(self, bench: Bench, case: Case, folder: Path, more: dict[str, str]) -> None:
         self.bench, self.case, self.folder, self.more = bench, case, folder, more
         self.schema = f"random_{uuid.uuid4().hex[:10]}"
         self.tables: dict[str, Table | None] = {model.name: None for model in case.models}
+        self.others_possible: dict[str, list[Table | None]] = {}
         self.statuses: dict[str, Any] = {}
         self.judged = CaseResult()
         self.left_alone: dict[str, Table] = {}
@@ -267,9 +270,16 @@ class Trial:
                 self.statuses.get(model.name),
                 late.get(model.name),
             )
+            possible = self.others_possible.pop(model.name, [])
             if ran.failed and model.name not in found and is_set_aside(model.name, there):
-                continue  # The next run restores it.
-            fault = self._compare(ran, found.get(model.name)) or self._compare_properties(ran)
+                # The next run puts the old table back, or the new one in its place.
+                self.others_possible[model.name] = [*possible, *ran.after().candidates]
+                continue
+            fault = self._compare(ran, found.get(model.name))
+            while fault is not None and possible:
+                if self._compare(replace(ran, before=possible.pop()), found.get(model.name)) is None:
+                    fault = None
+            fault = fault or self._compare_properties(ran)
             if fault is not None:
                 del self.tables[model.name]
                 self._differ(number, model.name, fault)
@@ -281,7 +291,7 @@ class Trial:
         """What other programs do before the run, and the rows that they write during it."""
         late: dict[str, Row] = {}
         for model in map(round_.settled, self.case.models):
-            table = self.tables.get(model.name)
+            table = None if model.name in self.others_possible else self.tables.get(model.name)
             if model.name in round_.adopted and table is not None and is_adoptable(model, table):
                 if wrong := self.others.adopt(model, table):
                     del self.tables[model.name]
