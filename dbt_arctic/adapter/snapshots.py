@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raise_error_sql
+from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.null_safe_equality import comparable
 
@@ -62,7 +62,7 @@ def unique_rows(
     return (
         f"SELECT *\nFROM (\n{rows}\n) AS arctic_rows\nWHERE (\n"
         f"  SELECT CASE WHEN count(*) = 0 THEN true ELSE {error} END\n  FROM (\n"
-        f"    SELECT first(to_json(named_struct({shown}), map('ignoreNullFields', 'false'))) AS shown\n"
+        f"    SELECT first(to_json(named_struct({shown}), {EXACT_JSON})) AS shown\n"
         f"    FROM (\n{source}\n) AS arctic_source\n"
         f"    GROUP BY {key_expression(unique_key, columns)}\n    HAVING count(*) > 1\n    LIMIT 3\n"
         "  ) AS arctic_repeated\n)"

@@ -10,6 +10,13 @@ from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
 
+EXACT_JSON = (
+    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""The options of ``to_json`` with which its texts differ for different values. By default, it leaves out
+fields that are NULL, and cuts times to milliseconds."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -37,7 +44,7 @@ def raise_error_sql(code: str, what: str, value: str, where: str, why: str, fix:
 
 def shown_row(columns: Sequence[str]) -> str:
     """SQL for the values of some columns as JSON, also NULL, for an error. At most 300 characters."""
-    row = f"to_json(struct({quote_all(columns)}), map('ignoreNullFields', 'false'))"
+    row = f"to_json(struct({quote_all(columns)}), {EXACT_JSON})"
     # A vertical bar separates the parts of the error.
     return f"replace(left({row}, 300), '|', '/')"
 

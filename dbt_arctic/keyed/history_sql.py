@@ -7,7 +7,7 @@ nothing about where events come from.
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.checks import raise_error_sql, shown_row
+from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql, shown_row
 from dbt_arctic.keyed.history import ADDED_BY_SOURCES, CLOSED, DELETED, LAST, VERSION, History, first_of
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.null_safe_equality import same_value
@@ -132,7 +132,7 @@ def _distinct(history: History) -> str:
         compared.append(history.time)
     deleted = quote(DELETED)
     if compared:
-        row = f"to_json(struct({quote_all(compared)}), map('ignoreNullFields', 'false'))"
+        row = f"to_json(struct({quote_all(compared)}), {EXACT_JSON})"
         text = f"CASE WHEN `_arctic_copies` > 1 AND `_arctic_rank` = 1 AND NOT {deleted} THEN {row} END"
         error = raise_error_sql(
             "AR-304",

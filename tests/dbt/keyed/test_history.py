@@ -115,3 +115,16 @@ def test_settings_of_a_history_are_checked(shop: Shop) -> None:
     for name, (_, words) in models.items():
         assert words in told[name], (name, told[name])
     assert "ignore_cols has no effect with the strategy 'upsert'" in told["other"]
+
+
+def test_events_of_one_place_that_differ_in_a_microsecond_are_not_chosen_from(shop: Shop) -> None:
+    at = "timestamp'2026-01-01 00:00:00'"
+    for name, column in (("instants", "at"), ("local_times", "cast(at as timestamp_ntz)")):
+        shop.model(
+            name,
+            "{{ config(materialized='incremental', incremental_strategy='history', unique_key='id', "
+            f"sequence_by='version') }}}}\nselect 1 as id, 1 as version, {column} as at from values ({at}), "
+            f"({at} + interval 1 microsecond) as t(at)",
+        )
+    for told in shop.refusals("run").values():
+        assert "several events of a key have the same sequence and different values" in told

@@ -283,6 +283,12 @@ def test_the_hour_that_comes_twice_is_two_times(sourced: Shop) -> None:
     conf["spark.sql.session.timeZone"] = "America/New_York"
     profile.write_text(yaml.safe_dump(target), encoding="utf-8")
     sourced.file("snapshots/kept.sql", snapshot_sql("kept", "timestamp", "ignore", "id"))
+    sourced.file(
+        "snapshots/moments.sql",
+        "{% snapshot moments %}{{ config(unique_key='at', strategy='check', check_cols='all', "
+        "hard_deletes='invalidate') }} select at from {{ source('raw', 'raw_rows') }} "
+        "union all select at + interval 1 microsecond from {{ source('raw', 'raw_rows') }}{% endsnapshot %}",
+    )
     for hour in ("05", "06", "06"):
         sourced.source(
             "raw_rows",
@@ -290,6 +296,10 @@ def test_the_hour_that_comes_twice_is_two_times(sourced: Shop) -> None:
         )
         sourced.dbt("snapshot")
     assert sourced.rows("kept", "value, dbt_valid_to IS NULL") == [(5, False), (6, True)]
+    hours = "date_format(at, 'HH:mm:ss.SSSSSS'), dbt_valid_to IS NULL"
+    times = [f"{hour}:30:00.00000{micros}" for hour in ("05", "06") for micros in (0, 1)]
+    assert sourced.rows("moments", hours) == [(time, time > "06") for time in times]
+    assert len({row[0] for row in sourced.rows("moments", "dbt_scd_id")}) == 4, "each moment has its own id"
 
 
 @pytest.mark.parametrize("form", first(1, ["parts", "single"]))

@@ -27,7 +27,7 @@ from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from tests.dbt.keyed.conftest import SETTINGS, Script
-from tests.dbt.random.allowed_outcomes import Fault, RanModel, is_failure
+from tests.dbt.random.allowed_outcomes import AllowedOutcomes, Fault, RanModel, is_failure
 from tests.dbt.random.cheap_settings import flags, is_usual, whatever_the_size
 from tests.dbt.random.columns import Row, Table
 from tests.dbt.random.hooks import has_hooks, wrong_steps
@@ -339,6 +339,9 @@ class Trial:
             return after.fault
         if isinstance(found, Fault):
             return found
+        if model.kind == "view" and ran.result is None and ran.cut:
+            # It may have been replaced before the run was cancelled.
+            return self._settle_cut_view(model, after, found)
         if model.kind == "view" and (
             ran.result is None or is_left_alone(model, ran.before, ran.round, {model.name: ran.result})
         ):
@@ -365,6 +368,16 @@ class Trial:
         expected = as_found(model, first)
         kind = "rows" if expected.types == found.types else "columns"
         return Fault(kind, f"{expected.describe(found)}; {reported}")
+
+    def _settle_cut_view(self, model: Model, after: AllowedOutcomes, found: Any) -> None:
+        """Decide which view there is; if that is not known, it is not looked at again."""
+        tables = [
+            table for table in after.candidates if table is not None and as_found(model, table) == found
+        ]
+        if tables:
+            self.tables[model.name] = tables[0]
+        else:
+            del self.tables[model.name]
 
     def _compare_properties(self, ran: RanModel) -> Fault | None:
         if ran.failed or ran.model.kind in ("view", "seed", "auto"):
