@@ -60,10 +60,10 @@ def fill_base(
     own = "" if as_stored else _bucket_of_a_task(table, batch, cores)
     # The check is in a filter here, because the base has no column that could store it. The task number makes
     # it nondeterministic, so Spark does not push it below a join or an aggregate, where it would check other
-    # rows.
+    # rows. Deletes are left out by the same comparison: Spark would evaluate a condition of its own first.
     rows = (
         f"SELECT {columns}\nFROM (\n{batch.one_row_per_key(0, as_stored=as_stored, bucket=own)}\n)\n"
-        f"WHERE {quote(OFFSET)} = least(spark_partition_id(), 0) AND {quote(ACTION)} = 'U'"
+        f"WHERE {quote(OFFSET)} = CASE WHEN {quote(ACTION)} = 'U' THEN least(spark_partition_id(), 0) END"
     )
     options = {"distribution-mode": "hash", **partition_options(layout)}
     bucket = _own_buckets(table)

@@ -45,13 +45,19 @@ def test_rows_are_shuffled_once_and_sorted_by_the_key_alone(shop: Any) -> None:
         assert ids == sorted(ids)
 
 
-@pytest.mark.parametrize(
-    "config", [{"sequence_by": "amount"}, {"deduplicate_by": "amount"}, {"delete_when": "amount < 0"}]
-)
+COMPARED: list[dict[str, Any]] = [
+    {"sequence_by": "amount"},
+    {"deduplicate_by": "amount"},
+    {"delete_when": "amount < 0"},
+    {"deduplicate_by": "amount", "delete_when": "amount < 0"},
+]
+
+
+@pytest.mark.parametrize("config", COMPARED)
 def test_rows_that_are_compared_are_shuffled_and_sorted_once(shop: Any, config: dict[str, Any]) -> None:
     shop.main.plans_as_for_users()
     orders = shop.table("orders", buckets=4, **config)
-    times = 1 if "delete_when" in config else 3
+    times = 3 if {"sequence_by", "deduplicate_by"} & config.keys() else 1
     rows = f"SELECT id % 2000 AS id, CAST(id AS INT) AS amount FROM range({2000 * times})"
     for cores, shuffles in ((2, 1), (64, 2), (None, 2)):
         orders.session.context = replace(orders.session.context, cores=cores)
@@ -63,8 +69,9 @@ def test_rows_that_are_compared_are_shuffled_and_sorted_once(shop: Any, config: 
         assert orders.rows() == [{"id": id_, "amount": id_ + 2000 * (times - 1)} for id_ in range(2000)]
         with pytest.raises(DuplicateKey, match='"id":7'):
             orders.build_sql(f"{rows} UNION ALL SELECT 7, {7 + 2000 * (times - 1)}")
-        with pytest.raises(NullKey):
-            orders.build_sql(f"{rows} UNION ALL SELECT NULL, 1")
+        for amount in (1, -1):
+            with pytest.raises(NullKey):
+                orders.build_sql(f"{rows} UNION ALL SELECT NULL, {amount}")
     files = shop.main.query(f"SELECT file_path, partition FROM {orders.table.base.sql}.files")
     for path, _ in files:
         ids = [row[0] for row in shop.main.query(f"SELECT id FROM parquet.`{path}`")]
