@@ -29,9 +29,26 @@ def facets(**known: Any) -> dict[str, Any]:
 
 
 NAMED = {"namespace": TEXT, "name": TEXT}
+INPUT_FIELD = an_object(
+    {**NAMED, "field": TEXT},
+    {
+        "transformations": {
+            "type": "array",
+            "items": an_object({"type": {"enum": ["DIRECT", "INDIRECT"]}}, {"subtype": TEXT}),
+        }
+    },
+)
 DATASET_FACETS = facets(
     schema=facet({}, {"fields": {"type": "array", "items": an_object({"name": TEXT}, {"type": TEXT})}}),
     version=facet({"datasetVersion": TEXT}),
+    columnLineage=facet(
+        {
+            "fields": {
+                "type": "object",
+                "additionalProperties": an_object({"inputFields": {"type": "array", "items": INPUT_FIELD}}),
+            }
+        }
+    ),
 )
 STATISTICS = facets(outputStatistics=facet({}, {"rowCount": COUNT, "size": COUNT}))
 RUN_FACETS = facets(

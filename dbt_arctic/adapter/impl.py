@@ -27,6 +27,7 @@ from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReadsApi
 from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
+from dbt_arctic.adapter.docs_lineage import add_column_lineage
 from dbt_arctic.adapter.external_pulls import ExternalPullsApi
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.history_api import HistoryApi
@@ -309,6 +310,14 @@ class ArcticAdapter(
         """The columns that a query would return, by analysis only."""
         with as_dbt_errors():
             return [ArcticColumn(name, type_) for name, type_ in self.context().query_schema(sql)]
+
+    def get_filtered_catalog(self, relation_configs: Any, used_schemas: Any, relations: Any = None) -> Any:
+        """The rows of ``dbt docs generate``. dbt writes the nodes afterwards, with their lineage."""
+        nodes = list(relation_configs)
+        found = super().get_filtered_catalog(nodes, used_schemas, relations)
+        with as_dbt_errors():
+            add_column_lineage(self.catalog, nodes)
+        return found
 
     def _get_one_catalog(self, information_schema: Any, schemas: set[str], used_schemas: Any) -> agate.Table:
         """The rows of ``dbt docs generate``, one per column, from metadata alone."""

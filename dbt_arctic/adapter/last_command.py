@@ -34,6 +34,7 @@ class NodeRun:
     :param kind: ``model``, ``seed`` or ``snapshot``.
     :param error: the message of the failure; ``None`` if the node succeeded.
     :param rows: the rows that it wrote, as dbt reports them; ``None`` if unknown.
+    :param sql: the query of a model or snapshot; ``None`` if it was not compiled, or is not SQL.
     """
 
     unique_id: str
@@ -44,6 +45,7 @@ class NodeRun:
     upstreams: tuple[LineageDataset, ...]
     error: str | None
     rows: int | None
+    sql: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def _nodes(results: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[
             upstreams=tuple(dict.fromkeys(_upstreams(node, manifest))),
             error=str(result.get("message") or result["status"]) if failed else None,
             rows=(result.get("adapter_response") or {}).get("rows_affected"),
+            sql=result.get("compiled_code") if node.get("language") == "sql" else None,
         )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from dbt_arctic.adapter.last_command import LastCommand, LineageDataset, NodeRun
+from dbt_arctic.auto.query_lineage import UpstreamColumn
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.maintenance.written_versions import WrittenVersion
 from dbt_arctic.secret import without_secrets
@@ -19,6 +20,7 @@ from dbt_arctic.secret import without_secrets
 _SPEC = "https://openlineage.io/spec"
 _EVENT = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = {
+    "columnLineage": ("1-2-0", "ColumnLineageDatasetFacet"),
     "schema": ("1-2-0", "SchemaDatasetFacet"),
     "version": ("1-0-1", "DatasetVersionDatasetFacet"),
     "outputStatistics": ("1-0-2", "OutputStatisticsOutputDatasetFacet"),
@@ -29,10 +31,15 @@ _FACETS = {
 """The version and the name of each facet's schema."""
 
 Event = dict[str, Any]
+Lineage = Mapping[str, Sequence[UpstreamColumn]]
+"""By column of a table, the columns from which it was computed."""
 
 
 def events_of(
-    command: LastCommand, written: Callable[[NodeRun], WrittenVersion | None], namespace: str | None = None
+    command: LastCommand,
+    written: Callable[[NodeRun], WrittenVersion | None],
+    namespace: str | None = None,
+    lineage: Callable[[NodeRun], Lineage | None] = lambda node: None,
 ) -> Iterator[Event]:
     """Two events for each node: ``START``, and ``COMPLETE`` or ``FAIL``.
 
@@ -40,6 +47,7 @@ def events_of(
 
     :param written: what the run of a node has committed; ``None`` if it has no table.
     :param namespace: the namespace of jobs; ``None`` for the project's name.
+    :param lineage: of the columns that a node returns; ``None`` if it is unknown.
     """
     for node in command.nodes:
         yield _event("START", node.started, node, command, namespace, inputs=[], outputs=[])
@@ -51,7 +59,7 @@ def events_of(
             command,
             namespace,
             inputs=[_input(upstream, found) for upstream in node.upstreams],
-            outputs=[_output(node, found)],
+            outputs=[_output(node, found, lineage(node))],
         )
 
 
@@ -109,8 +117,13 @@ def _input(upstream: LineageDataset, written: WrittenVersion | None) -> Event:
     return {**_dataset(upstream), "facets": facets}
 
 
-def _output(node: NodeRun, written: WrittenVersion | None) -> Event:
+def _output(node: NodeRun, written: WrittenVersion | None, lineage: Lineage | None) -> Event:
     facets: Event = {}
+    if lineage is not None:
+        fields = {
+            name: {"inputFields": _input_fields(columns)} for name, columns in lineage.items() if columns
+        }
+        facets["columnLineage"] = _facet("columnLineage", fields=fields)
     statistics: Event = {}
     if written is not None:
         facets["schema"] = _facet("schema", fields=_fields(written.columns))
@@ -122,6 +135,17 @@ def _output(node: NodeRun, written: WrittenVersion | None) -> Event:
                 "outputStatistics", rowCount=rows, size=written.size_bytes
             )
     return {**_dataset(LineageDataset(node.name)), "facets": facets, "outputFacets": statistics}
+
+
+def _input_fields(columns: Sequence[UpstreamColumn]) -> list[Event]:
+    return [
+        {
+            **_dataset(LineageDataset(one.relation)),
+            "field": one.column,
+            "transformations": [{"type": "DIRECT", "subtype": one.derivation.name}],
+        }
+        for one in columns
+    ]
 
 
 def _fields(columns: tuple[CatalogColumn, ...]) -> list[Event]:
@@ -146,4 +170,4 @@ def _outside(upstream: LineageDataset, settings: Mapping[str, Any]) -> Event:
     return {"namespace": "dbt://source", "name": f"{upstream.name.schema}.{settings.get('table') or table}"}
 
 
-__all__ = ["Event", "events_of"]
+__all__ = ["Event", "Lineage", "events_of"]

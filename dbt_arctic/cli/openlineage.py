@@ -37,13 +37,14 @@ _TIMEOUT_S = 30
 @click.option("--namespace", help="The namespace of the jobs.  [default: the project's name]")
 @project_options
 def openlineage(target: Target, destination: str, namespace: str | None) -> None:
-    """Write OpenLineage events of dbt's last command: versions read and written, rows, bytes.
+    """Write OpenLineage events of dbt's last command: versions read and written, rows, bytes, column lineage.
 
     For a server, the variable OPENLINEAGE_API_KEY may contain a token.
     """
     from dbt_arctic.adapter.last_command import NodeRun, read_last_command
-    from dbt_arctic.adapter.openlineage import events_of
+    from dbt_arctic.adapter.openlineage import Lineage, events_of
     from dbt_arctic.adapter.target_session import target_session
+    from dbt_arctic.auto.query_lineage import find_column_lineage
     from dbt_arctic.maintenance.written_versions import WrittenVersion, written_by
 
     command = read_last_command(target.artifacts)
@@ -54,7 +55,10 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
             run_id = f"{command.invocation_id}:{node.unique_id}"
             return written_by(session.catalog, node.name, run_id, since, until + 1)
 
-        events = list(events_of(command, written, namespace))
+        def lineage(node: NodeRun) -> Lineage | None:
+            return None if node.sql is None else find_column_lineage(session.catalog, node.name, node.sql)
+
+        events = list(events_of(command, written, namespace, lineage))
     if destination == "-":
         for event in events:
             click.echo(json.dumps(event))

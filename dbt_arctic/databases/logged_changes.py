@@ -35,7 +35,7 @@ def logged_changes(
     """
     called = names or {}
     found: list[LoggedChange] = []
-    begin, waiting, last = TransactionBegin(0, 0), list[_Waiting](), 0
+    begin, waiting, last = TransactionBegin(0, 0), list[_OpenChange](), 0
     converted: dict[LoggedTable, Mapping[str, ValueType]] = {}
     for position, message in messages:
         match message:
@@ -62,18 +62,18 @@ def logged_changes(
                 ]
                 last = end
             case Truncated(tables):
-                waiting += [_Waiting(position, table, "truncate") for table in tables]
+                waiting += [_OpenChange(position, table, "truncate") for table in tables]
             case RowChange(kind, table, old, new):
                 if table not in converted:
                     converted[table] = _converted(table, types)
                 before = None if old is None else _row(old, converted[table])
                 after, unsent = (None, ()) if new is None else _new_row(table, new, before, converted[table])
                 shape = shape_of(table.columns)
-                waiting.append(_Waiting(position, table, kind, before, after, unsent, shape))
+                waiting.append(_OpenChange(position, table, kind, before, after, unsent, shape))
     return found, last
 
 
-class _Waiting(NamedTuple):
+class _OpenChange(NamedTuple):
     """A change of a transaction whose end was not read yet."""
 
     position: int

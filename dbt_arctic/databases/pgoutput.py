@@ -20,7 +20,7 @@ _ROWS: Mapping[bytes, ChangeKind] = {b"I": "insert", b"U": "update", b"D": "dele
 
 _COUNT, _SIZE = struct.Struct(">H"), struct.Struct(">I")
 _TEXT, _NULL, _NOT_SENT = b"tnu"
-"""The kinds of values. The slot is not asked for binary ones."""
+"""The kinds of values. The slot sends no binary ones."""
 
 _EPOCH_US = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()) * 10**6
 """The beginning of PostgreSQL's time, in microseconds since that of Unix."""

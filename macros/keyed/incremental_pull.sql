@@ -36,7 +36,9 @@
     {{ return('(\n' ~ arctic__pull_external(relation, running) ~ '\n)') }}
   {%- endif -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
-  {{ return('(\n' ~ sql ~ '\n)') }}
+  {#- readers of the compiled SQL see the upstream, and so does column lineage -#}
+  {%- set pulled = ' /* pull of ' ~ relation ~ ' */' if '*/' not in relation | string else '' -%}
+  {{ return('(' ~ pulled ~ '\n' ~ sql ~ '\n)') }}
 {%- endmacro %}
 
 

@@ -188,12 +188,22 @@ def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Sh
     shop.file(
         "models/orders.yml",
         "version: 2\nmodels:\n- name: orders\n  description: Orders it's\n"
-        "  columns: [{name: id, description: The key}]\n",
+        "  columns: [{name: id, description: The key}]\n"
+        "- name: doubled\n  columns: [{name: ID, description: The key, meta: {owner: me}}]\n",
+    )
+    shop.model(
+        "doubled",
+        "{{ config(materialized='incremental', unique_key='id') }} "
+        "select id, _action from {{ incremental_pull(ref('orders')) }}",
     )
     shop.dbt("run")
     shop.dbt("docs", "generate")
-    catalog = json.loads((shop.folder / "target" / "catalog.json").read_text())
-    assert list(catalog["nodes"]) == ["model.shop.orders"]
+    catalog, manifest = (
+        json.loads((shop.folder / "target" / name).read_text()) for name in ("catalog.json", "manifest.json")
+    )
+    assert sorted(catalog["nodes"]) == ["model.shop.doubled", "model.shop.orders"]
+    (column,) = manifest["nodes"]["model.shop.doubled"]["columns"].values()
+    assert column["meta"] == {"owner": "me", "computed from": "orders.id"}
     node = catalog["nodes"]["model.shop.orders"]
     assert node["metadata"]["comment"] == "Orders it's"
     assert node["columns"]["id"]["comment"] == "The key"

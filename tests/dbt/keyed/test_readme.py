@@ -66,6 +66,13 @@ def check_lineage(shop: Shop, events: list[dict[str, Any]]) -> None:
     ).token
     assert read["facets"]["version"]["datasetVersion"] == version
     assert written["facets"]["version"]["datasetVersion"] == version
+    fields = result["facets"]["columnLineage"]["fields"]
+    found = {
+        name: [(one["name"].split(".")[1], one["field"]) for one in column["inputFields"]]
+        for name, column in fields.items()
+    }
+    assert found["gross_amount"] == [("orders", "amount")]
+    assert found["order_id"] == [("orders", "order_id")]
     newest = shop.log("order_amounts")[0]
     statistics = result["outputFacets"]["outputStatistics"]
     assert (statistics["rowCount"], statistics["size"]) == (1, int(newest.summary["added-files-size"]))

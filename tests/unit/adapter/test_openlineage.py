@@ -11,16 +11,19 @@ import pytest
 from jsonschema import ValidationError
 
 from dbt_arctic.adapter.last_command import LastCommand, LineageDataset, NodeRun, read_last_command
-from dbt_arctic.adapter.openlineage import events_of
+from dbt_arctic.adapter.openlineage import Lineage, events_of
+from dbt_arctic.auto.query_lineage import UpstreamColumn
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.written_versions import WrittenVersion
+from dbt_arctic.planner.properties.column_lineage import Derivation
 from tests.openlineage_schema import check_event
 
 INVOCATION = "0a1e31d5-1165-4cb1-8669-a3a3587bd04b"
 ORDERS = Name("lake", "dev", "orders")
+SAME = Derivation.IDENTITY
 BIGINT = CatalogColumn("id", "bigint")
 
 
@@ -39,6 +42,7 @@ def node(name: str, *reads: str, kind: str = "model", materialized: str = "incre
         "schema": "dev",
         "config": {"materialized": materialized},
         "depends_on": {"nodes": [*reads]},
+        "language": "sql",
     }
 
 
@@ -68,7 +72,7 @@ def artifacts(tmp_path: Path) -> Path:
         "metadata": {"invocation_id": INVOCATION, "generated_at": "2026-11-29T10:01:00Z"},
         "args": {"which": "build"},
         "results": [
-            timed("model.shop.orders", adapter_response={"rows_affected": 3}),
+            timed("model.shop.orders", adapter_response={"rows_affected": 3}, compiled_code="SELECT 1"),
             timed("test.shop.unique", "pass"),
             failed,
             timed("model.shop.between", "skipped"),
@@ -118,6 +122,36 @@ def test_events_say_what_was_read_and_written(artifacts: Path) -> None:
     assert (statistics["rowCount"], statistics["size"]) == (3, 4096)
     assert fail["run"]["facets"]["errorMessage"]["message"] == "AR-201 password=*****"
     assert fail["outputs"][0]["outputFacets"] == {}
+
+
+def test_the_output_has_the_lineage_of_its_columns(artifacts: Path) -> None:
+    def lineage(run: NodeRun) -> Lineage | None:
+        rates = Name("lake", "raw", "Rates")
+        sources = (UpstreamColumn(rates, "rate", Derivation.AGGREGATION), UpstreamColumn(ORDERS, "id", SAME))
+        return {"id": sources, "one": ()} if run.sql == "SELECT 1" else None
+
+    orders, sums = (
+        event["outputs"][0]["facets"]
+        for event in events_of(read_last_command(artifacts), lambda run: None, None, lineage)
+        if check_event(event) is None and event["eventType"] != "START"
+    )
+    assert "columnLineage" not in sums, "its query is not known"
+    (fields,) = orders["columnLineage"]["fields"].items()
+    assert fields == (
+        "id",
+        {
+            "inputFields": [
+                {
+                    **{"namespace": "iceberg://lake", "name": "raw.Rates", "field": "rate"},
+                    "transformations": [{"type": "DIRECT", "subtype": "AGGREGATION"}],
+                },
+                {
+                    **{"namespace": "iceberg://lake", "name": "dev.orders", "field": "id"},
+                    "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}],
+                },
+            ]
+        },
+    )
 
 
 def test_events_that_are_made_twice_are_the_same(artifacts: Path) -> None:

@@ -24,6 +24,7 @@ ANALYSES = {
     "columns:computed": "the columns that it computes",
     "columns:expressions": "its expressions",
     "columns:named_columns": "columns that it names outside expressions",
+    "column_lineage:_lineage": "the columns of relations from which its columns are computed",
     "constant_columns:fixed_columns": "columns that have one value in all rows",
     "column_equivalences:equal_columns": "columns that are equal in every row",
     "union_branch_pruning:_Excluding.kept": "the parts of unions that conditions do not exclude",
