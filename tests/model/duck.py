@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.checks import EXACT_JSON
 
 _PART = r"`(?:[^`]|``)+`"
 _VALUES = r"VALUES (?:\((?:[^()'`]|'(?:[^'\\`]|\\.)*')*\)(?:, )?)+"
@@ -135,7 +136,7 @@ class Duck:
 
     def translate(self, spark_sql: str, resolve: Resolve) -> str:
         # DuckDB's JSON always has NULLs.
-        spark_sql = spark_sql.replace(", map('ignoreNullFields', 'false'))", ")")
+        spark_sql = spark_sql.replace(f", {EXACT_JSON})", ")")
         parts: dict[str, str] = {}
         counts: dict[str, int] = {}
         hidden = "_last_updated_sequence_number" in spark_sql or "`_row_id`" in spark_sql

@@ -14,6 +14,8 @@ import duckdb
 import pytest
 import sqlglot
 
+from dbt_arctic.keyed.checks import EXACT_JSON
+
 _PINNED = re.compile(r"`([^`]+)` VERSION AS OF (\d+)")
 
 
@@ -21,7 +23,7 @@ _PINNED = re.compile(r"`([^`]+)` VERSION AS OF (\d+)")
 def _translated(spark_sql: str) -> str:
     """The statement for DuckDB. Hypothesis runs a statement on many tables, and translates it once."""
     # DuckDB's JSON always has NULLs.
-    text = _PINNED.sub(r"`\1@\2`", spark_sql).replace(", map('ignoreNullFields', 'false'))", ")")
+    text = _PINNED.sub(r"`\1@\2`", spark_sql).replace(f", {EXACT_JSON})", ")")
     (translated,) = sqlglot.transpile(text, read="spark", write="duckdb")
     # Spark's raise_error has any type; DuckDB's error() needs a type.
     return re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)

@@ -16,6 +16,7 @@ from dbt.tests.adapter.constraints.test_constraints import (
     _find_and_replace,
 )
 
+from dbt_arctic.keyed.checks import EXACT_JSON
 from tests.dbt.suite.test_constraints import SparkTypes, with_header_of_spark
 
 KEYED = "materialized='incremental', unique_key='id', on_schema_change='append_new_columns'"
@@ -129,7 +130,7 @@ class TestKeyedContractSqlHeader(BaseContractSqlHeader):
 def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) -> str:
     """The statement that fills a base table whose key is `id`, each check as condition, title and text."""
     listed = ", ".join(f"`{column}`" for column in columns)
-    json = "to_json(struct(`id`), map('ignoreNullFields', 'false'))"
+    json = f"to_json(struct(`id`), {EXACT_JSON})"
     row = f"replace(left({json}, 300), '|', '/')"
     where = "|my_model|every write checks the model\\'s contract; nothing was written"
     broken = " ".join(
@@ -155,7 +156,7 @@ SELECT {listed} FROM (
     CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
     CAST(0 AS BIGINT) AS `_txn`
   FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
-) WHERE `_offset` = least(spark_partition_id(), 0) AND `_action` = 'U'
+) WHERE `_offset` = CASE WHEN `_action` = 'U' THEN least(spark_partition_id(), 0) END
 ))) SORT BY `id`
 """
     return str(_find_and_replace(statement, "my_model", "<model_identifier>"))
