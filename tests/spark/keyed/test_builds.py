@@ -58,7 +58,7 @@ def test_rows_that_are_compared_are_shuffled_and_sorted_once(shop: Any, config: 
     shop.main.plans_as_for_users()
     orders = shop.table("orders", buckets=4, **config)
     times = 3 if {"sequence_by", "deduplicate_by"} & config.keys() else 1
-    rows = f"SELECT id % 2000 AS id, CAST(id AS INT) AS amount FROM range({2000 * times})"
+    rows = f"SELECT id % 2000 AS id, CAST(id AS INT) AS amount FROM range(0, {2000 * times}, 1, 4)"
     for cores, shuffles in ((2, 1), (64, 2), (None, 2)):
         orders.session.context = replace(orders.session.context, cores=cores)
         orders.build_sql(rows)
