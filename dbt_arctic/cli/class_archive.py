@@ -20,7 +20,7 @@ def class_archive() -> None:
 @class_archive.command()
 @click.option("--java-home", help="The Java to use; needed if the profile sets java_home.")
 def create(java_home: str | None) -> None:
-    """Create the archive for this Java and pyspark. Takes about a minute and 180 MB of disk space."""
+    """Create the archive for this Java and pyspark. Takes about a minute and 200 MB of disk space."""
     with Console(stderr=True).status("Running Spark to record the classes it loads"):
         archive = class_archive_build.create(java_home)
     click.echo(f"Created {_described(archive)}")

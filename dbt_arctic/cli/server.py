@@ -69,11 +69,7 @@ def status(context: click.Context, target: Target, as_json: bool) -> None:
         for name, value in described.items():
             click.echo(f"{name + ':':<11}{value}")
     if not is_used:
-        click.echo(
-            "The server runs with settings that differ from this target's. "
-            "Run dbt-arctic server stop, then dbt-arctic server start.",
-            err=as_json,
-        )
+        click.echo(_why_unused(target), err=as_json)
         context.exit(1)
 
 
@@ -90,6 +86,16 @@ def _embedded_settings(target: Target) -> SparkSettings:
             fix="choose a target with method: session: --target NAME",
         )
     return target.credentials.spark_settings(str(target.project_root))
+
+
+def _why_unused(target: Target) -> str:
+    """Why a target does not use a running server, and what to do."""
+    if not target.credentials.use_server:
+        return f"Target {target.name} uses no server: the profile sets use_server: false."
+    return (
+        "The server runs with settings that differ from this target's. "
+        "Run dbt-arctic server stop, then dbt-arctic server start."
+    )
 
 
 def _described(found: Server, target: Target, is_used: bool) -> dict[str, str]:

@@ -76,7 +76,7 @@ def create(java_home: str | None = None) -> Path:
     Runs a Spark in a subprocess, with a temporary warehouse, and waits until it has ended.
 
     :param java_home: the Java to use; ``None`` to search for one, as for a profile without ``java_home``.
-    :returns: the archive, of about 180 MB.
+    :returns: the archive, of about 200 MB.
     :raises ClassArchiveError: Java wrote no archive. Errors of starting a Spark are raised, too.
     """
     java = find_java(java_home)
