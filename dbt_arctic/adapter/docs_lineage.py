@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.result_inputs import settings_of_meaning
 from dbt_arctic.auto.query_lineage import UpstreamColumn, find_column_lineage
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
@@ -13,7 +15,7 @@ DETAIL = "computed from"
 """The entry of a column's ``meta``, which dbt's page shows with the column."""
 
 
-def add_column_lineage(catalog: CatalogReader, nodes: Iterable[Any]) -> None:
+def add_column_lineage(catalog: CatalogReader, credentials: ArcticCredentials, nodes: Iterable[Any]) -> None:
     """Add the lineage to the documented columns of models and snapshots whose SQL the planner can read.
 
     dbt's page shows details only of columns that the manifest has, so other columns have none.
@@ -25,7 +27,8 @@ def add_column_lineage(catalog: CatalogReader, nodes: Iterable[Any]) -> None:
         if not node.columns or not sql or getattr(node, "language", "") != "sql":
             continue
         name = Name(node.database, node.schema, node.identifier)
-        found = find_column_lineage(catalog, name, sql) or {}
+        settings = settings_of_meaning(credentials, node.config.to_dict())
+        found = find_column_lineage(catalog, name, sql, settings) or {}
         by_lower = {column.lower(): sources for column, sources in found.items()}
         for column in node.columns.values():
             if sources := by_lower.get(column.name.lower()):

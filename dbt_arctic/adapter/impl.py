@@ -316,7 +316,7 @@ class ArcticAdapter(
         nodes = list(relation_configs)
         found = super().get_filtered_catalog(nodes, used_schemas, relations)
         with as_dbt_errors():
-            add_column_lineage(self.catalog, nodes)
+            add_column_lineage(self.catalog, self.config.credentials, nodes)
         return found
 
     def _get_one_catalog(self, information_schema: Any, schemas: set[str], used_schemas: Any) -> agate.Table:

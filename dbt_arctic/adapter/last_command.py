@@ -35,6 +35,7 @@ class NodeRun:
     :param error: the message of the failure; ``None`` if the node succeeded.
     :param rows: the rows that it wrote, as dbt reports them; ``None`` if unknown.
     :param sql: the query of a model or snapshot; ``None`` if it was not compiled, or is not SQL.
+    :param config: of the node, as the manifest has it.
     """
 
     unique_id: str
@@ -46,6 +47,7 @@ class NodeRun:
     error: str | None
     rows: int | None
     sql: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _nodes(results: Mapping[str, Any], manifest: Mapping[str, Any]) -> Iterator[
             error=str(result.get("message") or result["status"]) if failed else None,
             rows=(result.get("adapter_response") or {}).get("rows_affected"),
             sql=result.get("compiled_code") if node.get("language") == "sql" else None,
+            config=node["config"],
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,16 +10,17 @@ from typing import NamedTuple
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dbt_arctic.auto.inputs import analysed_query, find_inputs
+from dbt_arctic.auto.inputs import analysed_query, find_inputs, unsupported_setting
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import ConfigError, DamagedKeyedTable, UnknownRelation
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import ACTION
 from dbt_arctic.planner.properties.column_lineage import Derivation, column_lineage
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import verbatim
 
-_PULL = "pull of "
-"""The beginning of the comment with which ``incremental_pull`` names what a subquery reads."""
+_PULL = re.compile(r"incremental_pull\((.+)\)", re.DOTALL)
+"""The comment with which the macro ``incremental_pull`` names what a subquery reads."""
 
 
 class UpstreamColumn(NamedTuple):
@@ -30,17 +32,20 @@ class UpstreamColumn(NamedTuple):
 
 
 def find_column_lineage(
-    catalog: CatalogReader, target: Name, sql: str
+    catalog: CatalogReader, target: Name, sql: str, settings: str = ""
 ) -> Mapping[str, tuple[UpstreamColumn, ...]] | None:
     """By column of a query, the columns of the relations that it names, in the order of their names.
 
-    ``None`` if the planner cannot read the query, or a relation does not exist.
+    ``None`` if the planner cannot read the query, or one of the relations.
 
     :param target: the relation of the model, whose schema completes names.
+    :param settings: the session's settings that change the meaning of SQL.
     """
+    if unsupported_setting(settings) is not None:
+        return None
     try:
         inputs = find_inputs(catalog, target, _of_whole_tables(sql), {})
-    except TokenError:
+    except (TokenError, ConfigError, DamagedKeyedTable, UnknownRelation):
         return None
     if inputs.tree is None:
         return None
@@ -76,8 +81,8 @@ def _of_whole_tables(sql: str) -> str:
 
 
 def _pulled(parenthesis: Token) -> str | None:
-    comments = (text.strip() for text in parenthesis.comments)
-    return next((text.removeprefix(_PULL) for text in comments if text.startswith(_PULL)), None)
+    found = (_PULL.fullmatch(text.strip()) for text in parenthesis.comments)
+    return next((one[1] for one in found if one is not None), None)
 
 
 __all__ = ["UpstreamColumn", "find_column_lineage"]

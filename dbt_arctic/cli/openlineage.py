@@ -43,6 +43,7 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
     """
     from dbt_arctic.adapter.last_command import NodeRun, read_last_command
     from dbt_arctic.adapter.openlineage import Lineage, events_of
+    from dbt_arctic.adapter.result_inputs import settings_of_meaning
     from dbt_arctic.adapter.target_session import target_session
     from dbt_arctic.auto.query_lineage import find_column_lineage
     from dbt_arctic.maintenance.written_versions import WrittenVersion, written_by
@@ -56,7 +57,10 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
             return written_by(session.catalog, node.name, run_id, since, until + 1)
 
         def lineage(node: NodeRun) -> Lineage | None:
-            return None if node.sql is None else find_column_lineage(session.catalog, node.name, node.sql)
+            if node.sql is None:
+                return None
+            settings = settings_of_meaning(target.credentials, node.config)
+            return find_column_lineage(session.catalog, node.name, node.sql, settings)
 
         events = list(events_of(command, written, namespace, lineage))
     if destination == "-":

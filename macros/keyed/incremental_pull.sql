@@ -37,7 +37,7 @@
   {%- endif -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {#- readers of the compiled SQL see the upstream, and so does column lineage -#}
-  {%- set pulled = ' /* pull of ' ~ relation ~ ' */' if '*/' not in relation | string else '' -%}
+  {%- set pulled = ' /* incremental_pull(' ~ relation ~ ') */' if '*/' not in relation | string else '' -%}
   {{ return('(' ~ pulled ~ '\n' ~ sql ~ '\n)') }}
 {%- endmacro %}
 
