@@ -30,6 +30,7 @@ from dbt_arctic.adapter.snapshots import (
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.checks import EXACT_JSON
 from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.layout import same_fields
 from dbt_arctic.keyed.names import Name
@@ -338,6 +339,11 @@ class PlainApi(KeyedApi):
     def without_deletions(self, rows: str, is_deleted: str | None) -> str:
         """The rows that a snapshot writes if its query reads a part of its upstreams."""
         return without_deletions(rows, is_deleted)
+
+    @available.parse(lambda *a, **k: "")
+    def exact_json_options(self) -> str:
+        """SQL of the options of ``to_json`` with which different values have different texts."""
+        return EXACT_JSON
 
     @available.parse(lambda *a, **k: "")
     def unique_ids(self, rows: str, target: ArcticRelation, scd_id: str, other_id: str) -> str:

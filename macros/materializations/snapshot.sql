@@ -172,12 +172,10 @@
   zone. Other ids are unchanged.
 -#}
 {% macro arctic__snapshot_hash_arguments(args) -%}
-  {#- by default, to_json cuts times to milliseconds -#}
-  {%- set exact = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', 'ignoreNullFields', 'false')" -%}
   md5(
   {%- for arg in args -%}
     {%- set text -%}
-      if(contains(typeof({{ arg }}), 'timestamp') and typeof({{ arg }}) <> 'timestamp_ntz' and current_timezone() <> 'UTC', to_json(struct({{ arg }} as at), {{ exact }}), cast({{ arg }} as string))
+      if(contains(typeof({{ arg }}), 'timestamp') and typeof({{ arg }}) <> 'timestamp_ntz' and current_timezone() <> 'UTC', to_json(struct({{ arg }} as at), {{ adapter.exact_json_options() }}), cast({{ arg }} as string))
     {%- endset -%}
     coalesce(replace(replace({{ text }}, '\\', '\\\\'), '|', '\\|'), '\\N'){{ " || '|' || " if not loop.last }}
   {%- endfor -%}

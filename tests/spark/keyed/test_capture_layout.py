@@ -26,6 +26,8 @@ def test_a_table_of_a_large_capture_is_in_few_row_groups(shop: Any, schema: str)
     session = shop.main
     session.query(create_statement(name, "crm.t"))
     session.connection.create_temp_view("captured", COLUMNS, as_rows(changes))
+    plan = session.query("EXPLAIN SELECT * FROM captured")[0][0]
+    assert "LocalTableScan" not in plan, "rows in the plan are evaluated and hashed while it is optimized"
     session.query(append_statement(name.sql, "captured", date(2026, 1, 1)))
     ((path,),) = session.query(f"SELECT file_path FROM {name.sql}.files")
     file = pyarrow.parquet.ParquetFile(path.removeprefix("file:"))
