@@ -30,7 +30,6 @@ from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
-from dbt_arctic.errors import ConfigError
 from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
@@ -91,13 +90,6 @@ class AutoApi(ModelApi):
         alongside = ModelsOfRun(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
         context = replace(self.context(self._run_id(unique_id)), alongside=alongside)
         with as_dbt_errors():
-            if self._pulls().consumed(unique_id):
-                raise ConfigError(
-                    "incremental_pull() in a model with the strategy 'auto'",
-                    where=model["name"],
-                    why="the strategy determines the changes itself",
-                    fix="write ref() instead, or use incremental_strategy='upsert'",
-                )
             settings = settings_of_meaning(self.config.credentials, model["config"])
             # SQL that is executed as written keeps the versions of the invocation.
             if unsupported_setting(settings) is None:

@@ -11,7 +11,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
-from dbt_arctic.refresh.materializations import strategy_of
+from dbt_arctic.refresh.materializations import configured_strategy, strategy_of
 from dbt_arctic.store.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns", "full_refresh"]
@@ -125,6 +125,18 @@ class KeyedConfig:
         return bool(self.merge_update_columns or self.merge_exclude_columns)
 
 
+def _without_key(model: str, strategy: str) -> ConfigError:
+    without = "incremental_strategy='append' for a table without a key"
+    if strategy == "auto":
+        without = "use materialized='table' if no columns are unique in the result of the query"
+    return ConfigError(
+        f"the strategy {strategy!r} needs a unique_key",
+        where=model,
+        why="it replaces rows by key",
+        fix=f"set unique_key, or {without}",
+    )
+
+
 def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     """Choose the strategy.
 
@@ -134,12 +146,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     """
     strategy, has_key = strategy_of(config), bool(config.get("unique_key"))
     if strategy in ("upsert", "merge", "delete+insert", "auto", "history") and not has_key:
-        raise ConfigError(
-            f"the strategy {strategy!r} needs a unique_key",
-            where=model,
-            why="it replaces rows by key",
-            fix="set unique_key, or incremental_strategy='append' for a table without a key",
-        )
+        raise _without_key(model, strategy)
     keyed = has_key and strategy in KEYED_STRATEGIES
     only_plain = [name for name in PLAIN_SETTINGS if config.get(name)]
     if keyed and only_plain:
@@ -212,12 +219,8 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
         )
     key = _columns(model, "unique_key", config.get("unique_key"))
     if not key:
-        raise ConfigError(
-            "the strategy 'upsert' needs a unique_key",
-            where=model,
-            why="a keyed table is updated by key",
-            fix="set unique_key, or incremental_strategy='append' for a table without a key",
-        )
+        strategy = configured_strategy(config)
+        raise _without_key(model, "upsert" if strategy == "default" else strategy)
     buckets = None if config.get("buckets") == "auto" else config.get("buckets")
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int)):
         raise ConfigError(

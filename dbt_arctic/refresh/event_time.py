@@ -13,6 +13,7 @@ from typing import Any
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.refresh.config import choose_strategy
+from dbt_arctic.refresh.materializations import is_automatic
 
 _LITERALS: Mapping[str, Callable[[datetime], str]] = {
     "timestamp": lambda at: f"TIMESTAMP {literal(str(at))}",
@@ -133,10 +134,18 @@ def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence
 
 
 def refuse_pull(model: Mapping[str, Any]) -> None:
-    """Refuse an incremental pull in a microbatch model.
+    """Refuse an incremental pull in a microbatch or automatic model.
 
-    :raises ConfigError: a pull consumes a version once, but a microbatch model runs once per batch.
+    :raises ConfigError: a pull consumes a version once, but a microbatch model runs once per batch, and an
+        automatic one determines itself what it reads.
     """
+    if is_automatic(model["config"]):
+        raise ConfigError(
+            "incremental_pull() in a model with the strategy 'auto'",
+            where=model["name"],
+            why="the strategy determines the changes itself",
+            fix="write ref() instead, or use incremental_strategy='upsert'",
+        )
     if model["config"].get("incremental_strategy") == "microbatch":
         raise ConfigError(
             "incremental_pull() cannot be used with the strategy 'microbatch'",

@@ -30,7 +30,8 @@ def test_one_name_or_a_list_of_names_is_a_key() -> None:
     ("config", "words"),
     [
         ({}, ["unique_key"]),
-        ({"unique_key": []}, ["unique_key"]),
+        ({"unique_key": []}, ["'upsert' needs a unique_key", "incremental_strategy='append'"]),
+        ({"incremental_strategy": "auto"}, ["'auto' needs a unique_key", "materialized='table'"]),
         ({"unique_key": ["a", "a"]}, ["twice"]),
         ({"unique_key": ["a", ""]}, ["unique_key"]),
         ({"unique_key": ["a", 3]}, ["unique_key", "3"]),

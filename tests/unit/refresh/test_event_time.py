@@ -67,7 +67,11 @@ def test_only_microbatch_has_batches_and_it_always_does() -> None:
         batch_interval(model(incremental_strategy="microbatch"))
 
 
-def test_a_batch_does_not_pull() -> None:
+def test_a_batch_and_an_automatic_model_do_not_pull() -> None:
     refuse_pull(model(incremental_strategy="append"))
     with pytest.raises(ConfigError, match="microbatch"):
         refuse_pull(model(incremental_strategy="microbatch"))
+    automatic = {"materialized": "incremental", "incremental_strategy": "auto"}
+    for config in (automatic, {"materialized": "materialized_view"}):
+        with pytest.raises(ConfigError, match=r"write ref\(\) instead"):
+            refuse_pull(model(**config))
