@@ -94,6 +94,8 @@ def _unreadable_profile(path: Path, message: str) -> ProfileError:
     own = _OWN_ERROR.search(message)
     if own is None:
         what, fix = "The project's profile cannot be read.", "run dbt debug for details"
+        if "does not have a target named" in message:
+            fix = "name a target that the profile has, or add this one to it"
         return ProfileError(what, where=str(path), why=message, fix=fix)
     what, setting, why, fix = (part or "" for part in own.groups())
     return ProfileError(what, where=f"{path}{setting}", why=why, fix=fix)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     "--release",
     multiple=True,
     metavar="TABLE",
-    help="Keep no versions for this consumer; its next run reads all rows. Repeatable.",
+    help="Keep no versions for this consumer; its next run needs a full refresh. Repeatable.",
 )
 @confirmation_options
 @json_option

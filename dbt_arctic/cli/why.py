@@ -129,7 +129,7 @@ def _print_feeds(found: Provenance) -> None:
             "table": "name",
             "version read": "name",
             "of (UTC)": "name",
-            "has this row": "text",
+            "has its last change": "text",
         },
         (
             [

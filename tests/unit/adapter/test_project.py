@@ -37,6 +37,16 @@ def test_a_variable_that_is_not_set_is_named(project: Path, monkeypatch: pytest.
         outside_of_dbt(project)
 
 
+def test_a_target_that_the_profile_lacks_is_not_a_matter_of_dbt_debug(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE", "/lake")
+    with pytest.raises(ProfileError, match="does not have a target named 'prod'") as caught:
+        contextvars.Context().run(load_target, project, project, "prod")
+    assert "dbt debug" not in caught.value.fix
+    assert "add this one" in caught.value.fix
+
+
 def test_artifacts_are_where_dbt_leaves_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE", "/lake")
     monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
