@@ -296,7 +296,10 @@ class Story:
 
     def roll_back(self) -> None:
         """Undo some runs of a table of the target dev: the next run reads again what they have read."""
-        old = [one for (target, _), one in self.tables.items() if target == "dev" and len(one.versions) > 1]
+        tables = [one for (target, _), one in self.tables.items() if target == "dev"]
+        for one in tables:
+            one.versions = [found for found in one.versions if self._is_kept(one, found[0])]
+        old = [one for one in tables if len(one.versions) > 1]
         if not old:
             return
         tracked = self.chance.choice(old)
@@ -316,6 +319,15 @@ class Story:
         del tracked.versions[at + 1 :]
         tracked.content = content
         self._observe("dev", tracked, [content])
+
+    def _is_kept(self, tracked: Tracked, version: str) -> bool:
+        """Whether the generation of a version still exists: a full refresh keeps the previous one only."""
+        name = Name("lake", self.place.schema("dev"), tracked.table.name)
+        table = find_keyed(EmbeddedCatalog("lake", self.shop.warehouse), name)
+        if table is None or "." not in version:
+            return True
+        kept = [one.number for one in (table.generation, table.previous) if one is not None]
+        return int(version.partition(".")[0]) in kept
 
     def clone(self) -> None:
         """Tables of the target ci become clones of those of dev, and go on by themselves."""
