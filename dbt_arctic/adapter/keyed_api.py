@@ -204,7 +204,7 @@ class KeyedApi(SQLAdapter):
                     this.name_parts,
                     config,
                     sql,
-                    pulls.consumed(unique_id),
+                    pulls.consumed_by_build(unique_id),
                     owner=unique_id,
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),

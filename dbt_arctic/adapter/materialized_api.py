@@ -121,6 +121,25 @@ class MaterializedApi(ModelApi):
                 )
         return bool(difference)
 
+    @available.parse(lambda *a, **k: None)
+    def read_part(self, model: Mapping[str, Any]) -> None:
+        """Record that a run of a model reads a part of what it pulls (``--empty``, ``--sample``)."""
+        self._pulls().read_part(model["unique_id"])
+
+    @available.parse(lambda *a, **k: False)
+    def was_part(self, model: Mapping[str, Any]) -> bool:
+        """Whether a model that pulls has a table that was built with ``--empty`` or ``--sample``."""
+        return self._pulls().was_part(model["unique_id"])
+
+    @available.parse(lambda *a, **k: False)
+    def would_repeat(self, model: Mapping[str, Any], keyed: bool) -> bool:
+        """Whether a sample would change rows of an existing table that no later run corrects.
+
+        Without a key, the sampled rows would be added to the same rows, or replace partitions.
+        """
+        repeats = not keyed and not model["config"].get("unique_key")
+        return repeats and self._pulls().reads_part(model["unique_id"])
+
     @available.parse(lambda *a, **k: "")
     def code_of_rebuild(self, model: Mapping[str, Any]) -> str:
         """Compile a model once more, as for a full refresh, and return its SQL.

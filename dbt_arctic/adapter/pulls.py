@@ -10,7 +10,7 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.create import drop_table
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import ACTION
-from dbt_arctic.keyed.version import Consumed, of_relations
+from dbt_arctic.keyed.version import PART, Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull
 
 
@@ -38,6 +38,7 @@ class ModelPulls:
     _staged: list[Name] = field(default_factory=list)
     _held: list[Callable[[], None]] = field(default_factory=list)
     _needed: dict[str, dict[str, str]] = field(default_factory=dict)
+    _parts: set[str] = field(default_factory=set)
 
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
@@ -62,6 +63,14 @@ class ModelPulls:
     def must_select(self, model: str, columns: Mapping[str, str]) -> None:
         """Record columns without which the model would store wrong values, each with the reason."""
         self._needed.setdefault(model, {}).update(columns)
+
+    def read_part(self, model: str) -> None:
+        """Record that a model reads a part of what it would pull (``--empty``, ``--sample``)."""
+        self._parts.add(model)
+
+    def reads_part(self, model: str) -> bool:
+        """Whether a model reads a part of what it would pull."""
+        return model in self._parts
 
     def replace(self, model: str, pull: Pull) -> None:
         """Replace the recorded pull of the same upstream."""
@@ -101,6 +110,14 @@ class ModelPulls:
     def consumed(self, model: str) -> dict[str, Consumed]:
         """The versions that the model's commit consumes, by upstream."""
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}
+
+    def consumed_by_build(self, model: str) -> dict[str, Consumed]:
+        """What the first commit of a model's table records: versions, or that it has a part of the rows."""
+        return {PART: Consumed("", "")} if model in self._parts else self.consumed(model)
+
+    def was_part(self, model: str) -> bool:
+        """Whether a model that pulls has a table that was built from a part of the rows."""
+        return PART in self.last_consumed(model)
 
     def last_consumed(self, model: str) -> Mapping[str, Consumed]:
         """What the target of a model had consumed at its first pull."""
@@ -172,6 +189,7 @@ class ModelPulls:
         self._since.clear()
         self._last_consumed.clear()
         self._needed.clear()
+        self._parts.clear()
         return drops
 
 

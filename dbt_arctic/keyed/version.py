@@ -19,6 +19,10 @@ EVALUATED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
 on it."""
 
+PART = "arctic.part"
+"""Among the consumed versions of a commit: the table was built from a part of the rows of its upstreams
+(``--empty``, ``--sample``), so it must be rebuilt from all of them."""
+
 TOPIC = "topic:"
 """Begins the ``table_id`` of what was consumed of a topic, which is not a relation of the catalog."""
 
@@ -107,8 +111,8 @@ class Consumed:
 
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
-    """The versions of relations, without the entries that identify the query."""
-    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT)}
+    """The versions of relations, without the entries about the query and its run."""
+    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT, PART)}
 
 
 def is_outside(consumed: Consumed) -> bool:

@@ -26,6 +26,9 @@
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
   {%- endif -%}
   {%- set partial = relation.limit is not none or relation.event_time_filter is not none -%}
+  {%- if partial or invocation_args_dict.get('sample') -%}
+    {%- do adapter.read_part(model) -%}
+  {%- endif -%}
   {%- if partial and not relation.external -%}
     {#- --empty and --sample read only a part, so they consume nothing -#}
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}

@@ -39,6 +39,22 @@
     {%- set rebuild = true -%}
   {%- endif -%}
 
+  {%- if not rebuild and adapter.was_part(model) -%}
+    {%- do log('Rebuilding ' ~ this ~ ', because it was built with --empty or --sample', info=true) -%}
+    {%- set compiled.code = adapter.code_of_rebuild(model) -%}
+    {%- set full_refresh = true -%}
+    {%- set rebuild = true -%}
+  {%- endif -%}
+
+  {%- if not rebuild and sample and adapter.would_repeat(model, keyed) -%}
+    {%- call noop_statement('main', 'SKIP (--sample reads a part)', 'SKIP', 0) -%}
+      -- nothing was written: the rows of a sample would be in {{ this }} again after the next run
+    {%- endcall -%}
+    {{ run_hooks(post_hooks, inside_transaction=True) }}
+    {{ run_hooks(post_hooks, inside_transaction=False) }}
+    {{ return({'relations': [target_relation]}) }}
+  {%- endif -%}
+
   {%- if not rebuild and adapter.nothing_to_pull(this, model) -%}
     {#- no upstream has changed since the last commit, so nothing is run or written -#}
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}

@@ -151,6 +151,40 @@ def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None
     assert shop.rows("seen") == [(1,), (2,), (3,)]
 
 
+def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> None:
+    shop.source(
+        "raw_events", "SELECT 1L AS id, TIMESTAMP'2020-01-01' AS at UNION ALL SELECT 2L, current_timestamp()"
+    )
+    shop.model(
+        "events",
+        "{{ config(materialized='incremental', unique_key='id', event_time='at', delete_when='gone') }}"
+        "select *, at = TIMESTAMP'1990-01-01' as gone from {{ source('raw', 'raw_events') }}",
+    )
+    pulls = "select id, _action from {{ incremental_pull(ref('events')) }}"
+    shop.model("appended", "{{ config(materialized='incremental', incremental_strategy='append') }}" + pulls)
+    shop.model("kept", "{{ config(materialized='incremental', unique_key='id', buckets=2) }}" + pulls)
+    shop.dbt("run", "--select", "events")
+    shop.dbt("run", "--select", "appended", "kept", "--sample", "3 days")
+    assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(2,)], [(2,)])
+
+    # Deleted before the next run reads the whole.
+    shop.source(
+        "raw_events",
+        "SELECT 1L AS id, TIMESTAMP'2020-01-01' AS at UNION ALL SELECT 2L, TIMESTAMP'1990-01-01'",
+    )
+    shop.dbt("run")
+    assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(1,)], [(1,)])
+
+    shop.source("raw_events", "SELECT 3L AS id, current_timestamp() AS at")
+    shop.dbt("run", "--select", "events")
+    sampled = shop.dbt("run", "--select", "appended", "kept", "--sample", "3 days").results
+    assert [one.adapter_response["code"] for one in sampled] == ["SKIP", "OK"]
+    shop.dbt("run")
+    assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(1,), (3,)], [(1,), (3,)])
+    shop.dbt("run", "--select", "appended", "kept")
+    assert shop.script.ran == []
+
+
 def test_a_sample_run_consumes_nothing_of_what_it_reads_as_a_whole(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1L AS id, 1L AS customer")
     shop.source("raw_events", "SELECT 1L AS customer, TIMESTAMP'2020-01-01' AS at")
