@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -13,11 +13,13 @@ from dbt_arctic.adapter.external_sources import CAPTURED, declared_source, kind_
 from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.selection import parse_project
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.compaction.lag import Upstreams
+from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, PROPERTY_SOURCE, Consumed
+from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.refresh.consumed_versions import consuming_state
 from dbt_arctic.refresh.materializations import INCREMENTAL
 from dbt_arctic.scheduling.model_lag import (
@@ -31,7 +33,6 @@ from dbt_arctic.scheduling.model_lag import (
 from dbt_arctic.sources.capture_preview import LogContents
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
-from dbt_arctic.sources.file_list import PROPERTY_SOURCE
 from dbt_arctic.sources.kafka_settings import PLACE
 from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
@@ -110,11 +111,7 @@ class LagReader:
         state = consuming_state(self._catalog, name)
         if state is None or state.current_snapshot_id is None:
             return ModelLag(shown_name(node), problem=NOT_BUILT)
-        outside = [
-            waiting_outside(look(node, name, state))
-            for upstream in node.depends_on.nodes
-            if (look := self._outside(upstream)) is not None
-        ]
+        outside = [waiting_outside(one) for one in self.unread_of(node, name, state)]
         inside = [
             waiting_for(lag, self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2])
             for lag in self._upstreams.lags(state)
@@ -122,6 +119,14 @@ class LagReader:
         ]
         records_any = any(PROPERTY_CONSUMED in one.summary for one in state.history())
         return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
+
+    def unread_of(self, node: Any, name: Name, state: TableState) -> list[Unread]:
+        """What a model has not read of each source outside the catalog.
+
+        :param state: of the table whose commits record what the model has consumed.
+        """
+        looks = map(self._outside, node.depends_on.nodes)
+        return [look(node, name, state) for look in looks if look is not None]
 
     def _outside(self, unique_id: str) -> Callable[[Any, Name, TableState], Unread] | None:
         """What looks up the unread rows of a source outside the catalog; ``None`` for any other node."""
@@ -205,10 +210,35 @@ def _shown_names(target: Target, manifest: Any) -> dict[str, str]:
     return found
 
 
+def with_source_lags(
+    target: Target, catalog: CatalogReader, found: Sequence[TableOverview]
+) -> list[TableOverview]:
+    """Tables with the lag of the sources outside the catalog that their models have read.
+
+    The project is parsed if there is any. Sources of a table without a model of the project are left out.
+    """
+    if not any(seen.sources for seen in found):
+        return list(found)
+    try:
+        manifest = parse_project(target)
+    except ArcticError as error:
+        lost = Lag("sources", lost=f"the project cannot be parsed: {error.what}")
+        return [replace(seen, lags=(*seen.lags, lost)) if seen.sources else seen for seen in found]
+    reader = LagReader(catalog, target, manifest)
+    nodes = {name_of(target, node): node for node in graph_of(manifest).nodes.values()}
+
+    def lags(name: Name) -> Iterable[Lag]:
+        state = consuming_state(catalog, name) if name in nodes else None
+        for one in reader.unread_of(nodes[name], name, state) if state is not None else ():
+            yield Lag(one.source, one.since_ms, one.problem)
+
+    return [replace(seen, lags=(*seen.lags, *lags(seen.name))) if seen.sources else seen for seen in found]
+
+
 def lags_of(reader: LagReader, graph: ModelGraph, chosen: Sequence[str]) -> list[ModelLag]:
     """The lags of models and of all models that they read, in the order of the graph."""
     wanted = graph.with_upstreams(chosen)
     return [reader.lag_of(graph.nodes[key]) for key in graph.nodes if key in wanted]
 
 
-__all__ = ["LagReader", "ModelGraph", "graph_of", "lags_of", "name_of", "shown_name"]
+__all__ = ["LagReader", "ModelGraph", "graph_of", "lags_of", "name_of", "shown_name", "with_source_lags"]

@@ -23,12 +23,12 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
+from dbt_arctic.keyed.version import PROPERTY_SOURCE
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.sources.capture_table import PROPERTY_CAPTURES
-from dbt_arctic.sources.file_list import PROPERTY_SOURCE
 from dbt_arctic.store.other_catalogs import has_other_name
 from dbt_arctic.store.rejected_table import model_of
 

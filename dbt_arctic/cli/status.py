@@ -22,6 +22,7 @@ from dbt_arctic.cli.output import (
     shown_names,
     verification_as_dict,
 )
+from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS, CompactionSettings
 from dbt_arctic.errors import UnknownRelation
@@ -55,10 +56,12 @@ def status(
 
     Named tables are also shown by partition and bucket.
     """
+    from dbt_arctic.adapter.model_lags import with_source_lags
     from dbt_arctic.adapter.target_session import target_session
 
     with target_session(target, "status") as session:
         found = tables_to_show(session, tables, schemas, everything, by_bucket=bool(tables))
+        found = with_source_lags(target, Once(session.catalog), found)
         now_ms = session.context.now_ms()
         nothing = "" if found else no_tables_text(session, schemas, everything)
     shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
@@ -209,9 +212,17 @@ def shown_due(operation: Operation) -> str:
 def _behind(seen: TableOverview, now_ms: int) -> str:
     lost = [lag for lag in seen.lags if lag.lost]
     if lost:
-        return f"? {lost[0].upstream.rpartition('.')[2]}: {lost[0].lost}"
-    oldest = min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
-    return "" if oldest is None else shown_seconds((now_ms - oldest) / 1000)
+        return f"? {_shown_upstream(lost[0])}: {lost[0].lost}"
+    waiting = [(lag.since_ms, _shown_upstream(lag)) for lag in seen.lags if lag.since_ms is not None]
+    if not waiting:
+        return ""
+    since_ms, upstream = min(waiting)
+    return f"{shown_seconds((now_ms - since_ms) / 1000)}, {upstream}"
+
+
+def _shown_upstream(lag: Lag) -> str:
+    """A table without its catalog and schema; a source as in dbt, ``source.table``."""
+    return lag.upstream if lag.upstream.count(".") < 2 else lag.upstream.rpartition(".")[2]
 
 
 def as_dict(seen: TableOverview, now_ms: int) -> dict[str, Any]:

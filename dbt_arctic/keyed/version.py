@@ -12,6 +12,9 @@ from dbt_arctic.errors import ConfigError
 PROPERTY_CONSUMED = "arctic.consumed"
 """In the summary of a snapshot: the version of each upstream from which the data was computed."""
 
+PROPERTY_SOURCE = "arctic.files-of"
+"""On a file list, which is a table in the catalog: the source whose files it lists."""
+
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the fingerprint of the query that its rows are the result of."""
 

@@ -17,6 +17,7 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed, is_outside, of_relations
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.store.leftovers import aside_of, staging_of
 from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
@@ -33,6 +34,8 @@ class TableOverview:
     :param problem: why the table cannot be read; then there is nothing else.
     :param verified: the last verification of a refresh of an automatic model; ``None`` if there is none.
     :param rejected: how many rows of its sources did not fit and are stored, by source; and were dropped.
+    :param sources: what the table has read from outside the catalog, by dotted name: topics, databases, and
+        file lists. ``lags`` does not have their lag.
     :param is_repaired: whether a full refresh has followed a verification that found a difference.
     """
 
@@ -45,6 +48,7 @@ class TableOverview:
     verified: Verified | None = None
     is_repaired: bool = False
     rejected: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
 
     @property
     def shown_verification(self) -> str:
@@ -84,17 +88,30 @@ def overview_of(
                 rejected = last_rejected(catalog, rejected_name(name), consumed)
                 if rejected is not None:
                     seen = replace(seen, rejected=counts(catalog, rejected))
+                seen = replace(seen, sources=tuple(_outside(catalog, consumed)))
             except ArcticError as error:
                 found.append(TableOverview(name, problem=error.what))
                 continue
             if with_lags:
-                lags = tuple(upstreams.lags(base if change is None else change))
-                seen = replace(seen, lags=lags)
+                lags = upstreams.lags(base if change is None else change)
+                seen = replace(seen, lags=tuple(one for one in lags if one.upstream not in seen.sources))
             found.append(seen)
         for identifier, problem in _broken(inventory):
             if only is None or inventory.name(identifier) in only:
                 found.append(TableOverview(inventory.name(identifier), problem=problem))
     return sorted(found, key=lambda seen: seen.name)
+
+
+def _outside(catalog: CatalogReader, consumed: Mapping[str, Consumed]) -> Iterator[str]:
+    """What was consumed from outside the catalog."""
+    for dotted, one in of_relations(consumed).items():
+        if is_outside(one):
+            yield dotted
+            continue
+        name = Name(*dotted.split(".", 2))
+        state = catalog.of(name).load_table(name.schema, name.identifier)
+        if state is not None and PROPERTY_SOURCE in state.properties:
+            yield dotted
 
 
 def overview_of_tables(

@@ -14,12 +14,10 @@ from collections.abc import Iterable, Mapping
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.version import Consumed, is_outside, of_relations
+from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed, is_outside, of_relations
 from dbt_arctic.store.state import plain_id
 
 COLUMNS = ("path", "modified_ms", "size_bytes")
-PROPERTY_SOURCE = "arctic.files-of"
-"""On the table: the source whose files it lists."""
 
 
 def file_list_name(model: Name, source: str) -> Name:

@@ -10,14 +10,13 @@ from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.change_pull import take_changes
 from dbt_arctic.sources.change_settings import must_select
 from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.file_list import (
     COLUMNS,
-    PROPERTY_SOURCE,
     append_statement,
     as_rows,
     consumed_files,

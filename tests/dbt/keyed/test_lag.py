@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any
 
@@ -51,6 +52,8 @@ def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, mon
     assert (late["by_city"]["because_of"], late["by_city"]["through"]) == ("landing.clicks", ["loaded"])
     assert late["by_city"]["lag_s"] == late["loaded"]["lag_s"] < 600, "it is new since the last run"
     assert late["by_city"]["upstreams"][0]["commits"] == 0
+    assert [one["upstream"] for one in type_in.json("status", "loaded")[0]["behind"]] == ["landing.clicks"]
+    assert re.search(r"\d s, landing\.clicks", type_in("status", "loaded"))
     (files,) = late["loaded"]["upstreams"]
     assert (files["files"], files["size_bytes"]) == (1, file.stat().st_size)
     lags(type_in, "by_city", "--max", "0s", code=1)

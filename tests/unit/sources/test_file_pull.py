@@ -13,8 +13,8 @@ from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.sources.file_list import PROPERTY_SOURCE, file_list_name, last_list
+from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed
+from dbt_arctic.sources.file_list import file_list_name, last_list
 from dbt_arctic.sources.file_pull import plan_file_pull
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.source_planner import PullPurpose
