@@ -87,16 +87,20 @@ def first_bad(source: FileSource, view: str, folders: Collection[str]) -> str:
 
 
 def _with_positions(source: FileSource, view: str) -> str:
-    """SQL of all rows of the files with bad rows, with their position in the file.
-
-    Spark reads a file in blocks, and the rows of a block in their order. Blank lines are no rows.
-    """
-    order = quote_all((BLOCK, ORDER))
+    """SQL of all rows of the files with bad rows, with their position in the file."""
     return (
-        f"SELECT *, row_number() OVER (PARTITION BY `_source_file` ORDER BY {order}) AS {quote(_POSITION)}\n"
+        f"SELECT *, {position_in_file()} AS {quote(_POSITION)}\n"
         f"FROM {quote(view)}\nWHERE `_source_file` IN (\n"
         f"SELECT `_source_file` FROM {quote(view)} WHERE {is_bad(source)}\n)"
     )
+
+
+def position_in_file() -> str:
+    """SQL of the position of a row among the rows of its file, from 1. The view must have positions.
+
+    Spark reads a file in blocks, and the rows of a block in their order. Blank lines are no rows.
+    """
+    return f"row_number() OVER (PARTITION BY `_source_file` ORDER BY {quote_all((BLOCK, ORDER))})"
 
 
 def require(source: FileSource) -> str:
@@ -237,6 +241,7 @@ __all__ = [
     "folder_columns",
     "is_bad",
     "parsed",
+    "position_in_file",
     "reasons",
     "rejected_rows",
     "require",

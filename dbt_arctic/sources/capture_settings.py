@@ -12,7 +12,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
 from dbt_arctic.sources.column_changes import RecordedTable
-from dbt_arctic.sources.common_settings import one_of, reject_unknown
+from dbt_arctic.sources.common_settings import flag, one_of, reject_unknown
 from dbt_arctic.sources.database_columns import ReadColumn, read_columns
 from dbt_arctic.sources.database_settings import DatabaseSource, parse_database
 from dbt_arctic.store.duration import parse_duration
@@ -117,11 +117,7 @@ def parse_capture(name: str, settings: Mapping[str, Any], where: str = "") -> Ca
             fix='add slot: "arctic_{{ target.name }}" to the source\'s meta.arctic, and create the slot in '
             "the database",
         )
-    loads = settings.get("initial_load", True)
-    if not isinstance(loads, bool):
-        raise ConfigError(
-            f"the source {name} has initial_load: {loads}", where=where, fix="write true or false"
-        )
+    loads = flag("initial_load", settings, True, name, where)
 
     def chosen(setting: str, values: tuple[Any, ...], default: str) -> Any:
         return one_of(values, setting, settings.get(setting, default), name, where)

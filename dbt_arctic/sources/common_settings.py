@@ -62,6 +62,17 @@ def one_of(known: tuple[str, ...], setting: str, given: Any, name: str, where: s
     return given
 
 
+def flag(setting: str, settings: Mapping[str, Any], default: bool, name: str, where: str) -> bool:
+    """The value of a setting that is true or false.
+
+    :raises ConfigError: it is neither.
+    """
+    given = settings.get(setting, default)
+    if not isinstance(given, bool):
+        raise ConfigError(f"the source {name} has {setting}: {given}", where=where, fix="write true or false")
+    return given
+
+
 def columns_of(given: Any, added: Collection[str], name: str, where: str) -> dict[str, str]:
     """The declared columns: Spark types by name.
 

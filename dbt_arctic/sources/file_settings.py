@@ -20,6 +20,7 @@ from dbt_arctic.sources.change_settings import (
 from dbt_arctic.sources.common_settings import (
     OnBadRow,
     columns_of,
+    flag,
     on_bad_row_of,
     one_of,
     refuse_inferred,
@@ -32,12 +33,14 @@ Format = Literal["json", "csv", "parquet", "orc", "avro", "text", ChangeFormat]
 ChangedFiles = Literal["fail", "reread", "ignore"]
 
 _OF_ALL = ("from", "path", "format", "pattern", "columns", "changed_files")
-_SETTINGS = (*_OF_ALL, "options", "on_bad_row", "required")
+_SETTINGS = (*_OF_ALL, "options", "on_bad_row", "required", "positions")
 TEXT, BLOCK, ORDER = "_arctic_text", "_arctic_block", "_arctic_order"
 """Columns for ``on_bad_row``: the text of a row that does not fit, the block of the file that a row is in,
 and a number that orders the rows of a block."""
 FILE_COLUMNS = {"_source_file": "STRING", "_source_modified": "TIMESTAMP"}
-ADDED_COLUMNS = (*FILE_COLUMNS, "_action", TEXT, BLOCK, ORDER)
+POSITION = "_source_position"
+"""The position of a row among the rows of its file, from 1."""
+ADDED_COLUMNS = (*FILE_COLUMNS, POSITION, "_action", TEXT, BLOCK, ORDER)
 """What a pull adds to the declared columns."""
 ROWS_WITH_TEXT = ("json", "csv")
 """Formats whose rows are parsed one by one, so that a single one can fail."""
@@ -63,6 +66,7 @@ class FileSource:
     :param changed_files: what to do about a file that has changed since a model read it.
     :param on_bad_row: what to do about a row that does not fit.
     :param required: columns in which a row that fits is not NULL.
+    :param positions: whether each row has the column ``POSITION``.
     :param changes: how the lines are read, if they are change events.
     """
 
@@ -75,13 +79,14 @@ class FileSource:
     changed_files: ChangedFiles = "fail"
     on_bad_row: OnBadRow = "fail"
     required: tuple[str, ...] = ()
+    positions: bool = False
     changes: ChangeEvents | None = None
 
     @property
     def added(self) -> dict[str, str]:
         """The columns that each row has in addition to the declared ones, and their types."""
         made = {"_action": "STRING"} if self.changes is None else self.changes.added
-        return {**FILE_COLUMNS, **made}
+        return {**FILE_COLUMNS, **({POSITION: "BIGINT"} if self.positions else {}), **made}
 
     @property
     def ddl(self) -> str:
@@ -160,6 +165,7 @@ def parse_source(
         changed,
         on_bad_row,
         required,
+        flag("positions", settings, False, name, where),
     )
 
 
@@ -187,6 +193,7 @@ __all__ = [
     "BLOCK",
     "FILE_COLUMNS",
     "ORDER",
+    "POSITION",
     "ROWS_WITH_TEXT",
     "TEXT",
     "ChangedFiles",

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dbt_arctic.catalog.api import ListedFile
 from dbt_arctic.engine.api import FileRead
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.sources.bad_rows import is_bad, require, tolerant_request
+from dbt_arctic.sources.bad_rows import is_bad, position_in_file, require, tolerant_request
 from dbt_arctic.sources.change_sql import Delivery
-from dbt_arctic.sources.file_settings import BLOCK, FILE_COLUMNS, ORDER, FileSource
+from dbt_arctic.sources.file_settings import BLOCK, FILE_COLUMNS, ORDER, POSITION, FileSource
 
 
 def read_request(source: FileSource, files: Iterable[ListedFile]) -> FileRead:
@@ -19,7 +19,8 @@ def read_request(source: FileSource, files: Iterable[ListedFile]) -> FileRead:
         return FileRead("text", paths, source.path, "`value` STRING", {}, positions=True)
     if source.on_bad_row != "fail":
         return tolerant_request(source, files)
-    return FileRead(source.format, paths, source.path, source.ddl, source.options)
+    positions = source.positions
+    return FileRead(source.format, paths, source.path, source.ddl, source.options, positions=positions)
 
 
 def delivery_of(source: FileSource) -> Delivery:
@@ -39,13 +40,14 @@ def rows_of(source: FileSource, view: str) -> str:
 
     Rows that do not fit are left out, or raise an error.
     """
-    columns = quote_all((*source.columns, *FILE_COLUMNS))
+    columns = quote_all((*source.columns, *FILE_COLUMNS, *((POSITION,) if source.positions else ())))
     if source.on_bad_row == "fail":
         fits = require(source) if source.required else ""
     else:
         fits = f"NOT ({is_bad(source)})"
     where = f"\nWHERE {fits}" if fits else ""
-    return f"SELECT {columns}, 'U' AS `_action`\nFROM {quote(view)}{where}"
+    rows = f"(\nSELECT *, CAST({position_in_file()} AS BIGINT) AS {quote(POSITION)}\nFROM {quote(view)}\n)"
+    return f"SELECT {columns}, 'U' AS `_action`\nFROM {rows if source.positions else quote(view)}{where}"
 
 
 __all__ = ["delivery_of", "read_request", "rows_of"]

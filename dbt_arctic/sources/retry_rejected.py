@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.sources import bad_messages
 from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
-from dbt_arctic.sources.file_settings import TEXT, FileSource
+from dbt_arctic.sources.file_settings import POSITION, TEXT, FileSource
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.rejected_table import COLUMNS, RejectedVersion
@@ -69,9 +69,10 @@ def _messages_again(context: Context, source: KafkaSource, version: RejectedVers
 
 def _rows(source: FileSource, folders: Collection[str], again: str) -> str:
     columns = ", ".join(f"{_value(source, name, folders)} AS {quote(name)}" for name in source.columns)
+    position = f"`position` AS {quote(POSITION)}, " if source.positions else ""
     return (
         f"SELECT {columns}, `location` AS `_source_file`, `modified` AS `_source_modified`, "
-        f"'U' AS `_action`\n"
+        f"{position}'U' AS `_action`\n"
         f"FROM (\n{again}\n)\nWHERE {quote(_FITS)}"
     )
 

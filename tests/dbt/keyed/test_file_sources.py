@@ -248,19 +248,28 @@ def test_avro_and_compressed_files_are_read_and_two_sources_in_one_model(
     boxes = {"id": "bigint", "city": "string", "more": "struct<a: bigint>", "missing": "date"}
     declare(
         shop,
-        clicks=clicks(shop),
-        boxes={"from": "files", "path": "landing/boxes", "format": "avro", "columns": boxes},
+        clicks={**clicks(shop), "positions": True},
+        boxes={
+            "from": "files",
+            "path": "landing/boxes",
+            "format": "avro",
+            "columns": boxes,
+            "positions": True,
+        },
     )
     shop.model(
         "both",
         "{{ config(materialized='incremental', incremental_strategy='append') }}\n"
-        "select id, city, day from {{ incremental_pull(source('landing', 'clicks')) }}\n"
+        "select id, city, day, _source_position as at\n"
+        "from {{ incremental_pull(source('landing', 'clicks')) }}\n"
         "union all\n"
-        "select more.a, city, missing from {{ incremental_pull(source('landing', 'boxes')) }}",
+        "select more.a, city, missing, _source_position\n"
+        "from {{ incremental_pull(source('landing', 'boxes')) }}",
     )
     shop.dbt("run")
     shop.dbt("run")
     assert ids(shop, "both") == [1, 1, 1, 2, 2, 2, 3, 4]
+    assert all(id_ == at + 2 * (id_ > 2) for id_, at in shop.sql("SELECT id, at FROM {s}.both"))
     found = shop.sql("SELECT DISTINCT city, CAST(day AS STRING) FROM {s}.both")
     assert sorted(map(tuple, found), key=repr) == [("Lima", None), ("Oslo", "2026-01-01"), ("Oslo", None)]
 

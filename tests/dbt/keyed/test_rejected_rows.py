@@ -153,16 +153,18 @@ def test_rows_that_do_not_fit_are_stored_counted_or_fail_the_run(shop: Shop) -> 
 def test_a_replay_takes_the_rows_that_fit_now_once(shop: Shop) -> None:
     declare(
         shop,
-        clicks=source("quarantine"),
-        table=source("quarantine", path="csv", format="csv", options={"sep": ";"}),
+        clicks=source("quarantine", positions=True),
+        table=source("quarantine", path="csv", format="csv", options={"sep": ";"}, positions=True),
     )
     model(shop, "appended", head=APPENDED)
     shop.model(
         "both",
         "{{ config(materialized='incremental') }}\n"
-        "select id, city, day, _source_file from {{ incremental_pull(source('landing', 'clicks')) }}\n"
+        "select id, city, day, _source_file, _source_position as at\n"
+        "from {{ incremental_pull(source('landing', 'clicks')) }}\n"
         "union all\n"
-        "select id, city, day, _source_file from {{ incremental_pull(source('landing', 'table')) }}",
+        "select id, city, day, _source_file, _source_position\n"
+        "from {{ incremental_pull(source('landing', 'table')) }}",
     )
     day = "day=2026-01-01"
     file = land_texts(shop, f"clicks/{day}/a.json", [json.dumps(GOOD[0]), *BAD])
@@ -182,8 +184,10 @@ def test_a_replay_takes_the_rows_that_fit_now_once(shop: Shop) -> None:
     text = {**COLUMNS, "amount": "string"}
     declare(
         shop,
-        clicks=source("quarantine", columns=text),
-        table=source("quarantine", path="csv", format="csv", options={"sep": ";"}, columns=text),
+        clicks=source("quarantine", columns=text, positions=True),
+        table=source(
+            "quarantine", path="csv", format="csv", options={"sep": ";"}, columns=text, positions=True
+        ),
     )
     shop.end({"appended": (6, False)})
     with REPLAYING.on():
@@ -200,8 +204,13 @@ def test_a_replay_takes_the_rows_that_fit_now_once(shop: Shop) -> None:
     assert words[-8:] == ["both", "landing.clicks", "5", "4", "both", "landing.table", "1", "0"]
     assert ids(shop, "appended") == [1, 3, 20]
     assert ids(shop, "both") == [1, 3, 7, 8, 20]
-    again = shop.sql("SELECT city, CAST(day AS STRING), _source_file FROM {s}.both WHERE id IN (3, 7)")
-    assert sorted(map(tuple, again)) == [("Bonn", "2026-01-01", file), ("Graz", "2026-01-01", table)]
+    again = shop.sql("SELECT id, city, CAST(day AS STRING), _source_file, at FROM {s}.both WHERE id < 9")
+    assert sorted(map(tuple, again)) == [
+        (1, GOOD[0]["city"], "2026-01-01", file, 1),
+        (3, "Bonn", "2026-01-01", file, 2),
+        (7, "Graz", "2026-01-01", table, 1),
+        (8, "Wien", "2026-01-01", table, 2),
+    ]
     left = [(row[1], row[2]) for row in rejected(shop, "appended")]
     assert sorted(left) == [
         (3, ERRORS[1]),
