@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
@@ -55,10 +56,22 @@ class Appending(Story):
     keys: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def append(
-        self, key: str | None, batch: Sequence[Change], disturbance: Disturbance | None = None
+        self,
+        key: str | None,
+        batch: Sequence[Change],
+        disturbance: Disturbance | None = None,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> bool | None:
-        """Whether it was written; ``None`` if it ended with an error."""
+        """Whether it was written; ``None`` if it ended with an error.
+
+        :param names: columns of the rows that have other names than those of the table.
+        """
         sql = self.model(batch)
+        if names:
+            columns = ("id", *self.columns, "_action")
+            selected = ", ".join(f"{one} AS {names.get(one, one)}" for one in columns)
+            sql = f"SELECT {selected} FROM (\n{sql}\n)"
+        options = AppendOptions(key, action=names.get("_action"), sequence=names.get("version"))
         said: list[Appended] = []
 
         def intend(run_id: str) -> None:
@@ -72,7 +85,7 @@ class Appending(Story):
         known = key is not None and key in self.now
 
         def run(process: Process) -> None:
-            said.append(append_rows(process.context, self.orders.name, sql, AppendOptions(key)))
+            said.append(append_rows(process.context, self.orders.name, sql, options))
 
         if not self._attempt(f"append {key}", run, disturbance, None, intend):
             return None
@@ -393,6 +406,14 @@ def test_a_keyed_table_is_read_once_before_its_write_begins(story: Appending) ->
     sql = story.model([Change(5, 50)])
     loads = loads_before_the_write(process, name, sql, AppendOptions("k"))
     assert loads == {"orders": 2, "orders__change_1": 2}, "the write looks at them again"
+
+
+def test_the_action_and_the_order_of_rows_may_be_in_columns_of_other_names(memory_world: MemoryWorld) -> None:
+    story = Appending(memory_world, sequence=True, thorough=1)
+    story.build([Change(1, 10, sequence=5), Change(2, 20, sequence=5), Change(3, 30, sequence=5)])
+    batch = [Change(1, 11, sequence=4), Change(2, 21, sequence=6), Change(3, None, sequence=7)]
+    assert story.append("k", batch, names={"_action": "op", "version": "lsn"})
+    story.check()
 
 
 # What is refused

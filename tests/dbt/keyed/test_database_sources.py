@@ -325,6 +325,7 @@ def test_a_model_has_the_rows_of_its_table(
     shop.dbt("run", "--empty")
     shop.dbt("show", "--inline", "select * from {{ incremental_pull(source('crm', 'accounts')) }}")
     shop.dbt("source", "freshness", "--select", "source:crm.accounts")
+    assert shop.script.ran == []
     (fresh,) = json.loads((shop.folder / "target" / "sources.json").read_text())["results"]
     assert fresh["max_loaded_at"].startswith("2026-01-01T10:11:00")
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]

@@ -83,6 +83,7 @@ def test_each_file_is_read_once(shop: Shop) -> None:
 
     os.utime(first, (1_800_000_000, 1_800_000_000))
     shop.dbt("source", "freshness")
+    assert shop.script.ran == []
     (source,) = json.loads((shop.folder / "target" / "sources.json").read_text())["results"]
     assert source["max_loaded_at"].startswith("2027-01-15T08:00:00")
     os.utime(first, ns=(0, modified))

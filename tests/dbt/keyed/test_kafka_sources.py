@@ -131,6 +131,7 @@ def test_each_message_is_read_once(shop: Shop, running: Broker) -> None:
     assert text["kafka.shop.orders"][1] == "offsets:6,6,1"
 
     shop.dbt("source", "freshness")
+    assert shop.script.ran == []
     (source,) = json.loads((shop.folder / "target" / "sources.json").read_text())["results"]
     assert source["status"] == "pass"
 
