@@ -96,7 +96,8 @@ class LandingTopics:
     @contextmanager
     def _admin(self) -> Iterator[Any]:
         try:
-            with closing(KafkaAdminClient(bootstrap_servers=self._servers)) as admin:
+            client = KafkaAdminClient(bootstrap_servers=self._servers, bootstrap_timeout_ms=10_000)
+            with closing(client) as admin:
                 yield admin
         except KafkaError as error:
             raise LandingFailed(f"Kafka at {self._servers}: {error}") from error
