@@ -17,6 +17,7 @@ from rich.console import Console
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from feed.land import LandingFailed  # noqa: E402
 from feed.tpch import GeneratorError  # noqa: E402
 from feed.write import rounds_written  # noqa: E402
 from walkthrough.dbt_process import DbtFailed  # noqa: E402
@@ -53,10 +54,17 @@ def _steps(_context: click.Context, _option: click.Parameter, value: str) -> set
     callback=_steps,
     help="Only these, on what an earlier call left; 'feed' starts over and empties the folder.",
 )
-def main(scale: float, rounds: int, work: Path, steps: set[str]) -> None:
+@click.option(
+    "--kafka",
+    default="",
+    envvar="SHOP_KAFKA",
+    metavar="HOST:PORT",
+    help="A broker whose topics shop-demo.* take the place of files; 'feed' deletes them first.",
+)
+def main(scale: float, rounds: int, work: Path, steps: set[str], kafka: str) -> None:
     began = time.monotonic()
     console = Console()
-    demo = Walkthrough(work.resolve(), console, comparing="compare" in steps)
+    demo = Walkthrough(work.resolve(), console, comparing="compare" in steps, kafka=kafka)
     try:
         if "feed" in steps:
             demo.write_feed(scale, rounds)
@@ -70,14 +78,14 @@ def main(scale: float, rounds: int, work: Path, steps: set[str]) -> None:
             demo.compare_only()
         if "test" in steps:
             demo.test()
-    except (DbtFailed, GeneratorError) as error:
+    except (DbtFailed, GeneratorError, LandingFailed) as error:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     print_stages(console, demo.stages)
     print_phases(console, demo.seconds)
     print_differences(console, demo.stages)
     write_report(demo.work / "report.json", demo.stages)
-    print_next(console, HERE, demo.work / "warehouse")
+    print_next(console, HERE, demo.work, kafka)
     print(last_line(demo.stages, rounds_written(demo.feed), time.monotonic() - began))
     sys.exit(1 if any(stage.differences for stage in demo.stages) else 0)
 

@@ -44,6 +44,8 @@ def located(error: MalformedFile) -> MalformedFile:
 def file_source(declared: Mapping[str, Any], project_root: str | None) -> FileSource:
     """The settings of a declared source. A relative local path is relative to the project's folder.
 
+    A folder has one path, with and without ``..``: its files are known by their paths.
+
     :raises ConfigError: a setting is unknown, missing or wrong.
     """
     settings = dict(declared["settings"])
@@ -51,7 +53,8 @@ def file_source(declared: Mapping[str, Any], project_root: str | None) -> FileSo
     if isinstance(path, str) and path.strip():
         local = local_path(path)
         if local is not None:
-            settings["path"] = str(Path(project_root or ".", local).absolute())
+            folder = Path(project_root or ".", local).absolute()
+            settings["path"] = str(folder.resolve() if ".." in folder.parts else folder)
     return parse_source(declared["name"], settings, declared["columns"], declared["where"])
 
 

@@ -24,16 +24,17 @@ class DbtFailed(Exception):
 class Dbt:
     """Runs commands of the example project in one work folder.
 
-    :param work: holds the warehouse, dbt's compiled files and its log.
+    :param work: holds the landing folder, the warehouse, dbt's compiled files and its log.
+    :param kafka: the broker whose topics take the place of the landing folder; empty for none.
     """
 
-    def __init__(self, work: Path, on_node: OnNode, on_message: OnMessage) -> None:
+    def __init__(self, work: Path, on_node: OnNode, on_message: OnMessage, kafka: str = "") -> None:
         self.warehouse = work / "warehouse"
         self.log = work / "logs" / "dbt.log"
         self._work = work
         self._on_node = on_node
         self._on_message = on_message
-        os.environ["SHOP_WAREHOUSE"] = str(self.warehouse)
+        os.environ |= {"SHOP_DIR": str(work), "SHOP_KAFKA": kafka}
 
     def parse(self) -> Manifest:
         """Parse the project. Later commands parse only what has changed since."""

@@ -62,18 +62,21 @@ def print_phases(console: Console, seconds: dict[str, float]) -> None:
     console.print(table)
 
 
-def print_next(console: Console, project: Path, warehouse: Path) -> None:
+def print_next(console: Console, project: Path, work: Path, kafka: str) -> None:
     """Commands to go on with, over the warehouse that the demo leaves."""
     lines = [
         "What to try next, in this shop:",
         f"  source {_relative(Path(sys.prefix))}/bin/activate; cd {_relative(project)}",
-        f"  export SHOP_WAREHOUSE={warehouse}",
+        f"  export SHOP_DIR={work}" + (f" SHOP_KAFKA={kafka}" if kafka else ""),
         "  dbt-arctic server start                        a Spark that stays: commands start at once",
         "  dbt-arctic plan dws_sales_by_day --sql         how the next change reaches a model",
         "  dbt show --inline \"select * from {{ ref('ads_best_customers') }}\"",
+        "  dbt-arctic ingest plan                         what the next run loads: nothing is new",
         "  dbt build                                      nothing has changed: keyed tables are skipped",
         "  dbt-arctic report                              the tables as a page of charts",
     ]
+    if kafka:  # the server would not have Kafka's connector: the profile has no settings of Kafka
+        del lines[3]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -14,7 +14,7 @@ from check.compare import Comparison, compare
 from check.definitions import COMPILE_ARGUMENTS, read_definitions
 from check.rebuild import Rebuild
 from dbt.contracts.graph.manifest import Manifest
-from feed.land import land_round, last_landed_round
+from feed.land import Landing, LandingFolder
 from feed.write import rounds_written, write_feed
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -25,12 +25,14 @@ from walkthrough.report import Stage
 
 
 class Walkthrough:
-    """One work folder: the feed's files, the warehouse, and the comparisons.
+    """One work folder: the feed's files, the landing folder, the warehouse, and the comparisons.
 
     ``seconds`` are those of each phase, in the order in which they began.
+
+    :param kafka: the broker of the topics that take the place of the landing folder; empty for none.
     """
 
-    def __init__(self, work: Path, console: Console, *, comparing: bool) -> None:
+    def __init__(self, work: Path, console: Console, *, comparing: bool, kafka: str = "") -> None:
         self.work = work
         self.feed = work / "feed"
         self.stages: list[Stage] = []
@@ -41,7 +43,8 @@ class Walkthrough:
         self._comparing = comparing
         self._parsed: Manifest | None = None
         self._rebuild: Rebuild | None = None
-        self._dbt = Dbt(work, self._show_node, self._show_message)
+        self._landing = _landing(self.feed, work / "landing", kafka)
+        self._dbt = Dbt(work, self._show_node, self._show_message, kafka)
         self._progress: Progress | None = None
 
     def write_feed(self, scale: float, rounds: int) -> None:
@@ -52,13 +55,14 @@ class Walkthrough:
             "generate the feed", f"Generating the shop at scale {scale}, {rounds} rounds of changes"
         ):
             write_feed(self.feed, scale=scale, rounds=rounds)
+        self._landing.start_over()
 
     def load(self) -> None:
         self._build(0, "load", "build", "--exclude-resource-type", "test")
 
     def changes(self) -> None:
         """Every round of changes that has not landed yet."""
-        for number in range(last_landed_round(self._dbt.warehouse) + 1, rounds_written(self.feed) + 1):
+        for number in range(self._landing.last_round() + 1, rounds_written(self.feed) + 1):
             self._build(number, f"round {number}", "build", "--exclude-resource-type", "test", "seed")
 
     def compact(self) -> None:
@@ -78,7 +82,7 @@ class Walkthrough:
 
     def _build(self, number: int, name: str, *command: str) -> None:
         with self._phase("land the feed"):
-            stage = Stage(name, feed_rows=land_round(self.feed, self._dbt.warehouse, number))
+            stage = Stage(name, feed_rows=self._landing.land_round(number))
         self._timed(stage, *command)
         self._finish(stage)
 
@@ -114,7 +118,7 @@ class Walkthrough:
 
     def _compare(self) -> list[Comparison]:
         exported = self.work / "exported"
-        rebuild, last = self._definitions(), last_landed_round(self._dbt.warehouse)
+        rebuild, last = self._definitions(), self._landing.last_round()
         reading = ("run-operation", "export_relations", "--args", f"{{folder: '{exported}'}}")
         # DuckDB builds from the feed's files while Spark reads the warehouse.
         with ThreadPoolExecutor(max_workers=1) as beside:
@@ -181,3 +185,11 @@ class Walkthrough:
         if self._progress is not None:
             for task in self._progress.task_ids:
                 self._progress.update(task, completed=completed, total=total, node=node)
+
+
+def _landing(feed: Path, folder: Path, kafka: str) -> Landing:
+    if not kafka:
+        return LandingFolder(feed, folder)
+    from feed.topics import LandingTopics  # needs Kafka's client
+
+    return LandingTopics(feed, kafka)

@@ -9,13 +9,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dbt_arctic.sources.file_settings import parse_source
+
 PROJECT = Path(__file__).resolve().parents[2] / "example_project"
 sys.path.insert(0, str(PROJECT))
 
 from check.compare import compare  # noqa: E402
 from check.definitions import Definition  # noqa: E402
 from check.rebuild import Rebuild  # noqa: E402
-from feed.land import land_round, last_landed_round, open_catalog  # noqa: E402
+from feed.land import LandingFolder  # noqa: E402
 from feed.tables import TABLES  # noqa: E402
 from feed.write import feed_file, rounds_written, write_feed  # noqa: E402
 
@@ -92,13 +94,39 @@ def test_lines_never_outlive_their_order(feed: Path, database: duckdb.DuckDBPyCo
 
 
 def test_landing_a_round_twice_lands_it_once(feed: Path, tmp_path: Path) -> None:
-    assert last_landed_round(tmp_path) == -1
-    first, again = land_round(feed, tmp_path, 0), land_round(feed, tmp_path, 0)
+    landing = LandingFolder(feed, tmp_path)
+    assert landing.last_round() == -1
+    first, again = landing.land_round(0), landing.land_round(0)
     assert (first > 0, again) == (True, 0)
-    assert land_round(feed, tmp_path, 1) > 0
-    assert last_landed_round(tmp_path) == 1
-    landed = open_catalog(tmp_path).load_table("raw.orders_feed").scan().to_arrow()
-    assert landed.num_rows == 1500 + sum(number == 1 for number in landed["change_round"].to_pylist())
+    assert landing.land_round(1) > 0
+    assert landing.last_round() == 1
+    for table in TABLES:
+        for number in (0, 1):
+            landed = feed_file(tmp_path, table.name, number).read_bytes()
+            assert landed == feed_file(feed, table.name, number).read_bytes()
+    landing.start_over()
+    assert (landing.last_round(), landing.land_round(0)) == (-1, first)
+
+
+def test_a_file_that_is_not_complete_has_a_hidden_name(
+    feed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing = LandingFolder(feed, tmp_path)
+
+    def ends(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes()[:100])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("feed.land.shutil.copyfile", ends)
+        with pytest.raises(KeyboardInterrupt):
+            landing.land_round(0)
+    (written,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    source = parse_source("raw.orders", {"from": "files", "path": str(tmp_path), "format": "parquet"}, {})
+    assert not source.accepts(str(written))
+    assert landing.last_round() == -1
+    landing.land_round(0)
+    assert all(source.accepts(str(path)) for path in tmp_path.rglob("*") if path.is_file())
 
 
 @pytest.fixture

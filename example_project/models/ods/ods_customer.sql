@@ -13,4 +13,4 @@ SELECT
     change_seq,
     change_round,
     changed_at
-FROM {{ changed(source('raw', 'customer_feed')) }} AS feed
+FROM {{ incremental_pull(source('raw', 'customer')) }} AS feed

@@ -21,4 +21,4 @@ SELECT
     change_seq,
     change_round,
     changed_at
-FROM {{ changed(source('raw', 'lineitem_feed')) }} AS feed
+FROM {{ incremental_pull(source('raw', 'lineitem')) }} AS feed

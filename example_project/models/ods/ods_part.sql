@@ -14,4 +14,4 @@ SELECT
     change_seq,
     change_round,
     changed_at
-FROM {{ changed(source('raw', 'part_feed')) }} AS feed
+FROM {{ incremental_pull(source('raw', 'part')) }} AS feed

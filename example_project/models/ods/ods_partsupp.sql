@@ -10,4 +10,4 @@ SELECT
     change_seq,
     change_round,
     changed_at
-FROM {{ changed(source('raw', 'partsupp_feed')) }} AS feed
+FROM {{ incremental_pull(source('raw', 'partsupp')) }} AS feed

@@ -12,4 +12,4 @@ SELECT
     change_seq,
     change_round,
     changed_at
-FROM {{ changed(source('raw', 'supplier_feed')) }} AS feed
+FROM {{ incremental_pull(source('raw', 'supplier')) }} AS feed
