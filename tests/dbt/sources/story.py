@@ -45,6 +45,8 @@ class Tracked:
     :param found: files that a run may have found without reading them. If they disappear, that is an error.
     :param refused: the error of the last run, after which a user decides how to go on.
     :param original: of a clone without a write, which shows what its original contains.
+    :param unfinished: the contents that the first write of a clone may have, if it ended after the view was
+        set aside: the next run puts the new table in its place, or the view.
     """
 
     table: Table
@@ -53,6 +55,7 @@ class Tracked:
     found: set[str] = field(default_factory=set)
     refused: str = ""
     original: Tracked | None = None
+    unfinished: list[Any] = field(default_factory=list)
 
     @property
     def content(self) -> Any:
@@ -213,7 +216,7 @@ class Story:
     ) -> None:
         where = f"{target}.{tracked.table.name}"
         if tracked.original is not None:
-            tracked.contents = tracked.original.contents
+            tracked.contents = [*tracked.original.contents, *tracked.unfinished]
         possible, expected_error = [], ""
         for before in [None] if full else tracked.contents:
             try:
@@ -229,7 +232,8 @@ class Story:
             tracked.refused = "" if is_killed else expected_error
             possible = [*tracked.contents, *(possible if is_killed else [])]
             if is_killed and tracked.original is not None:
-                possible.append(None)  # the next run restores the view, which was set aside
+                tracked.unfinished = list(possible)
+                possible.append(None)
             if tracked.reads_files:
                 tracked.found |= {path for state in seen for path in state.paths}
         elif not possible:
@@ -253,6 +257,8 @@ class Story:
                 + "\nor\n  ".join(str(one) for one in expected)
             )
         tracked.contents = list(dict.fromkeys(contents))
+        if found is not None:
+            tracked.unfinished.clear()
         version = self.version(target, tracked)
         if is_rebuilt and not isinstance(tracked.table, ByKey | Again | Accounts):
             tracked.versions.clear()  # Iceberg rolls back to an ancestor only
