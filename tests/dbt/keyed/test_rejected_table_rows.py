@@ -19,7 +19,8 @@ NOT_A_NUMBER = "the value of balance cannot be read as DECIMAL(38,18)"
 NO_NAME = "the required column name is NULL"
 TEXT = {"id": "int", "name": "string", "balance": "string", "updated_at": "timestamp"}
 KEYED = """{{ config(materialized='incremental', unique_key='id') }}
-select id, name, cast(balance as string) as balance, _action from {{ incremental_pull(source('crm', 'NAME')) }}"""
+select id, name, cast(balance as string) as balance, _action
+from {{ incremental_pull(source('crm', 'NAME')) }}"""
 ONCE = """{{ config(materialized='incremental', incremental_strategy='append') }}
 select id, name, cast(balance as string) as balance from {{ incremental_pull(source('crm', 'NAME')) }}"""
 
