@@ -135,7 +135,7 @@ def _keys(table: Table, by_name: Mapping[str, str], writes: Writes) -> tuple[Key
 
 def is_bad(table: TableRows) -> str:
     """SQL condition on a row: it does not fit. Never NULL."""
-    parts = [f"({name} IS NOT NULL AND ({bad}))" for name, bad in _misfits(table).values()]
+    parts = [f"({condition})" for condition in _misfits(table).values()]
     parts += [f"{table.read(name)} IS NULL" for name in table.required]
     return " OR ".join(parts) or "false"
 
@@ -144,9 +144,8 @@ def error_text(table: TableRows) -> str:
     """SQL of what is wrong with a row that does not fit."""
     types = {one.column.name: one.type for one in table.columns}
     cases = [
-        f"CASE WHEN {read} IS NOT NULL AND ({bad}) "
-        f"THEN {literal(f'the value of {name} cannot be read as {types[name]}')} END"
-        for name, (read, bad) in _misfits(table).items()
+        f"CASE WHEN {condition} THEN {literal(f'the value of {name} cannot be read as {types[name]}')} END"
+        for name, condition in _misfits(table).items()
     ]
     cases += [
         f"CASE WHEN {table.read(name)} IS NULL THEN {literal(f'the required column {name} is NULL')} END"
@@ -155,10 +154,15 @@ def error_text(table: TableRows) -> str:
     return f"concat_ws('; ', {', '.join(cases)})" if cases else "CAST(NULL AS STRING)"
 
 
-def _misfits(table: TableRows) -> dict[str, tuple[str, str]]:
-    """The columns with values that may not fit: SQL of what was read, and the condition that it does not."""
-    found = {one.column.name: (table.read(one.column.name), one) for one in table.columns}
-    return {name: (read, bad) for name, (read, one) in found.items() if (bad := converted(one, read).bad)}
+def _misfits(table: TableRows) -> dict[str, str]:
+    """The columns with values that may not fit, each with the SQL condition that its value does not."""
+    found = {}
+    for one in table.columns:
+        name, read = one.column.name, table.read(one.column.name)
+        bad = converted(one, read).bad
+        if bad:
+            found[name] = f"{read} IS NOT NULL AND ({bad})"
+    return found
 
 
 def rows_of(table: TableRows, view: str) -> str:
