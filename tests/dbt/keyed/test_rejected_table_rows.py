@@ -209,6 +209,12 @@ def test_rows_that_do_not_fit_are_those_of_the_last_read(shop: Shop, server: Ser
     shop.dbt("run", "--select", "kept")
     good[6] = 6.5
     assert (stored(shop, "kept"), rejected(shop, "kept").keys()) == (good, {9})
+    # Without the value of a column that is read now, a rejected row stays.
+    server.sql("ALTER TABLE accounts ADD COLUMN size int")
+    wider = {**kept, "required": [], "columns": {**TEXT, "size": "int"}}
+    declare(shop, server, kept=wider, whole=sources["whole"])
+    terminal("ingest", "replay", "--select", "kept")
+    assert (stored(shop, "kept"), rejected(shop, "kept").keys()) == (good, {9})
     # A full refresh begins without rejected rows.
     accounts.put(4, "NaN", "10:03:01")
     shop.dbt("run", "--full-refresh", "--select", "whole")
