@@ -84,9 +84,10 @@ class ExternalPullsApi(KeyedApi):
                     logger.warning(warning)
                 for note in planned.notes:
                     logger.info(note)
-                if isinstance(planner, FilePlanner | KafkaPlanner):
+                source = planner.source if isinstance(planner, FilePlanner | KafkaPlanner) else planned.table
+                if source is not None:
                     rejected = RejectedRows(self.context(), pulls, self._handle)
-                    return rejected.reject(unique_id, target, planner.source, planned.pull, last_consumed).sql
+                    return rejected.reject(unique_id, target, source, planned.pull, last_consumed).sql
         return planned.pull.sql
 
     @available.parse(lambda *a, **k: None)

@@ -17,13 +17,20 @@ from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources.database_rows import TableRows, require_keys
 from dbt_arctic.sources.file_settings import ROWS_WITH_TEXT, FileSource
 from dbt_arctic.sources.first_bad_row import BadRow, find_bad_row
 from dbt_arctic.sources.kafka_settings import KafkaSource
-from dbt_arctic.sources.quarantine import Rejection, reject, without_reread
+from dbt_arctic.sources.quarantine import (
+    Rejection,
+    cache_statement,
+    reject,
+    without_reread,
+    without_superseded,
+)
 from dbt_arctic.sources.retry_rejected import retry_rejected_rows
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.rejected_table import RejectedVersion, last_rejected, rejected_name
+from dbt_arctic.store.rejected_table import RejectedVersion, counts, last_rejected, rejected_name
 
 logger = AdapterLogger("Arctic")
 
@@ -44,7 +51,7 @@ class RejectedRows:
         self,
         unique_id: str,
         target: Name,
-        source: FileSource | KafkaSource,
+        source: FileSource | KafkaSource | TableRows,
         planned: Pull,
         last_consumed: Mapping[str, Consumed],
     ) -> Pull:
@@ -62,6 +69,10 @@ class RejectedRows:
         base = done[-1] if done else last_rejected(context.catalog, name, last_consumed)
         if base is not None and planned.stage and isinstance(source, FileSource):
             base = self._without_reread(unique_id, target, source, planned.stage.view, base, last_consumed)
+        if planned.stage and isinstance(source, TableRows):
+            base = self._without_superseded(
+                unique_id, target, source, planned.stage.view, base, last_consumed
+            )
         view = planned.stage.view if planned.stage and source.on_bad_row != "fail" else ""
         taken = retry_rejected_rows(context, source, base) if REPLAYING.is_on and base is not None else None
         if not view and taken is None and last_consumed:
@@ -95,6 +106,28 @@ class RejectedRows:
         self.pulls.add(unique_id, last_consumed, newer, base.consumed)
         return RejectedVersion(rejected_name(target), newer.consumed)
 
+    def _without_superseded(
+        self,
+        unique_id: str,
+        target: Name,
+        table: TableRows,
+        view: str,
+        base: RejectedVersion | None,
+        last_consumed: Mapping[str, Consumed],
+    ) -> RejectedVersion | None:
+        """The rejected rows without those of a table that the model reads again."""
+        has_rejected = base is not None and table.name in counts(self.context.catalog, base)
+        if table.on_bad_row != "fail" or has_rejected:
+            self.context.run("stage", cache_statement(view))
+        if base is None or not has_rejected or not table.reads_again:
+            return base
+        require_keys(table, target.identifier)
+        newer = without_superseded(self.context, table, target, view, base)
+        if newer is None:
+            return base
+        self.pulls.add(unique_id, last_consumed, newer, base.consumed)
+        return RejectedVersion(rejected_name(target), newer.consumed)
+
     def _locate(self, source: FileSource, planned: Pull) -> None:
         if source.on_bad_row == "fail" and source.format in ROWS_WITH_TEXT and planned.stage is not None:
             locate_with(lambda path: self._find_bad_row(source, path))
@@ -113,14 +146,16 @@ class RejectedRows:
             query(f"DROP VIEW IF EXISTS {quote(view)}")
 
 
-def _log(source: FileSource | KafkaSource, rejection: Rejection, name: Name) -> None:
+def _log(source: FileSource | KafkaSource | TableRows, rejection: Rejection, name: Name) -> None:
     if rejection.by_place:
         rows, places = sum(rejection.by_place.values()), len(rejection.by_place)
         done = "Dropped" if source.on_bad_row == "drop" else "Quarantined"
-        row, place = ("message", "partition") if isinstance(source, KafkaSource) else ("row", "file")
+        where = ""
+        if not isinstance(source, TableRows):
+            where = f"of {counted(places, 'partition' if isinstance(source, KafkaSource) else 'file')} "
+        row = "message" if isinstance(source, KafkaSource) else "row"
         logger.warning(
-            f"{done} {rows:,} {row}{'s' * (rows != 1)} of {places:,} {place}{'s' * (places != 1)} "
-            f"of the source {source.name}, which did not fit: see {name}"
+            f"{done} {counted(rows, row)} {where}of the source {source.name}, which did not fit: see {name}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbt_arctic.adapter.capture_sources import declared_capture
@@ -23,7 +24,13 @@ from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.sources.capture_preview import CapturePreview, LogContents
 from dbt_arctic.sources.database_preview import TablePreview, preview_table
 from dbt_arctic.sources.database_pull import upstream_of
-from dbt_arctic.sources.read_preview import ReadPreview, TopicPreview, preview_read, preview_topic
+from dbt_arctic.sources.read_preview import (
+    ReadPreview,
+    TopicPreview,
+    count_rejected,
+    preview_read,
+    preview_topic,
+)
 
 Preview = ReadPreview | TopicPreview | TablePreview | CapturePreview
 """What the next run of a model would read of a source."""
@@ -48,9 +55,12 @@ def preview_sources(session: TargetSession, target: Target, select: Sequence[str
             found.append(preview_topic(catalog, topic, broker, node.name, name, read))
         elif kind == "jdbc":
             database = database_of(declared, target.credentials.databases)
-            last = consumed_by(catalog, name).get(upstream_of(declared["name"]).dotted)
+            consumed = consumed_by(catalog, name)
+            last = consumed.get(upstream_of(declared["name"]).dotted)
             writes = writes_of({"name": node.name, "config": node.config.to_dict()})
-            found.append(preview_table(database, database_source(declared), node.name, last, writes))
+            seen = preview_table(database, database_source(declared), node.name, last, writes)
+            rejected, dropped = count_rejected(catalog, declared["name"], name, consumed)
+            found.append(replace(seen, rejected=rejected, dropped=dropped))
         elif kind in CAPTURED:
             capture = declared_capture(declared, target.credentials.databases, manifest.sources.values())
             table = capture.captured(catalog, target.credentials, logs)

@@ -62,7 +62,7 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     """Take rejected rows again, after the columns of a source or its on_bad_row were changed.
 
     Runs the models that have rejected rows. Each row that fits now is removed from the rejected rows in the
-    same commit that adds it to the model. New files are read as well.
+    same commit that adds it to the model. What is new in the sources is read as well.
     """
     from dbt_arctic.adapter.source_commands import replay_rejected
 
@@ -83,8 +83,10 @@ def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> N
     context.exit(0 if succeeded else 1)
 
 
-def _with_rejected(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview]:
-    return [one for one in _look(target, select) if isinstance(one, ReadPreview | TopicPreview)]
+def _with_rejected(target: Target, select: Sequence[str]) -> list[ReadPreview | TopicPreview | TablePreview]:
+    return [
+        one for one in _look(target, select) if isinstance(one, ReadPreview | TopicPreview | TablePreview)
+    ]
 
 
 def _look(target: Target, select: Sequence[str]) -> list[Preview]:
@@ -131,6 +133,8 @@ def _show_tables(found: Sequence[TablePreview]) -> None:
             "rows": "number",
             "from": "text",
             "deletes": "text",
+            "rejected": "number",
+            "dropped": "number",
             "problem": "text",
         },
         [
@@ -140,6 +144,8 @@ def _show_tables(found: Sequence[TablePreview]) -> None:
                 f"about {one.rows:,} (all)" if one.reads_all else f"{one.rows:,}",
                 one.since,
                 "keys are compared" if one.deletes else "",
+                f"{one.rejected:,}" if one.rejected else "",
+                f"{one.dropped:,}" if one.dropped else "",
                 one.problem,
             ]
             for one in found

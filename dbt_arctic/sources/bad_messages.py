@@ -26,6 +26,7 @@ from dbt_arctic.sources.key_and_value import (
 from dbt_arctic.store.rejected_table import COLUMNS, RejectedVersion
 
 _MESSAGE = "CAST(struct(`key`, `value`, `headers`, `partition`) AS " + COLUMNS["message"] + ")"
+_NO_KEY = "CAST(NULL AS STRING) AS `key`"
 
 
 def count_bad(source: KafkaSource, relation: str) -> str:
@@ -52,7 +53,8 @@ def rejected_messages(source: KafkaSource, relation: str, at: str = "current_tim
         return (
             f"SELECT {named}, `location`, max(`modified`) AS `modified`, CAST(NULL AS BIGINT) AS `position`, "
             "`error`, CAST(NULL AS STRING) AS `raw`, count(*) AS `row_count`, "
-            f"current_timestamp() AS `rejected_at`, CAST(NULL AS {COLUMNS['message']}) AS `message`\n"
+            f"current_timestamp() AS `rejected_at`, CAST(NULL AS {COLUMNS['message']}) AS `message`, "
+            f"{_NO_KEY}\n"
             f"FROM (\nSELECT {_location(source)} AS `location`, `timestamp` AS `modified`, {error}\n"
             f"{bad}\n)\n"
             "GROUP BY `location`, `error`"
@@ -60,7 +62,7 @@ def rejected_messages(source: KafkaSource, relation: str, at: str = "current_tim
     return (
         f"SELECT {named}, {_location(source)} AS `location`, `timestamp` AS `modified`, "
         f"`offset` AS `position`, {error}, {_raw(source)} AS `raw`, CAST(1 AS BIGINT) AS `row_count`, "
-        f"{at} AS `rejected_at`, {_MESSAGE} AS `message`\n{bad}"
+        f"{at} AS `rejected_at`, {_MESSAGE} AS `message`, {_NO_KEY}\n{bad}"
     )
 
 

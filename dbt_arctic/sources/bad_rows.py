@@ -25,7 +25,7 @@ _OF_FILES = ("header", "enforceSchema", "encoding", "charset", "lineSep", "multi
 """Options that describe files, and not the text of one row."""
 NO_FIELD: Mapping[str, str] = {"_arctic_no_field": "STRING"}
 """Columns that each JSON object fits."""
-_NO_MESSAGE = f"CAST(NULL AS {COLUMNS['message']}) AS `message`"
+_NO_MESSAGE = f"CAST(NULL AS {COLUMNS['message']}) AS `message`, CAST(NULL AS STRING) AS `key`"
 _FOLDER = re.compile(r"/([^/=]+)=[^/]*(?=/)")
 
 

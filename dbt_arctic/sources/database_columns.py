@@ -10,7 +10,7 @@ from dbt_arctic.data_type import Array, decimal_digits, parse_type, type_text
 from dbt_arctic.databases.api import Column, Family, SelectedColumn, Table
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import raise_error_sql
-from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.names import literal
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
 
 _INTEGERS: Mapping[str, int] = {"INT": 10, "BIGINT": 19}
@@ -23,6 +23,9 @@ _DATE_LENGTH = 12
 """Of a date whose year has six digits."""
 _DIGITS_OF_MONEY = "numeric(19,2)"
 _SHOWN = 200
+_ITEM = "item"
+NATIVE: tuple[Family, ...] = ("boolean", "integer", "float", "binary")
+"""The families whose values the JDBC reader does not return as text, unless they are read as text."""
 
 
 class ReadColumn(NamedTuple):
@@ -38,6 +41,18 @@ class ReadColumn(NamedTuple):
     def column(self) -> Column:
         """The column of the database."""
         return self.selected.column
+
+
+class Conversion(NamedTuple):
+    """How a value is converted.
+
+    :param value: SQL of the value. For one that does not fit, it is any value, and no error.
+    :param bad: SQL condition on a value that is not NULL: it does not fit. Never NULL, and empty if each
+        value fits.
+    """
+
+    value: str
+    bad: str = ""
 
 
 def read_columns(source: DatabaseSource, table: Table, where: str) -> list[ReadColumn]:
@@ -80,37 +95,62 @@ def read_columns(source: DatabaseSource, table: Table, where: str) -> list[ReadC
 
 
 def value_of(source: DatabaseSource, column: ReadColumn, read: str) -> str:
-    """SQL of a value.
+    """SQL of a value, or of an error for one that does not fit its type.
 
     :param read: SQL of what the JDBC reader returns.
     """
-    if column.selected.as_text and column.type == "STRING":
-        return read
+    canonical = _of_canonical_text(column, read)
+    if canonical is not None:
+        return f"coalesce({canonical}, CASE WHEN {read} IS NOT NULL THEN {_error(source, column, read)} END)"
+    element = _element_of(column)
+    if element is None:
+        return _or_error(source, column, read, converted(column, read))
+    # The error has the element, and not the whole array.
+    value = _or_error(source, element, _ITEM, _of_text(element.column.family, element.type, _ITEM))
+    items = Conversion(f"transform({_items(read)}, {_ITEM} -> {value})", _no_items(read))
+    return _or_error(source, column, read, items)
+
+
+def converted(column: ReadColumn, read: str) -> Conversion:
+    """SQL of a value, without errors.
+
+    :param read: SQL of what the JDBC reader returns.
+    """
     family, kind = column.column.family, column.type
+    if column.selected.as_text and kind == "STRING":
+        return Conversion(read)
     if family == "integer" and kind == "BOOLEAN":
-        return _checked(source, column, read, f"{read} NOT IN (0, 1)", f"{read} = 1")
-    if family in ("boolean", "integer", "float", "binary"):
-        return f"CAST({read} AS {kind})"
-    value = _of_canonical_text(column.column, kind, read)
-    if value is not None:
-        return f"coalesce({value}, CASE WHEN {read} IS NOT NULL THEN {_error(source, column, read)} END)"
-    return _parsed(source, column, family, kind, read)
+        return Conversion(f"{read} = 1", f"{read} NOT IN (0, 1)")
+    if family in NATIVE:
+        return Conversion(f"CAST({read} AS {kind})")
+    canonical = _of_canonical_text(column, read)
+    if canonical is not None:
+        return Conversion(canonical, f"{canonical} IS NULL")
+    element = _element_of(column)
+    if element is None:
+        return _of_text(family, kind, read)
+    item = _of_text(element.column.family, element.type, _ITEM)
+    bad = _no_items(read)
+    if item.bad:
+        bad += f" OR exists({_items(read)}, {_ITEM} -> {_ITEM} IS NOT NULL AND ({item.bad}))"
+    return Conversion(f"transform({_items(read)}, {_ITEM} -> {item.value})", bad)
 
 
-def _of_canonical_text(column: Column, kind: str, text: str) -> str | None:
+def _of_canonical_text(column: ReadColumn, text: str) -> str | None:
     """SQL of a value whose text the database writes in one form, so that a cast says whether it fits.
 
     NULL if it does not; ``None`` if the text could have another form or more digits than the type.
     """
+    family, kind = column.column.family, column.type
     number = decimal_digits(kind)
-    if number is not None and column.family == "decimal":
-        scale = _scale(column.type)
+    if number is not None and family == "decimal":
+        scale = _scale(column.column.type)
         return None if scale is None or scale > number.scale else f"try_cast({text} AS {kind})"
-    if column.family == "date" and kind == "DATE":
+    if family == "date" and kind == "DATE":
         return f"IF(length({text}) <= {_DATE_LENGTH}, try_cast({text} AS DATE), NULL)"
-    if column.family == "timestamp" and kind == "TIMESTAMP_NTZ":
+    if family == "timestamp" and kind == "TIMESTAMP_NTZ":
         return f"try_cast({text} AS TIMESTAMP_NTZ)"
-    if column.family == "timestamptz" and kind == "TIMESTAMP":
+    if family == "timestamptz" and kind == "TIMESTAMP":
         return f"try_cast(concat({text}, 'Z') AS TIMESTAMP)"
     return None
 
@@ -125,38 +165,47 @@ def _scale(kind: str) -> int | None:
     return None if digits is None else digits.scale
 
 
-def _parsed(source: DatabaseSource, column: ReadColumn, family: Family, kind: str, text: str) -> str:
+def _of_text(family: Family, kind: str, text: str) -> Conversion:
     """SQL of a value that was read as text."""
-    if family == "array":
-        array = parse_type(kind.lower())
-        assert isinstance(array, Array)
-        element = type_text(array.element).upper()
-        items = f"from_json({text}, 'ARRAY<STRING>')"
-        inner = column.column._replace(family=_element_family(element), type=column.column.type)
-        parsed = _parsed(source, ReadColumn(SelectedColumn(inner), element), inner.family, element, "item")
-        # Arrays of arrays have the same type in the database.
-        bad = f"{items} IS NULL OR startswith({text}, '[[')"
-        return _checked(source, column, text, bad, f"transform({items}, item -> {parsed})")
     number = decimal_digits(kind)
+    if kind == "STRING":
+        return Conversion(text)
+    value = f"try_cast({text} AS {kind})"
+    bad = f"{value} IS NULL"
     if number is not None:
         digits = f"rtrim('0', regexp_extract({text}, '[.]([0-9]*)$', 1))"
-        bad = f"try_cast({text} AS {kind}) IS NULL OR length({digits}) > {number.scale}"
+        bad += f" OR length({digits}) > {number.scale}"
     elif kind in _INTEGERS:
-        bad = f"NOT {text} RLIKE '^-?[0-9]+$' OR try_cast({text} AS {kind}) IS NULL"
+        bad = f"NOT {text} RLIKE '^-?[0-9]+$' OR {bad}"
     elif family == "date":
-        bad = f"NOT {text} RLIKE {literal(_DATE + '$')} OR try_cast({text} AS DATE) IS NULL"
+        bad = f"NOT {text} RLIKE {literal(_DATE + '$')} OR {bad}"
     elif family == "timestamp":
-        bad = f"NOT {text} RLIKE {literal(_TIME + '$')} OR try_cast({text} AS TIMESTAMP_NTZ) IS NULL"
+        bad = f"NOT {text} RLIKE {literal(_TIME + '$')} OR {bad}"
     elif family == "timestamptz":
         # Without a zone, the time is in UTC. Elements of an array have the zone of the session.
         zoned = f"IF({text} RLIKE {literal(_TIME + '$')}, concat({text}, 'Z'), {text})"
-        bad = f"NOT {text} RLIKE {literal(f'{_TIME}({_ZONE})?$')} OR try_cast({zoned} AS TIMESTAMP) IS NULL"
-        return _checked(source, column, text, bad, f"CAST({zoned} AS TIMESTAMP)")
-    elif kind == "STRING":
-        return text
-    else:
-        bad = f"try_cast({text} AS {kind}) IS NULL"
-    return _checked(source, column, text, bad, f"CAST({text} AS {kind})")
+        value = f"try_cast({zoned} AS TIMESTAMP)"
+        bad = f"NOT {text} RLIKE {literal(f'{_TIME}({_ZONE})?$')} OR {value} IS NULL"
+    return Conversion(value, bad)
+
+
+def _element_of(column: ReadColumn) -> ReadColumn | None:
+    """The elements of a column of arrays, as if they were a column; ``None`` for any other column."""
+    if column.column.family != "array" or column.selected.as_text:
+        return None
+    array = parse_type(column.type.lower())
+    assert isinstance(array, Array)
+    kind = type_text(array.element).upper()
+    return ReadColumn(SelectedColumn(column.column._replace(family=_element_family(kind))), kind)
+
+
+def _items(text: str) -> str:
+    return f"from_json({text}, 'ARRAY<STRING>')"
+
+
+def _no_items(text: str) -> str:
+    """SQL condition: a text is no array of values. Arrays of arrays have the same type in the database."""
+    return f"{_items(text)} IS NULL OR startswith({text}, '[[')"
 
 
 def _element_family(kind: str) -> Family:
@@ -189,9 +238,12 @@ def _error(source: DatabaseSource, column: ReadColumn, read: str) -> str:
     )
 
 
-def _checked(source: DatabaseSource, column: ReadColumn, read: str, bad: str, value: str) -> str:
+def _or_error(source: DatabaseSource, column: ReadColumn, read: str, made: Conversion) -> str:
+    """SQL of a value, or of an error if it does not fit."""
+    if not made.bad:
+        return made.value
     error = _error(source, column, read)
-    return f"CASE WHEN {read} IS NULL THEN NULL WHEN {bad} THEN {error} ELSE {value} END"
+    return f"CASE WHEN {read} IS NULL THEN NULL WHEN {made.bad} THEN {error} ELSE {made.value} END"
 
 
 def _chosen(source: DatabaseSource, column: Column, declared: str, where: str) -> ReadColumn:
@@ -238,57 +290,4 @@ def typed(columns: list[ReadColumn]) -> dict[str, str]:
     return {**{one.column.name: one.type for one in columns}, **ADDED}
 
 
-def rows_of(source: DatabaseSource, columns: list[ReadColumn], view: str) -> str:
-    """SQL of a pull: the columns of the table, and ``_action``.
-
-    :param view: with the columns of ``RowQuery``.
-    """
-    listed = ",\n  ".join([*_values(source, columns), "'U' AS `_action`"])
-    return f"SELECT\n  {listed}\nFROM {quote(view)}"
-
-
-def rows_and_deletes(
-    source: DatabaseSource,
-    columns: list[ReadColumn],
-    view: str,
-    key: list[ReadColumn],
-    stored_key: Mapping[str, str],
-    stored: str,
-) -> str:
-    """SQL of a pull with the keys that are stored, and that the table no longer has, as deletes.
-
-    :param view: with the columns of a ``RowQuery`` with ``all_keys``. It is read once, so that a row is not
-        both present and deleted.
-    :param stored_key: the stored columns by those of the table.
-    :param stored: SQL of the stored rows.
-    """
-    in_key = {one.column.name for one in key}
-    selected = []
-    for one in columns:
-        name = quote(one.column.name)
-        if one.column.name in in_key:
-            kept = f"CAST(`stored`.{quote(stored_key[one.column.name])} AS {one.type})"
-            selected.append(f"coalesce(`source`.{name}, {kept}) AS {name}")
-        else:
-            selected.append(f"`source`.{name} AS {name}")
-    selected.append("CASE WHEN `source`.`is_new` IS NULL THEN 'D' ELSE 'U' END AS `_action`")
-    values = ",\n  ".join([*_values(source, columns), "`is_new`"])
-    joined = " AND ".join(
-        f"`source`.{quote(one.column.name)} = `stored`.{quote(stored_key[one.column.name])}" for one in key
-    )
-    listed = ",\n  ".join(selected)
-    return (
-        f"SELECT\n  {listed}\nFROM (\nSELECT\n  {values}\nFROM {quote(view)}\n) AS `source`\n"
-        f"FULL OUTER JOIN (\n{stored}\n) AS `stored` ON {joined}\n"
-        "WHERE `source`.`is_new` IS NULL OR `source`.`is_new` = 1"
-    )
-
-
-def _values(source: DatabaseSource, columns: list[ReadColumn]) -> list[str]:
-    return [
-        f"{value_of(source, one, quote(f'c{at}'))} AS {quote(one.column.name)}"
-        for at, one in enumerate(columns)
-    ]
-
-
-__all__ = ["ReadColumn", "read_columns", "rows_and_deletes", "rows_of", "typed", "value_of"]
+__all__ = ["NATIVE", "Conversion", "ReadColumn", "converted", "read_columns", "typed", "value_of"]

@@ -9,6 +9,7 @@ from dbt_arctic.errors import ConfigError, MalformedFile, VersionUnavailable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.cursor import cursor_of, epoch_ms
 from dbt_arctic.sources.database_plan import Writes, plan_read
+from dbt_arctic.sources.database_rows import table_rows
 from dbt_arctic.sources.database_settings import DatabaseSource
 
 
@@ -21,6 +22,8 @@ class TablePreview:
     :param since: from which value of the cursor on; empty for all rows.
     :param deletes: whether it would compare keys.
     :param problem: why the run would fail; empty if nothing is in its way.
+    :param rejected: how many rows are stored because they did not fit.
+    :param dropped: how many rows were dropped because they did not fit.
     """
 
     model: str
@@ -30,6 +33,8 @@ class TablePreview:
     since: str = ""
     deletes: bool = False
     problem: str = ""
+    rejected: int = 0
+    dropped: int = 0
 
 
 def preview_table(
@@ -43,6 +48,7 @@ def preview_table(
     try:
         try:
             plan = plan_read(source, transaction, last, writes, model, "", commits=False)
+            table_rows(source, transaction.table, plan, writes, model)
         except (ConfigError, MalformedFile, VersionUnavailable) as error:
             return TablePreview(model, source.name, last is None, 0, problem=error.what)
         if not plan.changed:

@@ -12,8 +12,9 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.version import DATABASE, Consumed
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.database_columns import read_columns, rows_and_deletes, rows_of, typed
+from dbt_arctic.sources.database_columns import read_columns, typed
 from dbt_arctic.sources.database_plan import ReadPlan, Writes, plan_read, ranges_of
+from dbt_arctic.sources.database_rows import TableRows, rows_and_deletes, rows_of, table_rows
 from dbt_arctic.sources.database_settings import ADDED, DatabaseSource
 from dbt_arctic.sources.source_planner import DELETES, Planned, PullPurpose, no_rows, refuse_renamed
 from dbt_arctic.store.context import Context
@@ -72,16 +73,17 @@ class DatabasePlanner:
                 self._refuse_other_source(last_consumed, DATABASE + transaction.table.table_id, model)
             run, commits = str(self.context.new_txn()), purpose == "consume"
             plan = plan_read(self.source, transaction, last, self.writes, model, run, commits=commits)
+            table = table_rows(self.source, transaction.table, plan, self.writes, model)
             empty = no_rows(f"no rows of {self.source.name}", typed(plan.columns))
             if (
                 not plan.changed
                 and last is not None
                 and last.table_id == DATABASE + transaction.table.table_id
             ):
-                return Planned(Pull(name, empty, last, False), last, plan.warnings)
+                return Planned(Pull(name, empty, last, False), last, plan.warnings, table=table)
             consumed = plan.progress.consumed(transaction.table.table_id)
             snapshot = transaction.share() if purpose == "consume" else ""
-            sql, view = self._rows(transaction, plan, snapshot, purpose)
+            sql, view = self._rows(transaction, plan, table, snapshot, purpose)
             is_open = bool(snapshot)
         finally:
             if not is_open:
@@ -93,6 +95,7 @@ class DatabasePlanner:
             plan.warnings,
             release=transaction.close if is_open else None,
             must_select=DELETES if self.source.compares_keys else {},
+            table=table,
         )
 
     def _described(self, model: str) -> str:
@@ -107,7 +110,12 @@ class DatabasePlanner:
             transaction.close()
 
     def _rows(
-        self, transaction: TableTransaction, plan: ReadPlan, snapshot: str, purpose: PullPurpose
+        self,
+        transaction: TableTransaction,
+        plan: ReadPlan,
+        table: TableRows,
+        snapshot: str,
+        purpose: PullPurpose,
     ) -> _RowsOfView:
         """SQL of the rows, and the view that it reads."""
         view = create_view(
@@ -115,11 +123,10 @@ class DatabasePlanner:
         )
         stored = load_keyed(self.context.catalog, self.standing()) if plan.key else None
         if stored is None:
-            return _RowsOfView(rows_of(self.source, plan.columns, view), view)
+            return _RowsOfView(rows_of(table, view), view)
         keys = zip((one.column.name for one in plan.key), stored.key, strict=False)  # the write compares them
         rows = merge_on_read(stored.visible)
-        sql = rows_and_deletes(self.source, plan.columns, view, list(plan.key), dict(keys), rows)
-        return _RowsOfView(sql, view)
+        return _RowsOfView(rows_and_deletes(table, view, dict(keys), rows), view)
 
     def _refuse_other_source(self, last_consumed: Mapping[str, Consumed], key: str, model: str) -> None:
         read = f"the table {self.source.table}"

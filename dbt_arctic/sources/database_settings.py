@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.sources.common_settings import columns_of, one_of, reject_unknown
+from dbt_arctic.sources.common_settings import OnBadRow, columns_of, on_bad_row_of, one_of, reject_unknown
 
 NullCursor = Literal["fail", "read", "skip"]
 OnRecreated = Literal["fail", "continue"]
@@ -17,7 +17,7 @@ ADDED: Mapping[str, str] = {"_action": "STRING"}
 
 _SETTINGS = (
     *("from", "url", "connection", "table", "columns", "cursor", "overlap", "null_cursor", "deletes"),
-    *("partitions", "partition_column", "on_recreated"),
+    *("partitions", "partition_column", "on_recreated", "on_bad_row", "required"),
 )
 _MOST_PARTITIONS = 1000
 
@@ -33,6 +33,8 @@ class DatabaseSource:
     :param overlap: how far below the last value of the cursor a run begins; ``None`` for the default.
     :param compares_keys: whether keys that are no longer in the table are deleted.
     :param partitions: how many statements read the whole table; ``None`` for the default.
+    :param on_bad_row: what to do about a row that does not fit.
+    :param required: columns in which a row that fits is not NULL.
     """
 
     name: str
@@ -45,6 +47,8 @@ class DatabaseSource:
     partitions: int | None = None
     partition_column: str = ""
     on_recreated: OnRecreated = "fail"
+    on_bad_row: OnBadRow = "fail"
+    required: tuple[str, ...] = ()
 
 
 def parse_database(name: str, settings: Mapping[str, Any], where: str = "") -> DatabaseSource:
@@ -84,7 +88,21 @@ def parse_database(name: str, settings: Mapping[str, Any], where: str = "") -> D
         _partitions(settings.get("partitions"), name, where),
         str(settings.get("partition_column") or ""),
         one_of(get_args(OnRecreated), "on_recreated", settings.get("on_recreated", "fail"), name, where),
+        on_bad_row_of(settings, name, where),
+        _required(settings.get("required"), name, where),
     )
+
+
+def _required(given: Any, name: str, where: str) -> tuple[str, ...]:
+    """The names of columns. Only the database knows whether it has them."""
+    listed = [given] if isinstance(given, str) else given or []
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise ConfigError(
+            f"the source {name} has required: {given}",
+            where=where,
+            fix="list the columns that each row must have: required: [id, name]",
+        )
+    return tuple(listed)
 
 
 def _columns(given: Any, name: str, where: str) -> dict[str, str]:

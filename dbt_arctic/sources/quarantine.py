@@ -1,8 +1,8 @@
 """Takes the rows that do not fit out of what a model pulls, and stores or counts them.
 
 The rejected rows are written first, as a new version of the model's rejected table. The model's commit then
-consumes that version together with the files or offsets. If the run does not commit, the version belongs to
-no commit, and the next run starts from the one before.
+consumes that version together with the files, the offsets or the cursor. If the run does not commit, the
+version belongs to no commit, and the next run starts from the one before.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.refresh.pull import Pull
-from dbt_arctic.sources import bad_messages
+from dbt_arctic.sources import bad_messages, bad_table_rows
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
+from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.sources.retry_rejected import ReplayedRows
@@ -37,7 +38,8 @@ class Rejection:
     """The rows of one pull that did not fit.
 
     :param pull: the version of the rejected table for the model's commit; ``None`` if it stays as it is.
-    :param by_place: how many rows of each file or partition did not fit.
+    :param by_place: how many rows of each file, partition or table did not fit, without those that are
+        rejected already.
     """
 
     pull: Pull | None
@@ -47,7 +49,7 @@ class Rejection:
 def cache_statement(view: str) -> str:
     """SQL that keeps the rows of a view once they were computed, until the view is dropped.
 
-    Files and messages are read once, and all statements read the same rows. What does not fit in memory goes
+    What a source has is read once, and all statements read the same rows. What does not fit in memory goes
     to disk.
     """
     return f"CACHE LAZY TABLE {quote(view)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK')"
@@ -55,7 +57,7 @@ def cache_statement(view: str) -> str:
 
 def reject(
     context: Context,
-    source: FileSource | KafkaSource,
+    source: FileSource | KafkaSource | TableRows,
     model: Name,
     view: str,
     base: RejectedVersion | None,
@@ -64,30 +66,39 @@ def reject(
     """Store or count the rows of a view that do not fit.
 
     :param model: the name of the model's table.
-    :param view: over the files or messages of the pull; empty if it reads none.
+    :param view: over the files, messages or rows of the pull; empty if it reads none.
     :param base: the rejected rows that stay; ``None`` for none.
     :param taken: which of them the model takes again.
     """
-    counted = _count(source, view) if view else ""
+    counted = _count(source, view, base) if view else ""
     places = {str(place): int(number) for place, number in context.query(counted)} if view else {}
     name = rejected_name(model)
     state = load_rejected(context.catalog, name)
     # A full refresh starts without rejected rows.
     is_stale = base is None and state is not None and version_of(name, state) is not None
     if places or is_stale or taken is not None:
-        rows = _rejected(source, view, places) if places else ""
+        rows = _rejected(source, view, places, base) if places else ""
         kept = "" if taken is None else taken.kept
         return Rejection(store(context, model, base, rows, kept), places)
     return Rejection(None, places)
 
 
-def _count(source: FileSource | KafkaSource, view: str) -> str:
+def _count(source: FileSource | KafkaSource | TableRows, view: str, base: RejectedVersion | None) -> str:
+    if isinstance(source, TableRows):
+        return bad_table_rows.count_bad(source, view, base)
     if isinstance(source, KafkaSource):
         return bad_messages.count_bad(source, quote(view))
     return count_bad(source, view)
 
 
-def _rejected(source: FileSource | KafkaSource, view: str, places: Collection[str]) -> str:
+def _rejected(
+    source: FileSource | KafkaSource | TableRows,
+    view: str,
+    places: Collection[str],
+    base: RejectedVersion | None,
+) -> str:
+    if isinstance(source, TableRows):
+        return bad_table_rows.rejected_rows(source, view, base)
     if isinstance(source, KafkaSource):
         return bad_messages.rejected_messages(source, quote(view))
     return rejected_rows(source, view, folder_columns(source, places))
@@ -108,6 +119,20 @@ def without_reread(
         return None
     kept = f"SELECT {quote_all(COLUMNS)}\nFROM {base.rows}\nLEFT ANTI JOIN {files} ON {matches}"
     return store(context, model, base, "", kept)
+
+
+def without_superseded(
+    context: Context, table: TableRows, model: Name, view: str, base: RejectedVersion
+) -> Pull | None:
+    """Remove the rejected rows of a table that the model reads again, or that the table no longer has.
+
+    :param view: over the rows of the pull.
+    :returns: the version without them; ``None`` if there are none.
+    """
+    ((number,),) = context.query(bad_table_rows.count_superseded(table, view, base))
+    if not number:
+        return None
+    return store(context, model, base, "", bad_table_rows.rows_not_superseded(table, view, base))
 
 
 def store(context: Context, model: Name, base: RejectedVersion | None, rows: str, kept: str = "") -> Pull:
@@ -150,4 +175,4 @@ def _none(name: Name) -> str:
     return f"SELECT * FROM {name.sql} WHERE false"
 
 
-__all__ = ["Rejection", "cache_statement", "reject", "store", "without_reread"]
+__all__ = ["Rejection", "cache_statement", "reject", "store", "without_reread", "without_superseded"]

@@ -73,7 +73,7 @@ def preview_read(
     :param consumed: what it has consumed, by dotted name.
     """
     unread = find_unread_files(catalog, source, model, target, consumed)
-    kept, dropped = _rejected(catalog, source.name, target, consumed)
+    kept, dropped = count_rejected(catalog, source.name, target, consumed)
     return ReadPreview(
         model,
         source.name,
@@ -101,7 +101,7 @@ def preview_topic(
     :param consumed: what it has consumed, by dotted name.
     """
     last = consumed.get(upstream_of(source).dotted)
-    kept, dropped = _rejected(catalog, source.name, target, consumed)
+    kept, dropped = count_rejected(catalog, source.name, target, consumed)
     messages, problem = 0, ""
     try:
         topic = broker.offsets(source.topic, source.isolation == "read_committed")
@@ -111,7 +111,7 @@ def preview_topic(
     return TopicPreview(model, source.name, last is None, messages, kept, dropped, problem)
 
 
-def _rejected(
+def count_rejected(
     catalog: CatalogReader, source: str, target: Name, consumed: Mapping[str, Consumed]
 ) -> tuple[int, int]:
     """How many rows of a source a model has rejected: stored ones, and dropped ones."""
@@ -119,4 +119,4 @@ def _rejected(
     return (0, 0) if rejected is None else counts(catalog, rejected).get(source, (0, 0))
 
 
-__all__ = ["ReadPreview", "TopicPreview", "preview_read", "preview_topic"]
+__all__ = ["ReadPreview", "TopicPreview", "count_rejected", "preview_read", "preview_topic"]

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.sources import bad_messages
+from dbt_arctic.sources import bad_messages, bad_table_rows
 from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
+from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.sources.file_settings import POSITION, TEXT, FileSource
 from dbt_arctic.sources.kafka_settings import KafkaSource
 from dbt_arctic.store.context import Context
@@ -32,7 +33,7 @@ class ReplayedRows:
 
 
 def retry_rejected_rows(
-    context: Context, source: FileSource | KafkaSource, version: RejectedVersion
+    context: Context, source: FileSource | KafkaSource | TableRows, version: RejectedVersion
 ) -> ReplayedRows | None:
     """Find out which rejected rows of a source fit now; ``None`` if nothing would change."""
     mine = [
@@ -49,6 +50,8 @@ def retry_rejected_rows(
         return None
     if isinstance(source, KafkaSource):
         return _messages_again(context, source, version)
+    if isinstance(source, TableRows):
+        return _table_rows_again(context, source, version)
     folders = folder_columns(source, mine)
     again = _parsed_again(source, version, folders)
     ((fitting,),) = context.query(f"SELECT count(*)\nFROM (\n{again}\n)\nWHERE {quote(_FITS)}")
@@ -64,6 +67,14 @@ def _messages_again(context: Context, source: KafkaSource, version: RejectedVers
     # With the policy ``fail``, the messages that do not fit stay where they are.
     tolerant = replace(source, on_bad_row="quarantine") if source.on_bad_row == "fail" else source
     rows, kept = bad_messages.fitting_rows(tolerant, version), bad_messages.kept_rows(tolerant, version)
+    return ReplayedRows(int(fitting), rows, kept)
+
+
+def _table_rows_again(context: Context, table: TableRows, version: RejectedVersion) -> ReplayedRows | None:
+    ((fitting,),) = context.query(bad_table_rows.count_fitting(table, version))
+    if not fitting and table.on_bad_row != "drop":
+        return None
+    rows, kept = bad_table_rows.fitting_rows(table, version), bad_table_rows.kept_rows(table, version)
     return ReplayedRows(int(fitting), rows, kept)
 
 

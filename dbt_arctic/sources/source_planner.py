@@ -12,6 +12,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import ACTION
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.store.context import Context
 
 PullPurpose = Literal["consume", "read", "describe"]
@@ -27,6 +28,7 @@ class Planned:
     :param release: what to call once the rows are not needed any more; ``None`` for nothing.
     :param notes: what it writes to the log.
     :param must_select: columns without which a keyed model would store wrong values, each with the reason.
+    :param table: what a run that consumes the rows reads of a database's table; ``None`` for other sources.
     """
 
     pull: Pull
@@ -35,6 +37,7 @@ class Planned:
     release: Callable[[], None] | None = None
     notes: tuple[str, ...] = ()
     must_select: Mapping[str, str] = field(default_factory=dict)
+    table: TableRows | None = None
 
 
 DELETES = {ACTION: "a deleted row has _action D, and would be written as a row of NULL values"}

@@ -4,11 +4,13 @@ The model consumes the table as it consumes a file list: its commit records the 
 that belongs to its rows. So the rejected rows of a model are those of that snapshot, whatever a run that
 failed, was rolled back or ran at the same time has written to the table.
 
-Columns: ``source`` STRING (``<source>.<table>``), ``location`` STRING (the file, or
-``<topic>-<partition>``), ``modified`` TIMESTAMP (of the file or the message), ``position`` BIGINT (of the row
-in the file, from 1, or the offset; NULL if rows were dropped), ``error`` STRING, ``raw`` STRING (the text of
-the row; NULL if rows were dropped), ``row_count`` BIGINT (1, or more if rows were dropped), ``rejected_at``
-TIMESTAMP, ``message`` STRUCT (the message as it was received; NULL for files and if rows were dropped).
+Columns: ``source`` STRING (``<source>.<table>``), ``location`` STRING (the file, ``<topic>-<partition>``, or
+the table of a database), ``modified`` TIMESTAMP (of the file or the message, or a cursor that is a time),
+``position`` BIGINT (of the row in the file, from 1, or the offset; for a database, a cursor that is a whole
+number, otherwise 0; NULL if rows were dropped), ``error`` STRING, ``raw`` STRING (the text of the row; NULL
+if rows were dropped), ``row_count`` BIGINT (1, or more if rows were dropped), ``rejected_at`` TIMESTAMP,
+``message`` STRUCT (the message as it was received; NULL for all others and if rows were dropped), ``key``
+STRING (the key of a row of a database, as JSON; NULL for all others).
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ COLUMNS = {
     "rejected_at": "TIMESTAMP",
     "message": "STRUCT<`key`: BINARY, `value`: BINARY, "
     "`headers`: ARRAY<STRUCT<`key`: STRING, `value`: BINARY>>, `partition`: INT>",
+    "key": "STRING",
 }
 SUFFIX = "__rejected"
 

@@ -70,6 +70,7 @@ POSTGRES_VALUES: list[tuple[str, str, str, Any]] = [
     ("bigint", "9223372036854775807", "bigint", 2**63 - 1),
     ("real", "1.5", "float", 1.5),
     ("double precision", "0.1", "double", 0.1),
+    ("double precision", "'-Infinity'", "double", float("-inf")),
     (
         "numeric",
         "123456789012345678.123456789012345678",
@@ -217,8 +218,52 @@ def test_each_type_becomes_what_the_documentation_says(shop: Shop, server: Serve
         assert "columns: {v: string}" in said
         (shop.folder / "models" / f"{name}.sql").unlink()
     model(shop, "as_text", "as_text", key="v")
+
+    # A rejected row has all values exactly, also those that do not fit.
+    name = odd.replace('""', '"').replace("``", "`")
+    whole = f"c0{''.join(f', c{at}' for at in range(1, len(cases)))}"
+    typed = ", ".join(f"m{at} {kind}" for at, (kind, _) in enumerate(MISFITS[server.kind]))
+    nothing = ", ".join("NULL" for _ in cases)
+    numbered = {f"m{at}": misfit for at, misfit in enumerate(MISFITS[server.kind])}
+    server.sql(
+        lenient,
+        f"INSERT INTO {table} SELECT 2, {whole}, NULL FROM {table}",
+        f"INSERT INTO {table} VALUES (3, {nothing}, NULL)",
+        f"CREATE TABLE misfits (id int PRIMARY KEY, {typed})",
+        *(f"INSERT INTO misfits (id, {m}) VALUES ({m[1:]}, {value})" for m, (_, value) in numbered.items()),
+    )
+    texts = ", ".join(f"cast({m} as string) as {m}" for m in numbered)
+    head = "{{{{ config(materialized='incremental', unique_key='id') }}}}"
+    rows = head + " select id, {} from {{{{ incremental_pull(source('crm', '{}')) }}}}"
+    kept = {"table": table, "on_bad_row": "quarantine"}
+    misfit = {"table": "misfits", "on_bad_row": "quarantine"}
+    declare(
+        shop,
+        server,
+        as_text={"table": "misfit0", "columns": {"v": "string"}},
+        kept={**kept, "required": [name]},
+        misfits=misfit,
+    )
+    shop.model("kept", rows.format(whole, "kept"))
+    shop.model("misfits", rows.format(texts, "misfits"))
     shop.dbt("run")
     assert len(shop.sql("SELECT * FROM {s}.as_text")) == 1
+    assert [row[0] for row in shop.sql("SELECT id FROM {s}.kept")] == [1]
+    assert not shop.sql("SELECT * FROM {s}.misfits")
+    found = shop.sql("SELECT key, error FROM {s}.misfits__rejected")
+    assert {json.loads(key)["id"]: error.split(" cannot")[0] for key, error in found} == {
+        m[1:]: f"the value of {m}" for m in numbered
+    }
+    as_string = {**misfit, "columns": {"id": "int", **dict.fromkeys(numbered, "string")}}
+    declare(shop, server, kept=kept, misfits=as_string)
+    (shop.folder / "models" / "as_text.sql").unlink()
+    shop.model("texts", rows.format(texts, "misfits"))
+    shop.dbt("run", "--select", "texts")
+    Terminal(shop)("ingest", "replay")
+    assert shop.rows("misfits") == shop.rows("texts")
+    first, again, empty = shop.rows("kept")
+    assert list(first[1:]) == list(again[1:])
+    assert set(empty[1:]) == {None}
 
 
 class Accounts:
