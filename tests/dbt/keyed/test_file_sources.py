@@ -109,8 +109,21 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     shop.dbt("run", "--empty")
     shop.dbt("run", "--sample", "3 days")  # would append all rows, and the next run again
     assert 4 not in ids(shop, "appended")
-    shop.dbt("run")
-    assert ids(shop, "appended") == [1, 1, 2, 3, 4]
+
+    # A wider type and a new field are declared, and the model's on_schema_change applies them.
+    wider = {**COLUMNS, "amount": "decimal(20,2)", "more": "string"}
+    declare(shop, clicks=clicks(shop, columns=wider))
+    shop.model(
+        "appended",
+        "{{ config(materialized='incremental', on_schema_change='sync_all_columns') }}\n"
+        "select id, city, amount, more, day, _source_file\n"
+        "from {{ incremental_pull(source('landing', 'clicks')) }}",
+    )
+    land(shop, "clicks/day=2026-01-02/e.json", [{**row(5, amount=1e15), "more": "x"}])
+    shop.dbt("run", "--select", "appended")
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5]
+    found = shop.sql("SELECT id, CAST(amount AS STRING), more FROM {s}.appended WHERE id >= 4 ORDER BY id")
+    assert list(map(tuple, found)) == [(4, "1.50", None), (5, "1000000000000000.00", "x")]
 
 
 def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:
