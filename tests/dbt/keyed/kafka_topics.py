@@ -14,8 +14,8 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 
+from dbt_arctic.engine.connectors import CONNECTORS
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.engine.settings import CONNECTORS
 from tests.matrix.components import PASSWORD, kafka, maven_jars
 
 LOGIN = {
