@@ -149,7 +149,7 @@ def add_reader(connection: SessionConnection, folder: Path, connector: str = "ka
     """
     process = connection.process
     context = process.context
-    jars = maven_jars(tools() / f"spark-{connector}", CONNECTORS[connector], folder)
+    jars = maven_jars(tools() / f"spark-{connector}", CONNECTORS[connector], folder, are_complete=True)
     loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for coordinates in CONNECTORS[connector]:
         _, artifact, version = coordinates.split(":")
