@@ -303,7 +303,8 @@ class ArcticCredentials(Credentials):
 
     def _stores_of_files(self) -> tuple[str, ...]:
         """The object store of which the profile has settings: the project's own server knows no sources."""
-        return (S3,) if any(name.startswith("s3.") for name in self.iceberg_properties) else ()
+        is_set = any(name.startswith("s3.") or name == "client.region" for name in self.iceberg_properties)
+        return (S3,) if is_set else ()
 
     @property
     def kafka_properties(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -9,8 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ ODD = "day=2026-01-01/a b%20+c[d]{e,f}*?#.json"
 """A key with signs that URLs, globs and Hadoop treat in a special way."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Store:
     """An S3 of the tests with the bucket ``lake``.
 
@@ -91,7 +90,9 @@ def store(
         "s3.access-key-id": "test",
         "s3.secret-access-key": "test",
     }
-    settings = replaced(shop_connection.settings, catalog_properties=properties, connectors=("s3",))
+    settings = dataclasses.replace(
+        shop_connection.settings, catalog_properties=properties, connectors=("s3",)
+    )
     process = shop_connection.process
     hadoop = process.context._jsc.hadoopConfiguration()
     added = {
