@@ -91,16 +91,21 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     late = land(shop, "clicks/day=2025-12-31/late.json", [row(3), row(1, "Rome")])
     os.utime(late, (1, 1))
     land(shop, "clicks/day=2025-12-31/empty.json", [])
+    # In one read with the other files, Spark would silently leave out rows of files in other folders.
+    loose = land(shop, "clicks/loose.json", [{**row(5), "day": "2026-02-02"}])
+    deeper = land(shop, "clicks/more/day=2026-01-03/shop=7/deeper/e.json", [row(6)])
     shop.dbt("run", "--select", "by_key")
+    days = "SELECT _source_file, CAST(day AS STRING) FROM {s}.by_key WHERE id > 4 ORDER BY id"
+    assert shop.sql(days) == [(str(loose), "2026-02-02"), (str(deeper), "2026-01-03")]
     consumed = json.loads(shop.log("by_key")[0].summary["arctic.consumed"])
     assert list(consumed) == [f"lake.{shop.schema}.by_key__landing__clicks__files"]
-    assert ids(shop, "by_key") == [1, 2, 3]
+    assert ids(shop, "by_key") == [1, 2, 3, 5, 6]
     assert shop.sql("SELECT city, amount FROM {s}.by_key WHERE id = 1")[0][0] == "Rome"
     shop.dbt("run")
-    assert ids(shop, "appended") == [1, 1, 2, 3]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 5, 6]
 
     shop.dbt("run", "--full-refresh", "--select", "appended")
-    assert ids(shop, "appended") == [1, 1, 2, 3]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 5, 6]
     shown = shop.dbt("show", "--select", "appended", "--output", "json")
     assert shown is not None
     shop.dbt("run", "--empty")
@@ -109,7 +114,7 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     shop.dbt("run", "--empty")
     assert 4 not in ids(shop, "appended")
     shop.dbt("run")
-    assert ids(shop, "appended") == [1, 1, 2, 3, 4]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5, 6]
 
 
 def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:
