@@ -30,6 +30,7 @@ from dbt_arctic.engine.connect_settings import (
     connect_conf,
     parsed_host,
 )
+from dbt_arctic.engine.connectors import S3
 from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, local_cores
 from dbt_arctic.engine.thrift_settings import DEFAULT_THRIFT_PORT, MECHANISMS, ThriftSettings
 from dbt_arctic.errors import ProfileError
@@ -222,7 +223,7 @@ class ArcticCredentials(Credentials):
             executor_memory=self.executor_memory,
             executor_cores=self.executor_cores,
             max_executors=self.max_executors,
-            connectors=(*self._readers_of_topics(), *kinds_of(self.databases)),
+            connectors=(*self._readers_of_topics(), *self._stores_of_files(), *kinds_of(self.databases)),
             others=self.other_catalogs(project_root),
         )
 
@@ -299,6 +300,11 @@ class ArcticCredentials(Credentials):
         """Spark's readers that topics need. Avro is one of them if the profile has a schema registry."""
         has_schemas = any(str(name).startswith(REGISTRY_PREFIX) for name in self.kafka or ())
         return (*(("kafka",) if self.kafka else ()), *(("avro",) if has_schemas else ()))
+
+    def _stores_of_files(self) -> tuple[str, ...]:
+        """The object store of which the profile has settings: the project's own server knows no sources."""
+        is_set = any(name.startswith("s3.") or name == "client.region" for name in self.iceberg_properties)
+        return (S3,) if is_set else ()
 
     @property
     def kafka_properties(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from dbt_arctic.databases.address import kind_of_url
+from dbt_arctic.engine.connectors import S3
 from dbt_arctic.errors import ArcticError, ConfigError, StatementError, UnknownRelation
 from dbt_arctic.sources.avro_settings import AVRO_SETTINGS
 
@@ -108,14 +109,19 @@ def kind_of(declared: Mapping[str, Any]) -> Kind:
 
 
 def connectors_of(nodes: Iterable[Any]) -> tuple[str, ...]:
-    """The formats of Spark's readers that these sources need and that are not a part of Spark."""
+    """The names of the connectors that these sources need and that are not a part of Spark."""
     found = [one["settings"] for node in nodes if (one := declared_source(node)) is not None]
     readers = {"kafka" for settings in found if settings["from"] == "kafka"}
     readers |= {"avro" for settings in found if _is_avro(settings)}
+    readers |= {S3 for settings in found if settings["from"] == "files" and _is_on_s3(settings)}
     readers |= {"postgresql" for settings in found if settings["from"] == "postgres"}
     readers |= {"mariadb" for settings in found if settings["from"] == "mariadb"}
     databases = (kind_of_url(str(one.get("url") or "")) for one in found if one["from"] == "jdbc")
     return tuple(sorted(readers | {kind for kind in databases if kind is not None}))
+
+
+def _is_on_s3(settings: Mapping[str, Any]) -> bool:
+    return str(settings.get("path") or "").startswith(("s3://", "s3a://"))
 
 
 def _is_avro(settings: Mapping[str, Any]) -> bool:

@@ -57,8 +57,9 @@ def _local(folder: str, project: Path) -> Path:
             f"{folder} is not a local folder",
             where=folder,
             why="samples are read from the local disk only",
-            fix="copy some files of each table to a local folder, run the command for it, and change the "
-            "path in the YAML file that it writes; for a database, add --jdbc, and for topics --kafka",
+            fix="copy some files of each table to a local folder (from S3: aws s3 cp --recursive), run the "
+            "command for it, and change path in the YAML file that it writes to the folder in the store; for "
+            "a database, add --jdbc, and for topics --kafka",
         )
     for place in (Path(local).resolve(), Path(project, local).resolve()):
         if place.is_dir():

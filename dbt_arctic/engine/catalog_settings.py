@@ -67,10 +67,7 @@ def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.en
     options = _Options({key: value for key, value in given.items() if value is not None}, str(kind), environ)
     properties = read(options)
     warehouse = options.text("warehouse")
-    if kind != "sqlite":
-        properties |= _store(options, warehouse)
-    elif "s3" in options.given:
-        raise options.wrong("s3", "The embedded catalog keeps its tables in a folder of this machine.")
+    properties |= _store(options, warehouse)
     return CatalogDefinition(options.text("name") or DEFAULT_NAME, warehouse, properties)
 
 
@@ -244,8 +241,9 @@ def _store(options: _Options, warehouse: str | None) -> dict[str, str]:
         for key, name in _S3.items()
     }
     on_s3 = bool(given) or options.kind == "glue" or (warehouse or "").startswith(("s3://", "s3a://"))
-    # The default of a REST catalog chooses the client by the scheme of each file.
-    io = {"io-impl": S3_FILE_IO} if on_s3 and options.kind != "rest" else {}
+    # The default of a REST catalog chooses the client by the scheme of each file. Tables of the embedded
+    # catalog are in a local folder, and only files of sources are in the store.
+    io = {"io-impl": S3_FILE_IO} if on_s3 and options.kind not in ("rest", "sqlite") else {}
     return io | {name: value for name, value in read.items() if value}
 
 

@@ -17,6 +17,7 @@ from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.error_position import Position, position, without_position, without_useless_hints
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.lexer import first_word, without_comments
+from dbt_arctic.engine.object_store import store_error
 from dbt_arctic.engine.untyped_faults import untyped_error
 from dbt_arctic.errors import (
     ArcticError,
@@ -141,6 +142,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     malformed = _malformed_file(causes)
     if malformed is not None:
         return Fault(malformed)
+    of_store = store_error(causes, where)
+    if of_store is not None:
+        return Fault(of_store)
     of_disk = disk_error(causes, where)
     if of_disk is not None:
         return Fault(of_disk)

@@ -332,7 +332,7 @@ def _forget() -> None:
 def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:
     if key == "spark.jars.packages":
         return set((wanted or "").split(",")) <= set((running or "").split(",")) | {""}
-    return key == "spark.app.name"
+    return key in ("spark.app.name", "spark.jars.excludes")
 
 
 def _conf(spark_conf: Any, values: dict[str, str]) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dbt_arctic.engine.connectors import S3
 from dbt_arctic.engine.settings import SparkSettings, each_catalog, local_warehouse
 
 _FILES = """
@@ -106,10 +107,11 @@ def unset_defaults(context: Any) -> None:
 def needs_defaults(settings: SparkSettings, environ: Mapping[str, str]) -> bool:
     """Whether Hadoop may be needed for more than local files.
 
-    The reasons are other jars, its settings, or tables elsewhere.
+    The reasons are other jars, its settings, or tables or files elsewhere.
     """
     return (
         settings.packages is not None
+        or S3 in settings.connectors
         or any(local_warehouse(one) is None for one in each_catalog(settings))
         or bool(environ.get("HADOOP_CONF_DIR"))
         or any(key.startswith(("spark.hadoop.", "spark.jars")) for key in settings.spark_conf)

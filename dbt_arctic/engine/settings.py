@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
 from dbt_arctic.engine.cluster import cluster_conf
+from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
+from dbt_arctic.engine.object_store import s3a_conf
 from dbt_arctic.errors import DependencyError, ProfileError
 
 ICEBERG_RUNTIMES: Mapping[str, str] = {
@@ -22,23 +24,6 @@ ICEBERG_RUNTIMES: Mapping[str, str] = {
 """The tested Iceberg runtime for each minor version of Spark."""
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
-POSTGRES_DRIVER = "org.postgresql:postgresql:42.7.14"
-AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle"
-"""Has the version of the runtime, and contains S3 and Glue."""
-MARIADB_DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
-CONNECTORS: Mapping[str, tuple[str, ...]] = {
-    # All that Spark lacks: the class path of a local Spark has these jars only.
-    "kafka": (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.1",
-        "org.apache.kafka:kafka-clients:3.9.1",
-        "org.apache.commons:commons-pool2:2.12.1",
-    ),
-    "avro": ("org.apache.spark:spark-avro_2.13:4.1.1",),
-    "postgresql": (POSTGRES_DRIVER,),
-    "mariadb": (MARIADB_DRIVER,),
-}
-"""The jars of Spark's readers that are not a part of Spark, by their format."""
 FAIR_SCHEDULER = Path(__file__).with_name("fair_scheduler.xml")
 """The pool in which the statements of all threads share the cores, in Spark's format."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
@@ -131,7 +116,7 @@ class SparkSettings:
     :param packages: Maven coordinates; ``None`` for those that match the installed pyspark.
     :param repositories: additional Maven repositories.
     :param java_home: the Java to use; ``None`` to search for one.
-    :param connectors: formats of ``CONNECTORS`` that are read.
+    :param connectors: names of ``CONNECTORS`` that are read.
     :param small_data: whether tables have so few rows that compiling code costs more than reading them. Has
         no effect on a cluster.
     :param executor_memory: the heap of an executor of a cluster; ``None`` for Spark's own setting, as for
@@ -361,6 +346,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     jars = packages(settings)
     if jars:
         conf["spark.jars.packages"] = ",".join(jars)
+    excluded = [jar for connector in settings.connectors for jar in EXCLUDED.get(connector, ())]
+    if excluded and settings.packages is None:
+        conf["spark.jars.excludes"] = ",".join(excluded)
     if settings.repositories:
         conf["spark.jars.repositories"] = ",".join(settings.repositories)
     cores = settings.cores
@@ -391,5 +379,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     for one in catalogs:
         prefix = catalog_prefix(one.catalog)
         conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(one).items()}
+    if S3 in settings.connectors:
+        conf |= s3a_conf(settings.catalog_properties, os.environ)
     conf |= dict(settings.spark_conf)
     return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

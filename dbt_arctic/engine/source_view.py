@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dbt_arctic.engine.api import FileRead, SourceRead
-from dbt_arctic.engine.settings import CONNECTORS
+from dbt_arctic.engine.connectors import CONNECTORS
 from dbt_arctic.errors import DependencyError, StatementError
 
 _MISSING = re.compile("Failed to find (the )?data source")

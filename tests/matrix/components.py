@@ -35,6 +35,9 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{dependencies}</dependencies>
 </project>
 """
+_WITHOUT_OTHERS = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
 _MARIADB_PACKAGES = ("mariadb-server-core", "mariadb-client-core", "liburing2", "libaio1")
 _REST_JARS = (
     f"org.apache.iceberg:iceberg-open-api:{REST_FIXTURE}:test-fixtures",
@@ -313,14 +316,19 @@ def _java() -> list[str]:
     return [str(Path(find_java(None).home, "bin", "java")), "-Xmx512m", "-XX:+UseSerialGC"]
 
 
-def maven_jars(target: Path, coordinates: tuple[str, ...], folder: Path) -> Path:
-    """The folder of jars and of what they depend on, fetched once."""
+def maven_jars(
+    target: Path, coordinates: tuple[str, ...], folder: Path, *, are_complete: bool = False
+) -> Path:
+    """The folder of jars and, unless they are complete, of what they depend on, fetched once."""
     names = ("groupId", "artifactId", "version", "classifier")
     dependencies = (
         "".join(f"<{name}>{value}</{name}>" for name, value in zip(names, one.split(":"), strict=False))
         for one in coordinates
     )
-    pom = _POM.format(dependencies="".join(f"<dependency>{one}</dependency>" for one in dependencies))
+    without = _WITHOUT_OTHERS if are_complete else ""
+    pom = _POM.format(
+        dependencies="".join(f"<dependency>{one}{without}</dependency>" for one in dependencies)
+    )
     jars, fetched = target / "jars", target / "pom.xml"
     if jars.exists() and fetched.read_text(encoding="utf-8") == pom:
         return jars

@@ -14,8 +14,8 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 
+from dbt_arctic.engine.connectors import CONNECTORS
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.engine.settings import CONNECTORS
 from tests.matrix.components import PASSWORD, kafka, maven_jars
 
 LOGIN = {
@@ -149,7 +149,7 @@ def add_reader(connection: SessionConnection, folder: Path, connector: str = "ka
     """
     process = connection.process
     context = process.context
-    jars = maven_jars(tools() / f"spark-{connector}", CONNECTORS[connector], folder)
+    jars = maven_jars(tools() / f"spark-{connector}", CONNECTORS[connector], folder, are_complete=True)
     loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for coordinates in CONNECTORS[connector]:
         _, artifact, version = coordinates.split(":")

@@ -92,16 +92,21 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     late = land(shop, "clicks/day=2025-12-31/late.json", [row(3), row(1, "Rome")])
     os.utime(late, (1, 1))
     land(shop, "clicks/day=2025-12-31/empty.json", [])
+    # In one read with the other files, Spark would silently leave out rows of files in other folders.
+    loose = land(shop, "clicks/loose.json", [{**row(5), "day": "2026-02-02"}])
+    deeper = land(shop, "clicks/more/day=2026-01-03/shop=7/deeper/e.json", [row(6)])
     shop.dbt("run", "--select", "by_key")
+    days = "SELECT _source_file, CAST(day AS STRING) FROM {s}.by_key WHERE id > 4 ORDER BY id"
+    assert shop.sql(days) == [(str(loose), "2026-02-02"), (str(deeper), "2026-01-03")]
     consumed = json.loads(shop.log("by_key")[0].summary["arctic.consumed"])
     assert list(consumed) == [f"lake.{shop.schema}.by_key__landing__clicks__files"]
-    assert ids(shop, "by_key") == [1, 2, 3]
+    assert ids(shop, "by_key") == [1, 2, 3, 5, 6]
     assert shop.sql("SELECT city, amount FROM {s}.by_key WHERE id = 1")[0][0] == "Rome"
     shop.dbt("run")
-    assert ids(shop, "appended") == [1, 1, 2, 3]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 5, 6]
 
     shop.dbt("run", "--full-refresh", "--select", "appended")
-    assert ids(shop, "appended") == [1, 1, 2, 3]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 5, 6]
     shown = shop.dbt("show", "--select", "appended", "--output", "json")
     assert shown is not None
     land(shop, "clicks/day=2026-01-02/d.json", [row(4)])
@@ -119,11 +124,11 @@ def test_each_file_is_read_once(shop: Shop) -> None:
         "select id, city, amount, more, day, _source_file\n"
         "from {{ incremental_pull(source('landing', 'clicks')) }}",
     )
-    land(shop, "clicks/day=2026-01-02/e.json", [{**row(5, amount=1e15), "more": "x"}])
+    land(shop, "clicks/day=2026-01-02/e.json", [{**row(7, amount=1e15), "more": "x"}])
     shop.dbt("run", "--select", "appended")
-    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5]
-    found = shop.sql("SELECT id, CAST(amount AS STRING), more FROM {s}.appended WHERE id >= 4 ORDER BY id")
-    assert list(map(tuple, found)) == [(4, "1.50", None), (5, "1000000000000000.00", "x")]
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5, 6, 7]
+    found = shop.sql("SELECT id, CAST(amount AS STRING), more FROM {s}.appended WHERE id IN (4, 7)")
+    assert sorted(map(tuple, found)) == [(4, "1.50", None), (7, "1000000000000000.00", "x")]
 
 
 def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:

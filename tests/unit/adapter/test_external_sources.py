@@ -54,6 +54,13 @@ def test_spark_needs_a_connector_only_if_a_source_is_a_topic_or_avro() -> None:
     assert connectors_of([avro, topic, node({"from": "kafka", "format": "avro"}, {})]) == ("avro", "kafka")
 
 
+def test_spark_needs_the_client_of_s3_only_if_a_folder_is_there() -> None:
+    whole = {"from": "files", "path": "s3://shop/clicks/"}
+    assert connectors_of([node({}, whole), node({"path": "s3a://shop/visits"}, whole)]) == ("s3",)
+    others = ({"path": "landing"}, {"path": "gs://shop/clicks"}, {"from": "kafka"})
+    assert connectors_of([node(other, whole) for other in others]) == ("kafka",)
+
+
 def test_the_error_of_a_source_that_is_read_like_a_table_says_how_to_read_it() -> None:
     declared = declared_source(node({"from": "files"}, {}))
     assert declared is not None

@@ -16,7 +16,8 @@ from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.without_views import WithRecords
-from dbt_arctic.engine.settings import POSTGRES_DRIVER, SQLITE_DRIVER, packages, session_conf
+from dbt_arctic.engine.connectors import POSTGRES_DRIVER
+from dbt_arctic.engine.settings import SQLITE_DRIVER, packages, session_conf
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouses
 from dbt_arctic.errors import CatalogUnavailable, ConfigError, ProfileError
 from dbt_arctic.keyed.names import Name

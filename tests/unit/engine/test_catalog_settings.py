@@ -12,7 +12,8 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog import translate
 from dbt_arctic.catalog.translate import pyiceberg_properties
 from dbt_arctic.engine.catalog_settings import read_definition
-from dbt_arctic.engine.settings import AWS_BUNDLE, POSTGRES_DRIVER, SQLITE_DRIVER, packages, session_conf
+from dbt_arctic.engine.connectors import AWS_BUNDLE, POSTGRES_DRIVER
+from dbt_arctic.engine.settings import SQLITE_DRIVER, is_embedded, packages, session_conf
 from dbt_arctic.errors import ProfileError
 from dbt_arctic.secret import without_secrets
 
@@ -171,8 +172,13 @@ def test_hive_and_glue_keep_tables_in_s3() -> None:
     }
 
 
-def test_the_embedded_catalog_loads_nothing_for_settings_that_it_does_not_use() -> None:
-    assert AWS_BUNDLE not in jars(profile(catalog_properties={"s3.secret-access-key": "unused"}))
+def test_the_embedded_catalog_takes_the_settings_of_a_store_for_files_of_sources() -> None:
+    assert AWS_BUNDLE not in jars(profile(catalog="lake"))
+    by_properties = profile(catalog_properties={"s3.endpoint": "http://store:9000"})
+    by_setting = profile(catalog={"type": "sqlite", "s3": {"endpoint": "http://store:9000"}})
+    assert by_setting.catalog_properties == by_properties.catalog_properties
+    assert {AWS_BUNDLE, "org.apache.hadoop:hadoop-aws"} <= jars(by_setting)
+    assert is_embedded(by_setting.spark_settings())
 
 
 def test_raw_properties_win_and_a_server_is_given_the_same() -> None:
@@ -204,7 +210,6 @@ def test_raw_properties_win_and_a_server_is_given_the_same() -> None:
         ({**POSTGRES, "user": ["a"]}, "takes one value"),
         ({"type": "rest", "uri": "u", "auth": "kerberos"}, "oauth2, basic, sigv4, none"),
         ({"type": "sqlite", "uri": "/c.db"}, "sqlite:////folder/catalog.db"),
-        ({"type": "sqlite", "s3": {"region": "x"}}, "a folder of this machine"),
     ],
 )
 def test_a_definition_that_cannot_be_meant_is_an_error(definition: dict[str, Any], message: str) -> None:

@@ -145,6 +145,7 @@ def test_archives_are_kept_in_the_cache_folder_of_the_user(tmp_path: Path) -> No
         ({}, {}, False),
         ({"packages": ("a.b:c:1",)}, {}, True),
         ({"warehouse": "s3://bucket/lake", "catalog_properties": {"type": "rest"}}, {}, True),
+        ({"connectors": ("s3",)}, {}, True),
         ({"spark_conf": {"spark.hadoop.fs.file.impl": "a.B"}}, {}, True),
         ({"spark_conf": {"spark.jars": "/mine.jar"}}, {}, True),
         ({}, {"HADOOP_CONF_DIR": "/etc/hadoop"}, True),

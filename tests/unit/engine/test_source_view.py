@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.engine.api import FileRead, SourceRead
-from dbt_arctic.engine.settings import CONNECTORS
+from dbt_arctic.engine.connectors import CONNECTORS
 from dbt_arctic.engine.source_view import with_reader
 from dbt_arctic.errors import DependencyError, StatementError
 
