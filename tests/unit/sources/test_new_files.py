@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,18 @@ def test_random_folders_are_read_as_a_plain_model_says(seed: int, policy: Change
             consumed = set(listed)
             read += files
     assert len(read) == len(set(read))
+
+
+def test_random_folders_detect_a_rule_without_late_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_time(source: FileSource, present: Any, listed: Any, consumed: Any, model: str) -> list[ListedFile]:
+        newest = max((file.modified_ms for file in consumed or ()), default=-1)
+        found = rule(source, present, listed, consumed, model)
+        return [file for file in found if file.modified_ms > newest]
+
+    rule = new_files
+    monkeypatch.setattr("tests.unit.sources.test_new_files.new_files", by_time)
+    with pytest.raises(AssertionError):
+        test_random_folders_are_read_as_a_plain_model_says(1, "reread")
 
 
 def test_names_are_quoted() -> None:
