@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dbt.adapters.contracts.connection import Credentials
+from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic import secret
@@ -18,7 +19,7 @@ from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.other_catalogs import read_catalogs, resolved
 from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
 from dbt_arctic.adapter.profile_methods import OF_CLUSTERS, SERVERS, check_method
-from dbt_arctic.adapter.profile_settings import check_names
+from dbt_arctic.adapter.profile_settings import check_names, wrong_type
 from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
 from dbt_arctic.engine.catalog_settings import read_definition
@@ -99,6 +100,17 @@ class ArcticCredentials(Credentials):
             raise DbtRuntimeError(str(error)) from error
         prepared: dict[str, Any] = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
         return prepared
+
+    @classmethod
+    def validate(cls, data: Any) -> None:
+        """Refuse a value of a wrong type, with the name of its setting."""
+        try:
+            super().validate(data)
+        except ValidationError as error:
+            wrong = wrong_type(error)
+            if wrong is None:
+                raise
+            raise DbtRuntimeError(str(wrong)) from error
 
     @classmethod
     def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:

@@ -37,6 +37,31 @@ def test_an_unknown_setting_is_refused(name: str, fix: str) -> None:
         profile(**{name: "x"})
 
 
+@pytest.mark.parametrize(
+    ("settings", "said", "fix"),
+    [
+        ({"port": "s3cret"}, "port must be a whole number", "without quotes"),
+        ({"use_ssl": "s3cret"}, "use_ssl must be true or false", "without quotes"),
+        ({"password": 1234}, "password must be a text", "in quotes"),
+        ({"packages": "s3cret"}, "packages must be a list", "write a list"),
+        ({"packages": [1]}, "packages.0 must be a text", "in quotes"),
+        ({"spark_conf": ["s3cret"]}, "spark_conf must be a mapping of names to values", "write a mapping"),
+        ({"driver_memory": None}, "driver_memory must be a text", "write a text"),
+    ],
+)
+def test_a_value_of_another_type_is_an_error_with_the_name_of_the_setting(
+    settings: dict[str, Any], said: str, fix: str
+) -> None:
+    """As dbt reads a profile: it validates the settings before it makes the credentials."""
+    with pytest.raises(DbtRuntimeError) as raised:
+        ArcticCredentials.validate({"database": "lake", "schema": "dev", **settings})
+    text = str(raised.value)
+    assert f"AR-101 {said}" in text
+    assert fix in text
+    assert "s3cret" not in text
+    assert "1234" not in text
+
+
 def test_a_server_is_named_by_a_host_or_a_connection_string() -> None:
     plain = profile(method="connect", host="spark.example.com").connect_settings()
     assert (plain.host, plain.port, plain.url) == (
