@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from pyarrow.fs import FileSelector, FileType, S3FileSystem
 
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.settings import session_conf
-from tests.matrix.components import moto
+from tests.matrix.cells import Cell, running
+from tests.matrix.components import NotRun, moto
 
 from .conftest import Shop, Terminal
 from .kafka_topics import add_reader, tools
@@ -182,45 +184,84 @@ def test_a_spark_that_starts_for_the_project_reads_with_credentials_of_the_envir
 ) -> None:
     """From an empty cache of jars, so that it downloads those that are needed and no others."""
     running_store.put("visits/a.json", row(1))
-    (tmp_path / "models").mkdir()
-    meta = {"from": "files", "path": "s3a://lake/visits", "format": "json", "columns": COLUMNS}
-    tables = [{"name": "visits", "config": {"meta": {"arctic": meta}}}]
     address = {name: running_store.settings[name] for name in ("endpoint", "path_style")}
     target = {
         **{"type": "arctic", "schema": "dev", "warehouse": str(tmp_path / "lake"), "master": "local[1]"},
         **{"driver_memory": "1g", "catalog": {"type": "sqlite", "s3": address}},
         "spark_conf": {"spark.jars.ivy": str(tmp_path / "ivy")},
     }
+    write_project(tmp_path, target, "s3a://lake/visits")
+    shown = ("show", "--quiet", "--output", "json", "--inline", "select * from {{ ref('visits') }}")
+    for _ in range(2):  # with jars that Ivy adds, and with jars on the class path
+        run_program(tmp_path, "dbt", "run", "--full-refresh")
+        found = json.loads(run_program(tmp_path, "dbt", *shown))["show"]
+        assert found == [{"id": 1, "_source_file": "s3a://lake/visits/a.json"}]
+    sizes = [file.stat().st_size for file in (tmp_path / "ivy/jars").iterdir()]
+    assert sum(sizes) < 200_000_000
+
+
+@pytest.mark.long  # a Spark in another process reads with the same jars and settings
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("engine", ["connect", "standalone"])
+def test_the_projects_server_and_a_cluster_read_the_same(engine: str) -> None:
+    """More objects than Spark asks the store for on the driver, so that executors ask as well."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL's user passes through
+        try:
+            target, _ = stack.enter_context(running(Cell("postgres", engine, "s3"), folder, tools()))
+        except NotRun as error:
+            pytest.skip(f"{engine} was not run: {error}")
+        files = S3FileSystem(
+            access_key="test",
+            secret_key="test",
+            region="us-east-1",
+            endpoint_override=target["catalog"]["s3"]["endpoint"],
+        )
+        written = Store(target["catalog"]["s3"], files)
+        expected = {at: written.put(f"visits/{at}.json", row(at)) for at in range(40)}
+        project = folder / "shop"
+        project.mkdir()
+        write_project(project, {**target, "schema": "dev"}, "s3://lake/visits")
+        if engine == "connect":
+            run_program(project, "dbt-arctic", "server", "start")
+            stack.callback(run_program, project, "dbt-arctic", "server", "stop")
+        run_program(project, "dbt", "run")
+        query = "select id, _source_file from lake.dev.visits"
+        rows = json.loads(run_program(project, "dbt-arctic", "sql", query, "--json"))
+        assert {one["id"]: one["_source_file"] for one in rows} == expected
+
+
+def write_project(folder: Path, target: dict[str, Any], path: str) -> None:
+    """A project with the model ``visits``, which reads the files of a folder."""
+    (folder / "models").mkdir()
+    meta = {"from": "files", "path": path, "format": "json", "columns": COLUMNS}
+    tables = [{"name": "visits", "config": {"meta": {"arctic": meta}}}]
     for name, text in {
         "dbt_project.yml": {"name": "shop", "version": "1.0", "profile": "shop"},
         "profiles.yml": {"shop": {"target": "dev", "outputs": {"dev": target}}},
         "models/landing.yml": {"version": 2, "sources": [{"name": "landing", "tables": tables}]},
     }.items():
-        (tmp_path / name).write_text(yaml.safe_dump(text), encoding="utf-8")
-    (tmp_path / "models/visits.sql").write_text(
+        (folder / name).write_text(yaml.safe_dump(text), encoding="utf-8")
+    (folder / "models/visits.sql").write_text(
         "{{ config(materialized='incremental') }}\n"
         "select id, _source_file from {{ incremental_pull(source('landing', 'visits')) }}",
         encoding="utf-8",
     )
+
+
+def run_program(folder: Path, program: str, *arguments: str) -> str:
+    """Run a program of the environment in a project, with credentials for S3 in its environment."""
     login = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-
-    def dbt(*arguments: str) -> str:
-        ran = subprocess.run(
-            [str(Path(sys.executable).with_name("dbt")), "--no-use-colors", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **login, "DBT_PROFILES_DIR": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
-
-    shown = ("show", "--quiet", "--output", "json", "--inline", "select * from {{ ref('visits') }}")
-    for _ in range(2):  # with jars that Ivy adds, and with jars on the class path
-        dbt("run", "--full-refresh")
-        found = json.loads(dbt(*shown))["show"]
-        assert found == [{"id": 1, "_source_file": "s3a://lake/visits/a.json"}]
-    sizes = [file.stat().st_size for file in (tmp_path / "ivy/jars").iterdir()]
-    assert sum(sizes) < 200_000_000
+    own = {"DBT_PROFILES_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    ran = subprocess.run(
+        [str(Path(sys.executable).with_name(program)), *arguments],
+        cwd=folder,
+        env={**os.environ, **login, **own},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
