@@ -73,6 +73,20 @@ def declared_source(node: Any) -> Mapping[str, Any] | None:
     }
 
 
+def require_meta(node: Any) -> None:
+    """Refuse a source with ``arctic`` directly in its ``config``, where dbt accepts any name.
+
+    :raises ConfigError: it would be read as a table of the catalog.
+    """
+    if getattr(node, "resource_type", None) == "source" and "arctic" in getattr(node.config, "_extra", {}):
+        raise ConfigError(
+            f"arctic is not in meta in the config of the source {node.source_name}.{node.name}",
+            where=str(node.original_file_path),
+            why="without meta, the source would be a table of the catalog",
+            fix="write config: {meta: {arctic: ...}}",
+        )
+
+
 def source_settings(
     source_meta: Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
@@ -129,4 +143,13 @@ def _is_avro(settings: Mapping[str, Any]) -> bool:
     return of_topic or (settings["from"] == "files" and settings.get("format") == "avro")
 
 
-__all__ = ["CAPTURED", "Kind", "connectors_of", "declared_source", "explained", "kind_of", "remember"]
+__all__ = [
+    "CAPTURED",
+    "Kind",
+    "connectors_of",
+    "declared_source",
+    "explained",
+    "kind_of",
+    "remember",
+    "require_meta",
+]

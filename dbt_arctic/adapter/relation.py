@@ -10,7 +10,7 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.external_sources import declared_source, remember
+from dbt_arctic.adapter.external_sources import declared_source, remember, require_meta
 from dbt_arctic.adapter.pins import text_of
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.names import Name, quote
@@ -27,6 +27,8 @@ def check_when_parsed(node: Any) -> None:
     if any(value is not None for value in values.values()):
         with as_dbt_errors():
             check_values(str(getattr(node, "name", "")), values)
+    with as_dbt_errors():
+        require_meta(node)
 
 
 _STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})

@@ -6,8 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt.artifacts.resources import SourceConfig
 
-from dbt_arctic.adapter.external_sources import connectors_of, declared_source, explained, kind_of, remember
+from dbt_arctic.adapter.external_sources import (
+    connectors_of,
+    declared_source,
+    explained,
+    kind_of,
+    remember,
+    require_meta,
+)
 from dbt_arctic.errors import ConfigError, StatementError
 
 
@@ -33,6 +41,15 @@ def test_settings_of_the_whole_source_hold_for_its_tables() -> None:
     assert kind_of(declared) == "files"
     assert declared_source(node({"path": "in"}, {})) is None
     assert declared_source(node({}, {})) is None
+
+
+def test_settings_that_are_not_in_meta_are_an_error() -> None:
+    config = SourceConfig.from_dict({"arctic": {"from": "files"}})
+    made = {"resource_type": "source", "source_name": "landing", "name": "clicks", "config": config}
+    with pytest.raises(ConfigError, match=r"source landing\.clicks") as caught:
+        require_meta(SimpleNamespace(**made, original_file_path="models/s.yml"))
+    assert caught.value.fix == "write config: {meta: {arctic: ...}}"
+    require_meta(SimpleNamespace(**{**made, "config": SourceConfig.from_dict({"meta": {"arctic": {}}})}))
 
 
 def test_another_value_of_from_is_an_error_that_names_those_that_exist() -> None:
