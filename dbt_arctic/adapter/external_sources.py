@@ -39,14 +39,30 @@ def explained(error: StatementError) -> ArcticError:
     found = next((declared for sql, declared in _READ_AS.items() if sql in error.why), None)
     if found is None:
         return error
-    schema, _, table = str(found["name"]).partition(".")
-    called = _CALLED.get(found["settings"].get("from"), "outside the catalog")
+    return _no_table(found, error.where)
+
+
+def _no_table(declared: Mapping[str, Any], where: str) -> UnknownRelation:
+    schema, _, table = str(declared["name"]).partition(".")
+    called = _CALLED.get(declared["settings"].get("from"), "outside the catalog")
     return UnknownRelation(
         f"the source {schema}.{table} is {called}, not a table",
-        where=error.where,
-        fix=f"read it with {{{{ incremental_pull(source('{schema}', '{table}')) }}}}; to read all rows in "
-        "other models, build a model from it",
+        where=where,
+        fix=f"read it with {{{{ incremental_pull(source('{schema}', '{table}')) }}}} in a model of another "
+        "strategy than auto; to read all rows in other models, use ref() of that model",
     )
+
+
+def require_tables(node: Any, sources: Mapping[str, Any]) -> None:
+    """Refuse a model that reads a source outside the catalog like a table.
+
+    :param sources: the sources of the project, by id.
+    :raises UnknownRelation: it reads one.
+    """
+    for unique_id in node.depends_on.nodes:
+        declared = declared_source(sources.get(unique_id))
+        if declared is not None:
+            raise _no_table(declared, str(node.name))
 
 
 def declared_source(node: Any) -> Mapping[str, Any] | None:
@@ -152,4 +168,5 @@ __all__ = [
     "kind_of",
     "remember",
     "require_meta",
+    "require_tables",
 ]

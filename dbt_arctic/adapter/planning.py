@@ -16,6 +16,7 @@ from typing import Any
 from dbt_arctic.adapter.advice import advice_for
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
+from dbt_arctic.adapter.external_sources import require_tables
 from dbt_arctic.adapter.model_lags import name_of
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
@@ -24,7 +25,7 @@ from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invoca
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.advice import Advice
 from dbt_arctic.auto.explanation import Explanation, explain
-from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
+from dbt_arctic.auto.key_selection import with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.state_tree import ShownState, shown_states
@@ -69,8 +70,10 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
     """The plans of the automatic models in a selection; of all models without one.
 
     :raises ConfigError: dbt could not compile the project, or the selection contains no model.
+    :raises UnknownRelation: a model reads a source outside the catalog like a table.
     """
-    compiled, keys = _compile(target, select)
+    compiled, manifest = _compile(target, select)
+    keys = project_keys(manifest)
     if select and not compiled:
         raise ConfigError(
             f"{' '.join(select)} selects no model of the project",
@@ -81,6 +84,7 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
     automatic = {key: node for key, node in incremental.items() if is_automatic(node.config.to_dict())}
     plans = []
     for unique_id, node in automatic.items():
+        require_tables(node, manifest.sources)
         name = name_of(target, node)
         settings = node.config.to_dict()
         config = parse_config(node.name, settings, small_data=target.credentials.small_data)
@@ -112,8 +116,8 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
     return plans
 
 
-def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], ProjectKeys]:
-    """The compiled models, and the keys that the project declares."""
+def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], Any]:
+    """The compiled models, and the manifest."""
     selected = ["--select", *select] if select else []
     # With a selection, dbt prints the compiled SQL, even with --quiet.
     with redirect_stdout(io.StringIO()) as output:
@@ -127,4 +131,4 @@ def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], ProjectK
     require_success(target, outcome, "the project could not be compiled", "dbt compile")
     results = getattr(outcome.result, "results", [])
     models = [entry.node for entry in results if entry.node.resource_type == "model"]
-    return models, project_keys(manifest)
+    return models, manifest

@@ -15,8 +15,9 @@ from dbt_arctic.adapter.external_sources import (
     kind_of,
     remember,
     require_meta,
+    require_tables,
 )
-from dbt_arctic.errors import ConfigError, StatementError
+from dbt_arctic.errors import ConfigError, StatementError, UnknownRelation
 
 
 def node(table: dict[str, Any], source: dict[str, Any]) -> SimpleNamespace:
@@ -90,3 +91,14 @@ def test_the_error_of_a_source_that_is_read_like_a_table_says_how_to_read_it() -
     assert "incremental_pull(source('landing', 'clicks'))" in found.fix
     other = StatementError("failed", why="[TABLE_OR_VIEW_NOT_FOUND] `lake`.`a`.`b` cannot be found")
     assert explained(other) is other
+
+
+def test_a_plan_refuses_a_model_that_reads_a_source_like_a_table() -> None:
+    sources = {"source.p.landing.clicks": node({"from": "files"}, {}), "source.p.raw.t": node({}, {})}
+    reads = SimpleNamespace(nodes=["model.p.a", "source.p.raw.t"])
+    require_tables(SimpleNamespace(name="m", depends_on=reads), sources)
+    reads.nodes.append("source.p.landing.clicks")
+    with pytest.raises(UnknownRelation, match=r"landing\.clicks is a folder of files") as caught:
+        require_tables(SimpleNamespace(name="m", depends_on=reads), sources)
+    assert caught.value.where == "m"
+    assert "incremental_pull(source('landing', 'clicks'))" in caught.value.fix
