@@ -111,6 +111,13 @@ _OF_ROWS = (
     ),
     _Group("dbt-databricks", ("merge_with_schema_evolution",), "use on_schema_change"),
     _Group(
+        "AUTO CDC and other products",
+        ("apply_as_deletes", "apply_as_truncates", "delete_if"),
+        "mark deletes with delete_when or a column _action",
+    ),
+    _Group("AUTO CDC", ("sequence_col",), "use sequence_by"),
+    _Group("AUTO CDC", ("stored_as_scd_type",), "use incremental_strategy='history' for SCD type 2"),
+    _Group(
         "dbt-athena",
         ("delete_condition", "update_condition", "insert_condition"),
         "write the condition in the model's SQL; mark deletes with delete_when",

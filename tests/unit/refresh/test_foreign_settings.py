@@ -43,6 +43,10 @@ def test_settings_of_others_and_of_users_are_not_misspelled() -> None:
     [
         ({"not_matched_by_source_action": "delete"}, "not_matched_by_source_action", "delete_when"),
         ({"delete_condition": "src.gone"}, "delete_condition", "delete_when"),
+        ({"delete_if": "gone"}, "delete_if", "delete_when"),
+        ({"apply_as_deletes": "gone"}, "apply_as_deletes", "_action"),
+        ({"sequence_col": "at"}, "sequence_col", "sequence_by"),
+        ({"stored_as_scd_type": 2}, "stored_as_scd_type", "history"),
         ({"merge_with_schema_evolution": True}, "merge_with_schema_evolution", "on_schema_change"),
         ({"materialized": "table", "delete_when": "gone"}, "materialized='table'", "incremental"),
         ({"materialized": "view", "sequence_by": "at"}, "materialized='view'", "incremental"),
