@@ -29,8 +29,9 @@ ORDERS = "{{ incremental_pull(source('shop', 'orders')) }}"
 MODELS = {
     "appended": APPEND + f"select _source_partition, _source_offset, status from {ORDERS}",
     "by_key": "{{ config(materialized='incremental', unique_key='order_id', sequence_by='_source_timestamp', "
-    f"deduplicate_by='_source_offset') }}}}\nselect order_id, status, _source_timestamp, _source_offset, "
-    f"_action from {ORDERS}",
+    # A key may be in two partitions at the same offset, once partitions were added.
+    "deduplicate_by=['_source_offset', '_source_partition']) }}\n"
+    f"select order_id, status, _source_timestamp, _source_offset, _source_partition, _action from {ORDERS}",
     "once": APPEND + "select id, city from {{ incremental_pull(source('landing', 'once')) }}",
     "again": "{{ config(materialized='incremental', unique_key='id') }}\n"
     "select id, city from {{ incremental_pull(source('landing', 'again')) }}",
