@@ -124,6 +124,15 @@ bench-cdc: java $(ARCHIVED) ## How fast a PostgreSQL is followed: ROWS=1000000 T
 	@$(BIN)/python -m benchmarks.cdc --rows $(or $(ROWS),1000000) --tables $(or $(TABLES),60) \
 	  --changes $(or $(CHANGES),200000)
 
+.PHONY: bench-kafka
+bench-kafka: java $(ARCHIVED) ## Messages a second from Kafka by key, and those of other products: MESSAGES=1000000 ROUNDS=4
+	@$(BIN)/python -m benchmarks.topics --messages $(or $(MESSAGES),1000000) \
+	  --rounds $(if $(filter file,$(origin ROUNDS)),4,$(ROUNDS))
+
+.PHONY: bench-keep
+bench-keep: java $(ARCHIVED) ## How current dbt-arctic keep is while messages arrive: MINUTES=30 RATE=1000 (a second)
+	@$(BIN)/python -m benchmarks.topics.lag --minutes $(or $(MINUTES),30) --rate $(or $(RATE),1000)
+
 .PHONY: matrix
 matrix: java $(ARCHIVED) ## Catalogs, engines and stores, each started here: CELLS=all|postgres-embedded-file,..
 	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[postgres,hive,glue,thrift]'

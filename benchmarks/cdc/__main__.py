@@ -28,7 +28,6 @@ from dbt.cli.main import dbtRunner
 
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
-from tests import java
 from tests.dbt.keyed.database_servers import Server, running_server
 from tests.matrix.components import PASSWORD
 
@@ -53,7 +52,6 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=200_000, help="of all tables, in each round")
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
-    java.choose()
     os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-cdc-")))
