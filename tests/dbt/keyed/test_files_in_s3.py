@@ -26,6 +26,7 @@ from tests.matrix.components import NotRun, moto
 from .conftest import Shop, Terminal
 from .kafka_topics import add_reader, tools
 from .test_file_sources import declare, ids, model, row
+from .test_hostile import CANARY, places, telling
 from .test_rejected_rows import rejected
 
 COLUMNS = {"id": "bigint", "city": "string", "amount": "decimal(10,2)", "day": "date"}
@@ -64,10 +65,10 @@ class Store:
 @pytest.fixture(scope="module")
 def running_store() -> Iterator[Store]:
     with tempfile.TemporaryDirectory() as folder, moto(Path(folder), tools()) as server:
-        keys = {"access_key_id": "test", "secret_access_key": "test"}
+        keys = {"access_key_id": "test", "secret_access_key": CANARY}
         settings = {"endpoint": server.address, "region": "us-east-1", "path_style": True, **keys}
         files = S3FileSystem(
-            access_key="test", secret_key="test", region="us-east-1", endpoint_override=server.address
+            access_key="test", secret_key=CANARY, region="us-east-1", endpoint_override=server.address
         )
         yield Store(settings, files)
 
@@ -90,7 +91,7 @@ def store(
         "client.region": "us-east-1",
         "s3.path-style-access": "true",
         "s3.access-key-id": "test",
-        "s3.secret-access-key": "test",
+        "s3.secret-access-key": CANARY,
     }
     settings = dataclasses.replace(
         shop_connection.settings, catalog_properties=properties, connectors=("s3",)
@@ -162,6 +163,7 @@ def test_each_object_is_read_once_and_a_changed_one_again(
 
     told = shop.fail("run", "--select", "strict")
     assert f"AR-311 row 2 of {late} does not fit" in told
+    assert telling(places(shop)) == []
 
 
 def test_a_store_that_cannot_be_read_is_an_error_that_names_the_settings(

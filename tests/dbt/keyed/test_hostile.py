@@ -124,7 +124,7 @@ DEBUG = ("--log-level", "debug", "--log-level-file", "debug", "--debug")
 
 
 def test_a_run_leaves_no_secret_of_its_profile_anywhere(shop: Shop, capfd: Any) -> None:
-    properties = {"token": CANARY, "s3.secret-access-key": CANARY, "header.Authorization": f"Bearer {CANARY}"}
+    properties = {"token": CANARY, "adls.sas-token": CANARY, "header.Authorization": f"Bearer {CANARY}"}
     with_secrets(shop, catalog_properties=properties)
     settings = "materialized='incremental', unique_key='a'"
     shop.model(

@@ -52,8 +52,10 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
         alias="orders",
         config=SimpleNamespace(to_dict=lambda: MODEL["config"], full_refresh=None),
         to_dict=lambda omit_none: MODEL,
+        depends_on=SimpleNamespace(nodes=[]),
     )
-    monkeypatch.setattr(planning, "_compile", lambda target, select: ([node], {}))
+    manifest = SimpleNamespace(nodes={}, sources={})
+    monkeypatch.setattr(planning, "_compile", lambda target, select: ([node], manifest))
     monkeypatch.setattr(planning, "plan_refresh", plan_refresh)
     target: Any = SimpleNamespace(
         credentials=ArcticCredentials(database="lake", schema="shop", small_data=small_data)
