@@ -327,7 +327,9 @@ class Story:
             )
         if tracked.reads_files:
             files = getattr(tracked.content, "files", tracked.content)
-            tracked.found |= {file.path for file in files}
+            # A run of a clone that was cut off may have copied them to a list of its own.
+            for one in (tracked, *(other for other in self.tables.values() if other.original is tracked)):
+                one.found |= {file.path for file in files}
         del tracked.versions[at + 1 :]
         tracked.contents = contents
         self._observe("dev", tracked, contents)
