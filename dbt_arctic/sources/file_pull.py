@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import ListedFile, TableState
@@ -109,13 +109,14 @@ def plan_file_pull(
     is_at_head = last is not None and last == (name, _version(state))
     consumed = listed if is_at_head else consumed_files(context.catalog, last, model)
     files = new_files(source, present, listed, consumed, model)
+    if last is not None and not files:
+        # A list that lacks something is completed by the run that reads files. A clone that has not written
+        # gets none: what its original has read later, and lost, is not a file that the clone has found.
+        return Pull(name, _described(source, files), last[1], False)
     # What the model has read stays listed, also if a refresh that failed has replaced the list since. A
     # version of a file that only a failed run has found does not: the model would never read it.
-    wanted: Set[ListedFile] = present
-    if consumed is not None:
-        # Neither a union nor a comparison of a million files that are equal.
-        wanted = present | consumed if files or not present <= consumed else consumed
-    if purpose == "consume" and (state is None or (wanted is not listed and wanted != listed)):
+    wanted = present if consumed is None else present | consumed
+    if purpose == "consume" and (state is None or wanted != listed):
         # Each run with new files adds a file to the list, and reading the list opens all of them.
         replaces = state is None or not listed <= wanted or _data_files(state) >= _MOST_DATA_FILES
         _write(context, connection(), name, source, wanted if replaces else wanted - listed, replaces)
@@ -127,8 +128,6 @@ def plan_file_pull(
                 why="it may have found files that this run has not read",
                 fix=f"nothing was written; run the model again: dbt run --select {model}",
             )
-    if last is not None and not files:
-        return Pull(name, _described(source, files), last[1], False)
     version = _version(state)
     if not files or purpose == "describe":
         return Pull(name, _described(source, files), version, True)

@@ -66,10 +66,14 @@ class Tracked:
     def reads_files(self) -> bool:
         return self.table.name in ("once", "again")
 
+    @property
+    def paths(self) -> set[str]:
+        """The files that were read."""
+        return {file.path for file in getattr(self.content, "files", self.content) or ()}
+
     def may_miss(self, seen: State) -> bool:
         """Whether a file that a run may have found is gone, and was not read."""
-        files = getattr(self.content, "files", self.content) or ()
-        return self.reads_files and bool(self.found - seen.paths - {file.path for file in files})
+        return self.reads_files and bool(self.found - seen.paths - self.paths)
 
 
 @dataclass
@@ -236,6 +240,8 @@ class Story:
                 possible.append(None)
             if tracked.reads_files:
                 tracked.found |= {path for state in seen for path in state.paths}
+            if tracked.reads_files and tracked.original is not None:
+                tracked.found |= tracked.original.paths  # copied to the list of the clone
         elif not possible:
             raise Different(f"{where}: the run did not fail with {expected_error}")
         elif full:
@@ -326,10 +332,7 @@ class Story:
                 f"CALL lake.system.rollback_to_snapshot('{self.place.schema('dev')}.{name}', {version})"
             )
         if tracked.reads_files:
-            files = getattr(tracked.content, "files", tracked.content)
-            # A run of a clone that was cut off may have copied them to a list of its own.
-            for one in (tracked, *(other for other in self.tables.values() if other.original is tracked)):
-                one.found |= {file.path for file in files}
+            tracked.found |= tracked.paths
         del tracked.versions[at + 1 :]
         tracked.contents = contents
         self._observe("dev", tracked, contents)

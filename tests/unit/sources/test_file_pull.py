@@ -134,6 +134,22 @@ def test_a_clone_continues_where_its_original_was_and_takes_nothing_from_it() ->
     assert clone.stored == model.stored == [file("a"), file("b")]
 
 
+def test_a_clone_without_new_files_writes_nothing_and_follows_its_original() -> None:
+    lake, model = lake_of(file("a"), file("b")), Model(PROD)
+    model.run(lake)
+    clone = Model(DEV, dict(model.consumed), list(model.stored))
+    lake.statements.clear()
+    clone.run(lake)
+    assert lake.statements == []
+    # The clone still shows what the original has, which is rebuilt without a file that is gone.
+    del lake.folder["/data/b"]
+    model.run(lake, full=True)
+    clone = Model(DEV, dict(model.consumed), list(model.stored))
+    lake.folder["/data/c"] = file("c")
+    clone.run(lake)
+    assert clone.stored == [file("a"), file("c")]
+
+
 def test_a_rollback_reads_the_files_of_the_undone_runs_again() -> None:
     lake, model = lake_of(file("a")), Model(PROD)
     model.run(lake)
