@@ -22,10 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import yaml
-from dbt.adapters.factory import reset_adapters
-from dbt.cli.main import dbtRunner
-
+from benchmarks.dbt_project import run, write_project
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from tests.dbt.keyed.database_servers import Server, running_server
@@ -67,7 +64,7 @@ def main() -> None:
         opened.callback(connection.close)
         names = [f"t{number}" for number in range(given.tables)]
         create(server, given.rows, names)
-        write_project(folder, server, ["big", *names])
+        write_source(folder, server, ["big", *names])
         run(folder, "--select", names[0])  # Spark and dbt are warm then
         found = {
             "initial load": initial_load(folder, connection, server, given.rows),
@@ -96,26 +93,13 @@ def create(server: Server, rows: int, names: list[str]) -> None:
     )
 
 
-def write_project(folder: Path, server: Server, names: list[str]) -> None:
+def write_source(folder: Path, server: Server, names: list[str]) -> None:
     """A project with one model for each table."""
     arctic = {"from": "postgres", "url": server.url, "slot": SLOT, "partitions": READERS}
-    tables: list[dict[str, Any]] = [{"name": name} for name in names]
+    tables = [{"name": name} for name in names]
     source = {"name": "bench", "config": {"meta": {"arctic": arctic}}, "tables": tables}
-    target = {
-        **{"type": "arctic", "method": "session", "catalog": "lake", "warehouse": str(folder / "lake")},
-        **{"schema": "bench", "threads": 2, "master": "local[2]", "driver_memory": "3g"},
-        "jdbc": {"bench": {"password": PASSWORD}},
-    }
-    files: dict[str, Any] = {
-        "dbt_project.yml": {"name": "bench", "version": "1.0", "profile": "bench"},
-        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": target}}},
-        "models/sources.yml": {"version": 2, "sources": [source]},
-    }
-    (folder / "models").mkdir()
-    for path, content in files.items():
-        (folder / path).write_text(yaml.safe_dump(content), encoding="utf-8")
-    for name in names:
-        (folder / "models" / f"{name}.sql").write_text(MODEL.format(name=name), encoding="utf-8")
+    models = {name: MODEL.format(name=name) for name in names}
+    write_project(folder, source, models, {"jdbc": {"bench": {"password": PASSWORD}}})
 
 
 def initial_load(folder: Path, connection: SessionConnection, server: Server, rows: int) -> dict[str, Any]:
@@ -180,19 +164,6 @@ def nothing_new(folder: Path, tables: int) -> dict[str, Any]:
         "lines": [f"nothing new in {tables + 1} tables: {min(seconds):.1f} s"],
         "values": {"seconds": seconds},
     }
-
-
-def run(folder: Path, *words: str) -> None:
-    """Run the project.
-
-    :raises RuntimeError: it failed.
-    """
-    reset_adapters()
-    arguments = ["run", *words, "--project-dir", str(folder), "--profiles-dir", str(folder), "--quiet"]
-    outcome = dbtRunner().invoke([*arguments, "--no-write-json"])
-    if not outcome.success:
-        messages = [str(one.message) for one in getattr(outcome.result, "results", []) or []]
-        raise RuntimeError(f"{outcome.exception} {messages}")
 
 
 def timed(act: Callable[[], None]) -> float:

@@ -19,19 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
+from benchmarks.dbt_project import run
 from benchmarks.peers.environment import python_for
 from benchmarks.peers.roster import peer_class
-from benchmarks.topics.events import latest_sql, produce, summary_sql
-from benchmarks.topics.project import run, write_project
+from benchmarks.topics.events import PARTITIONS, expected, produce, require_equal, summary
+from benchmarks.topics.project import write_topic_project
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from tests.dbt.keyed.kafka_topics import broker
 
 ROOT = Path(__file__).parents[2]
-PARTITIONS = 4
 CORES, MEMORY = 2, "3g"
 
 
@@ -77,7 +75,7 @@ def main() -> None:
         running = opened.enter_context(broker(folder))
         topic = running.topic(PARTITIONS).name
         (folder / "project").mkdir()
-        write_project(folder / "project", running.servers, topic)
+        write_topic_project(folder / "project", running.servers, topic)
         settings = SparkSettings(
             catalog="lake",
             warehouse=str(folder / "project" / "lake"),
@@ -154,27 +152,6 @@ def peer(name: str, folder: Path, order: dict[str, Any], environments: Path) -> 
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def expected(session: SparkSession, servers: str, topic: str) -> list[str]:
-    """The summary of the newest message of each order, as Spark reads the whole topic."""
-    reader = session.read.format("kafka").option("kafka.bootstrap.servers", servers)
-    reader.option("subscribe", topic).load().createOrReplaceTempView("whole_topic")
-    return summary(session, f"({latest_sql('whole_topic')})")
-
-
-def summary(session: SparkSession, relation: str) -> list[str]:
-    """One row that is the same for the same orders."""
-    return [str(value) for value in session.sql(summary_sql(relation)).collect()[0]]
-
-
-def require_equal(name: str, found: list[str], wanted: list[str]) -> None:
-    """Compare two summaries.
-
-    :raises RuntimeError: they differ.
-    """
-    if found != wanted:
-        raise RuntimeError(f"{name} has {found}, and the topic {wanted}")
 
 
 if __name__ == "__main__":

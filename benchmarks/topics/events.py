@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+PARTITIONS = 4
 COLUMNS = {
     "order_id": "bigint",
     "customer_id": "bigint",
@@ -76,3 +77,24 @@ def latest_sql(topic_view: str) -> str:
         f"SELECT message.* FROM (SELECT max_by(from_json(CAST(value AS STRING), '{kinds}'), offset) "
         f"AS message FROM {topic_view} GROUP BY key)"
     )
+
+
+def expected(session: SparkSession, servers: str, topic: str) -> list[str]:
+    """The summary of the newest message of each order, as Spark reads the whole topic."""
+    reader = session.read.format("kafka").option("kafka.bootstrap.servers", servers)
+    reader.option("subscribe", topic).load().createOrReplaceTempView("whole_topic")
+    return summary(session, f"({latest_sql('whole_topic')})")
+
+
+def summary(session: SparkSession, relation: str) -> list[str]:
+    """One row that is the same for the same orders."""
+    return [str(value) for value in session.sql(summary_sql(relation)).collect()[0]]
+
+
+def require_equal(name: str, found: list[str], wanted: list[str]) -> None:
+    """Compare two summaries.
+
+    :raises RuntimeError: they differ.
+    """
+    if found != wanted:
+        raise RuntimeError(f"{name} has {found}, and the topic {wanted}")

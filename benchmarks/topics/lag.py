@@ -25,9 +25,8 @@ from pathlib import Path
 import numpy
 from pyspark.sql import SparkSession
 
-from benchmarks.topics.__main__ import PARTITIONS, expected, require_equal, summary
-from benchmarks.topics.events import message
-from benchmarks.topics.project import write_project
+from benchmarks.topics.events import PARTITIONS, expected, message, require_equal, summary
+from benchmarks.topics.project import write_topic_project
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
@@ -84,7 +83,7 @@ def main() -> None:
         topic = running.topic(PARTITIONS)
         project = folder / "project"
         project.mkdir()
-        write_project(project, running.servers, topic.name, f", target_lag='{given.lag}'")
+        write_topic_project(project, running.servers, topic.name, f", target_lag='{given.lag}'")
         settings = SparkSettings(
             catalog="lake",
             warehouse=str(project / "lake"),

@@ -18,7 +18,7 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, PROPERTY_SOURCE, Consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.maintenance.overview import TableOverview
 from dbt_arctic.refresh.consumed_versions import consuming_state
 from dbt_arctic.refresh.materializations import INCREMENTAL
@@ -37,6 +37,7 @@ from dbt_arctic.sources.kafka_settings import PLACE
 from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX
+from dbt_arctic.store.state import is_file_list
 
 _WITHOUT_ROWS = ("view", "ephemeral")
 """Materializations that a query reads through."""
@@ -180,11 +181,7 @@ class LagReader:
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""
-        if upstream.endswith(SUFFIX):
-            return True
-        name = Name(*upstream.split(".", 2))
-        state = self._catalog.of(name).load_table(name.schema, name.identifier)
-        return state is not None and PROPERTY_SOURCE in state.properties
+        return upstream.endswith(SUFFIX) or is_file_list(self._catalog, upstream)
 
 
 def shown_name(node: Any) -> str:

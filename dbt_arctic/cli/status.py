@@ -61,10 +61,10 @@ def status(
 
     with target_session(target, "status") as session:
         found = tables_to_show(session, tables, schemas, everything, by_bucket=bool(tables))
-        found = with_source_lags(target, Once(session.catalog), found)
+        shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
+        shown = with_source_lags(target, Once(session.catalog), shown)
         now_ms = session.context.now_ms()
         nothing = "" if found else no_tables_text(session, schemas, everything)
-    shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
     if as_json:
         print_json([as_dict(seen, now_ms) for seen in shown])
     elif not shown:

@@ -15,6 +15,9 @@ PROPERTY_CONSUMED = "arctic.consumed"
 PROPERTY_SOURCE = "arctic.files-of"
 """On a file list, which is a table in the catalog: the source whose files it lists."""
 
+FILE_LIST = "__files"
+"""The end of the name of each file list."""
+
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the fingerprint of the query that its rows are the result of."""
 

@@ -17,10 +17,11 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed, is_outside, of_relations
+from dbt_arctic.keyed.version import is_outside, of_relations
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.store.leftovers import aside_of, staging_of
 from dbt_arctic.store.rejected_table import counts, last_rejected, rejected_name
+from dbt_arctic.store.state import is_file_list
 
 SettingsOf = Callable[[Name, bool], CompactionSettings]
 """The compaction settings of a table, by its name and whether it is keyed."""
@@ -88,7 +89,12 @@ def overview_of(
                 rejected = last_rejected(catalog, rejected_name(name), consumed)
                 if rejected is not None:
                     seen = replace(seen, rejected=counts(catalog, rejected))
-                seen = replace(seen, sources=tuple(_outside(catalog, consumed)))
+                outside = (
+                    dotted
+                    for dotted, one in of_relations(consumed).items()
+                    if is_outside(one) or is_file_list(catalog, dotted)
+                )
+                seen = replace(seen, sources=tuple(outside))
             except ArcticError as error:
                 found.append(TableOverview(name, problem=error.what))
                 continue
@@ -100,18 +106,6 @@ def overview_of(
             if only is None or inventory.name(identifier) in only:
                 found.append(TableOverview(inventory.name(identifier), problem=problem))
     return sorted(found, key=lambda seen: seen.name)
-
-
-def _outside(catalog: CatalogReader, consumed: Mapping[str, Consumed]) -> Iterator[str]:
-    """What was consumed from outside the catalog."""
-    for dotted, one in of_relations(consumed).items():
-        if is_outside(one):
-            yield dotted
-            continue
-        name = Name(*dotted.split(".", 2))
-        state = catalog.of(name).load_table(name.schema, name.identifier)
-        if state is not None and PROPERTY_SOURCE in state.properties:
-            yield dotted
 
 
 def overview_of_tables(

@@ -1,7 +1,8 @@
 """SQL of the rows that a model reads of a table of a database. Pure.
 
 A row does not fit if a value cannot be read as its type, or if a required column is NULL. By default, such a
-row is an error. With another ``on_bad_row``, it is left out here, and ``bad_table_rows`` stores or counts it.
+row is an error. With another ``on_bad_row``, it is left out here, and ``bad_database_rows`` stores or counts
+it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class TableRows:
         return quote(f"c{[one.column.name for one in self.columns].index(name)}")
 
     def text(self, name: str) -> str:
-        """SQL of the text of a column, from which ``bad_table_rows`` can read it again."""
+        """SQL of the text of a column, from which ``bad_database_rows`` can read it again."""
         column = next(one for one in self.columns if one.column.name == name)
         if column.selected.as_text or column.column.family not in NATIVE:
             return self.read(name)

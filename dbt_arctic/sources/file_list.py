@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed, is_outside, of_relations
+from dbt_arctic.keyed.version import FILE_LIST, PROPERTY_SOURCE, Consumed, is_outside, of_relations
 from dbt_arctic.store.state import plain_id
 
 COLUMNS = ("path", "modified_ms", "size_bytes")
@@ -22,7 +22,7 @@ COLUMNS = ("path", "modified_ms", "size_bytes")
 
 def file_list_name(model: Name, source: str) -> Name:
     """The name of a model's file list of a source."""
-    return model.sibling(f"{model.identifier}__{source.replace('.', '__')}__files")
+    return model.sibling(f"{model.identifier}__{source.replace('.', '__')}{FILE_LIST}")
 
 
 def replace_statement(name: Name, source: str, view: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.refresh.pull import Pull
-from dbt_arctic.sources import bad_messages, bad_table_rows
+from dbt_arctic.sources import bad_database_rows, bad_messages
 from dbt_arctic.sources.bad_rows import count_bad, folder_columns, rejected_rows
 from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.sources.file_settings import FileSource
@@ -85,7 +85,7 @@ def reject(
 
 def _count(source: FileSource | KafkaSource | TableRows, view: str, base: RejectedVersion | None) -> str:
     if isinstance(source, TableRows):
-        return bad_table_rows.count_bad(source, view, base)
+        return bad_database_rows.count_bad(source, view, base)
     if isinstance(source, KafkaSource):
         return bad_messages.count_bad(source, quote(view))
     return count_bad(source, view)
@@ -98,7 +98,7 @@ def _rejected(
     base: RejectedVersion | None,
 ) -> str:
     if isinstance(source, TableRows):
-        return bad_table_rows.rejected_rows(source, view, base)
+        return bad_database_rows.rejected_rows(source, view, base)
     if isinstance(source, KafkaSource):
         return bad_messages.rejected_messages(source, quote(view))
     return rejected_rows(source, view, folder_columns(source, places))
@@ -129,10 +129,10 @@ def without_superseded(
     :param view: over the rows of the pull.
     :returns: the version without them; ``None`` if there are none.
     """
-    ((number,),) = context.query(bad_table_rows.count_superseded(table, view, base))
+    ((number,),) = context.query(bad_database_rows.count_superseded(table, view, base))
     if not number:
         return None
-    return store(context, model, base, "", bad_table_rows.rows_not_superseded(table, view, base))
+    return store(context, model, base, "", bad_database_rows.rows_not_superseded(table, view, base))
 
 
 def store(context: Context, model: Name, base: RejectedVersion | None, rows: str, kept: str = "") -> Pull:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.sources import bad_messages, bad_table_rows
+from dbt_arctic.sources import bad_database_rows, bad_messages
 from dbt_arctic.sources.bad_rows import data_columns, error_text, folder_columns, parsed
 from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.sources.file_settings import POSITION, TEXT, FileSource
@@ -71,10 +71,10 @@ def _messages_again(context: Context, source: KafkaSource, version: RejectedVers
 
 
 def _table_rows_again(context: Context, table: TableRows, version: RejectedVersion) -> ReplayedRows | None:
-    ((fitting,),) = context.query(bad_table_rows.count_fitting(table, version))
+    ((fitting,),) = context.query(bad_database_rows.count_fitting(table, version))
     if not fitting and table.on_bad_row != "drop":
         return None
-    rows, kept = bad_table_rows.fitting_rows(table, version), bad_table_rows.kept_rows(table, version)
+    rows, kept = bad_database_rows.fitting_rows(table, version), bad_database_rows.kept_rows(table, version)
     return ReplayedRows(int(fitting), rows, kept)
 
 

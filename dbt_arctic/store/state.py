@@ -13,7 +13,7 @@ from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
 from dbt_arctic.keyed.type_categories import compare_exactly
-from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.version import FILE_LIST, PROPERTY_SOURCE, Version
 
 _ATTEMPTS = 20
 
@@ -173,6 +173,15 @@ def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:
 def version_of(table: KeyedTable, base: TableState, change: TableState) -> Version:
     """The version that the given states of base and change table are."""
     return Version(table.generation.number, head(change), head(base))
+
+
+def is_file_list(catalog: CatalogReader, dotted: str) -> bool:
+    """Whether a consumed table is a file list of a source."""
+    if not dotted.endswith(FILE_LIST):
+        return False
+    name = Name(*dotted.split(".", 2))
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    return state is not None and PROPERTY_SOURCE in state.properties
 
 
 def plain_id(state: TableState) -> str:

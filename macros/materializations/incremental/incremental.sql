@@ -31,16 +31,16 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set compiled = namespace(code=compiled_code) -%}
-  {%- if not rebuild and adapter.has_other_columns(this, model, compiled_code, arctic__is_partial()) -%}
-    {#- on_schema_change is full_refresh: from here on, as with --full-refresh -#}
-    {%- do log('Rebuilding ' ~ this ~ ', because the columns of its model have changed', info=true) -%}
-    {%- set compiled.code = adapter.code_of_rebuild(model) -%}
-    {%- set full_refresh = true -%}
-    {%- set rebuild = true -%}
-  {%- endif -%}
-
+  {%- set reason = none -%}
   {%- if not rebuild and adapter.was_part(model) -%}
-    {%- do log('Rebuilding ' ~ this ~ ', because it was built with --empty or --sample', info=true) -%}
+    {%- set reason = 'it was built with --empty or --sample' -%}
+  {%- elif not rebuild and adapter.has_other_columns(this, model, compiled_code, arctic__is_partial()) -%}
+    {#- on_schema_change is full_refresh -#}
+    {%- set reason = 'the columns of its model have changed' -%}
+  {%- endif -%}
+  {%- if reason -%}
+    {#- from here on, as with --full-refresh -#}
+    {%- do log('Rebuilding ' ~ this ~ ', because ' ~ reason, info=true) -%}
     {%- set compiled.code = adapter.code_of_rebuild(model) -%}
     {%- set full_refresh = true -%}
     {%- set rebuild = true -%}

@@ -163,7 +163,9 @@ def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> Non
     pulls = "select id, _action from {{ incremental_pull(ref('events')) }}"
     shop.model("appended", "{{ config(materialized='incremental', incremental_strategy='append') }}" + pulls)
     shop.model("kept", "{{ config(materialized='incremental', unique_key='id', buckets=2) }}" + pulls)
+    shop.model("blank", "{{ config(materialized='incremental', unique_key='id', buckets=2) }}" + pulls)
     shop.dbt("run", "--select", "events")
+    shop.dbt("run", "--select", "blank", "--empty")
     shop.dbt("run", "--select", "appended", "kept", "--sample", "3 days")
     assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(2,)], [(2,)])
 
@@ -172,7 +174,8 @@ def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> Non
         "raw_events",
         "SELECT 1L AS id, TIMESTAMP'2020-01-01' AS at UNION ALL SELECT 2L, TIMESTAMP'1990-01-01'",
     )
-    shop.dbt("run")
+    whole = {one.node.name: one.adapter_response["_message"] for one in shop.dbt("run").results}
+    assert all("generation 2" in whole[name] for name in ("kept", "blank")), whole
     assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(1,)], [(1,)])
 
     shop.source("raw_events", "SELECT 3L AS id, current_timestamp() AS at")

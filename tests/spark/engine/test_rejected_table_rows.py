@@ -11,7 +11,12 @@ from typing import Any, Literal, cast
 import pytest
 
 from dbt_arctic.databases.api import Column, SelectedColumn
-from dbt_arctic.sources.bad_table_rows import count_bad, count_superseded, rejected_rows, rows_not_superseded
+from dbt_arctic.sources.bad_database_rows import (
+    count_bad,
+    count_superseded,
+    rejected_rows,
+    rows_not_superseded,
+)
 from dbt_arctic.sources.database_columns import ReadColumn
 from dbt_arctic.sources.database_rows import TableRows
 from dbt_arctic.sources.database_settings import DatabaseSource
