@@ -6,6 +6,7 @@ for equal settings, so all classes of a worker share a Spark although the suite 
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,9 @@ import pytest
 from dbt.tests.fixtures.project import *  # noqa: F403  # fixtures, for this folder only
 
 from dbt_arctic.adapter.impl import ArcticAdapter
+
+# Tests of the suite replace ``datetime``. Classes of pyiceberg that are made meanwhile never work again.
+importlib.import_module("pyiceberg.table")
 
 POSTGRES_TO_SPARK = (
     (r"\bTIMESTAMP WITHOUT TIME ZONE\b", "TIMESTAMP"),
