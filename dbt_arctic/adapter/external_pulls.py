@@ -29,6 +29,7 @@ from dbt_arctic.sources.capture_changes import Capture
 from dbt_arctic.sources.capture_pull import CapturePlanner
 from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.database_pull import DatabasePlanner
+from dbt_arctic.sources.file_list import empty_statement, file_lists
 from dbt_arctic.sources.file_pull import FilePlanner
 from dbt_arctic.sources.kafka_pull import KafkaPlanner
 from dbt_arctic.sources.source_planner import PullPurpose, SourcePlanner
@@ -99,6 +100,16 @@ class ExternalPullsApi(KeyedApi):
             state = self.catalog.of(rejected).load_table(rejected.schema, rejected.identifier)
             if state is not None and model_of(state) == name.dotted:
                 self._run("drop_rejected", drop_table(rejected))
+
+    @available.parse(lambda *a, **k: None)
+    def empty_file_lists(self, relation: ArcticRelation) -> None:
+        """Empty the file lists of a table that was replaced by a clone.
+
+        The clone has read what its original has. Files that the former table has found are not its own.
+        """
+        with as_dbt_errors():
+            for name in file_lists(self.catalog, relation.name_parts):
+                self._run("empty_file_list", empty_statement(name))
 
     def _planner(self, declared: Mapping[str, Any], target: Name, model: Mapping[str, Any]) -> SourcePlanner:
         kind, root = kind_of(declared), getattr(self.config, "project_root", None)

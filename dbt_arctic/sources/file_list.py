@@ -45,6 +45,28 @@ def append_statement(name: Name, view: str) -> str:
     return f"INSERT INTO {name.sql} ({quote_all((*COLUMNS, 'found_at'))})\n{_rows(view)}"
 
 
+def empty_statement(name: Name) -> str:
+    """SQL that removes all files from a list. Earlier snapshots stay, as in ``replace_statement``."""
+    return f"DELETE FROM {name.sql}"
+
+
+def file_lists(catalog: CatalogReader, model: Name) -> list[Name]:
+    """A model's file lists that have files, also of sources that it no longer reads."""
+    found, start = [], f"{model.identifier}__".lower()
+    for entry in catalog.of(model).list_names(model.schema):
+        lowered = entry.name.lower()  # some catalogs store names in lower case
+        if not (lowered.startswith(start) and lowered.endswith(FILE_LIST)):
+            continue
+        state = catalog.of(model).load_table(model.schema, entry.name)
+        if state is None or state.current_snapshot_id is None:
+            continue
+        # The list of another model, whose name only begins with this one's, does not have this name.
+        own = file_list_name(model, state.properties.get(PROPERTY_SOURCE, ""))
+        if own.identifier.lower() == lowered:
+            found.append(own)
+    return found
+
+
 def _rows(view: str) -> str:
     return (
         "SELECT /*+ COALESCE(1) */ `path`, CAST(`modified_ms` AS BIGINT) AS `modified_ms`, "
@@ -123,7 +145,9 @@ __all__ = [
     "append_statement",
     "as_rows",
     "consumed_files",
+    "empty_statement",
     "file_list_name",
+    "file_lists",
     "last_list",
     "load_files",
     "replace_statement",

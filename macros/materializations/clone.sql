@@ -31,6 +31,7 @@
   {%- if replaced is not none -%}
     {%- do adapter.drop_side_tables(replaced) -%}
   {%- endif -%}
+  {%- do adapter.empty_file_lists(this) -%}
 
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=True) -%}
   {{ return({'relations': [target_relation]}) }}

@@ -245,6 +245,15 @@ def test_a_clone_reads_on_from_its_original_and_takes_nothing_from_it(shop: Shop
         for target, schema in (("ci", f"{shop.schema}_ci"), ("dev", shop.schema)):
             shop.dbt("run", "--target", target)
             assert read(schema, "by_key") == read(schema, "appended") == expected
+    # What the former clone has read, and the original has lost since, is no loss of the next clone.
+    for old in (shop.folder / "landing").rglob("*.json"):
+        old.unlink()
+    land(shop, "clicks/day=2026-01-02/c.json", [row(4)])
+    shop.dbt("run", "--full-refresh")
+    shop.dbt("clone", "--state", str(state), "--target", "ci", "--full-refresh")
+    land(shop, "clicks/day=2026-01-02/d.json", [row(5)])
+    shop.dbt("run", "--target", "ci")
+    assert read(f"{shop.schema}_ci", "by_key")[0] == read(f"{shop.schema}_ci", "appended")[0] == [4, 5]
 
 
 def test_avro_and_compressed_files_are_read_and_two_sources_in_one_model(

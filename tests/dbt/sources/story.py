@@ -363,9 +363,7 @@ class Story:
         self.told.append(f"clone {name}")
         self.shop.dbt(*("clone", "--state", str(state), "--target", "ci", "--full-refresh", "--select", name))
         original = self.tables["dev", name]
-        former = self.tables.get(("ci", name))
-        found = former.found | self.outside.now.paths if former else set()
-        copy = Tracked(original.table, original.contents, found=found, refused=original.refused)
+        copy = Tracked(original.table, original.contents, refused=original.refused)
         copy.original = original
         self.tables["ci", name] = copy
         self._observe("ci", copy, copy.contents)
