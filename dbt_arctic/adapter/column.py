@@ -13,6 +13,7 @@ from dbt_arctic.data_type import without_parameters
 from dbt_arctic.keyed import table
 from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.narrowing import TypeChange, exact_cast
 from dbt_arctic.keyed.schema_difference import compare_columns, stored_type
 
 
@@ -99,7 +100,7 @@ def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[table.Colum
 
 
 def values_of_stored_types(
-    produced: Sequence[ArcticColumn], stored: Sequence[table.Column]
+    model: str, produced: Sequence[ArcticColumn], stored: Sequence[table.Column]
 ) -> dict[str, str]:
     """Like ``stored_values``, with the types of the table.
 
@@ -109,7 +110,9 @@ def values_of_stored_types(
     types = {column.name.lower(): column.type for column in stored}
     given = {column.name.lower(): column.dtype for column in produced}
     return {
-        name: value if stored_type(given[name]) == types[name] else f"CAST({value} AS {types[name]})"
+        name: value
+        if stored_type(given[name]) == types[name]
+        else exact_cast(value, TypeChange(given[name], types[name]), column=name, where=model)
         for name, value in stored_values(produced, stored).items()
     }
 

@@ -37,10 +37,10 @@ from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.model_config import ArcticConfig
 from dbt_arctic.adapter.packages import PackagesApi
-from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.python_models import PythonModelsApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import file_of, number_type
+from dbt_arctic.adapter.snapshot_api import SnapshotApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import CatalogReader, RelationEntry
 from dbt_arctic.errors import ConfigError
@@ -51,7 +51,7 @@ from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.foreign_settings import STRATEGIES
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, declared_properties
-from dbt_arctic.refresh.valid_to_current import end_property
+from dbt_arctic.refresh.valid_to_current import end_properties
 
 if TYPE_CHECKING:
     import agate
@@ -64,7 +64,7 @@ class ArcticAdapter(
     ExternalPullsApi,
     MicrobatchApi,
     HistoryApi,
-    PlainApi,
+    SnapshotApi,
     AutoApi,
     CompactionApi,
     MaterializedApi,
@@ -185,17 +185,18 @@ class ArcticAdapter(
                 require_columns(model, "partition_by", map(partition_column, fields), columns)
         return [partition_field(text) for text in fields]
 
-    @available
-    @classmethod
+    @available.parse(lambda *a, **k: {})
     def table_properties(
-        cls, properties: dict[str, object] | None, current_end: str | None = None
+        self, properties: dict[str, object] | None, current_end: str | None = None
     ) -> dict[str, str]:
         """The properties of a plain table: defaults, then those of the model.
 
         :param current_end: of a snapshot, SQL of its ``dbt_valid_to_current``.
         """
         chosen = {name: str(value) for name, value in (properties or {}).items()}
-        return {**TABLE_DEFAULTS, **chosen, **declared_properties(chosen), **end_property(current_end)}
+        with as_dbt_errors():
+            end = end_properties(self.context(), current_end) if current_end else {}
+        return {**TABLE_DEFAULTS, **chosen, **declared_properties(chosen), **end}
 
     @available.parse(lambda *a, **k: None)
     def refuse_function(self, model: Mapping[str, Any]) -> None:

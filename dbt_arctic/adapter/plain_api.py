@@ -1,4 +1,4 @@
-"""Macro methods for plain tables, snapshots and seeds: settings, stored values, staged rows."""
+"""Macro methods for plain tables and seeds: settings, stored values, staged rows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,9 @@ from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
-from dbt_arctic.adapter.snapshots import (
-    checked_columns,
-    column_or_sql,
-    ended_rows,
-    has_changed,
-    is_newer,
-    key_expression,
-    unique_ids,
-    unique_rows,
-    without_deletions,
-)
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.keyed.checks import EXACT_JSON
 from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.layout import same_fields
 from dbt_arctic.keyed.names import Name
@@ -38,7 +26,7 @@ from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
+from dbt_arctic.refresh.plain_columns import evolve_plain
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
     check_named_columns,
@@ -47,7 +35,6 @@ from dbt_arctic.refresh.plain_config import (
 )
 from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
 from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
-from dbt_arctic.refresh.valid_to_current import keep_current_end
 from dbt_arctic.store.state import find_keyed
 
 _METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNORECASE)
@@ -158,11 +145,12 @@ class PlainApi(KeyedApi):
         on_schema_change: str,
         produced: Sequence[ArcticColumn],
         target: ArcticRelation,
-        model: Mapping[str, Any],
+        config: PlainConfig,
     ) -> dict[str, str]:
         """Change the columns of a plain table to those of a batch, as far as ``on_schema_change`` allows.
 
-        :returns: SQL of the batch's columns as the table stores them, by lower-case name.
+        :returns: SQL of the batch's columns as the table stores them, by lower-case name. Those of the key
+            have the types of the table, so that keys of the batch and of the table are compared as stored.
         """
         with as_dbt_errors():
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
@@ -170,24 +158,12 @@ class PlainApi(KeyedApi):
             if on_schema_change == "fail" and compare_columns(stored, columns):
                 return {}  # dbt's own macro raises the error next
             after = evolve_plain(
-                self.context(), target.name_parts, model["name"], on_schema_change, stored, columns
+                self.context(), target.name_parts, config.model, on_schema_change, stored, columns
             )
-            return stored_values(produced, after)
-
-    @available.parse(lambda *a, **k: {})
-    def evolve_snapshot(
-        self, queried: Sequence[ArcticColumn], target: ArcticRelation, model: Mapping[str, Any]
-    ) -> dict[str, str]:
-        """Add the new fields and wider types of its query to a snapshot.
-
-        :returns: SQL of the query's columns as the snapshot stores them, by lower-case name.
-        """
-        with as_dbt_errors():
-            stored = as_columns(cast(Any, self).get_columns_in_relation(target))
-            after = evolve_snapshot(
-                self.context(), target.name_parts, model["name"], stored, as_columns(queried)
-            )
-            return values_of_stored_types(queried, after)
+            key = {name.lower() for name in config.key}
+            of_key = [one for one in produced if one.name.lower() in key]
+            typed = values_of_stored_types(config.model, of_key, after)
+            return {**stored_values(produced, after), **typed}
 
     @available.parse(lambda *a, **k: None)
     def refuse_metadata_columns(self, relation: ArcticRelation, sql: str) -> None:
@@ -258,103 +234,3 @@ class PlainApi(KeyedApi):
             )
         if warning is not None:
             emit_warning(warning)
-
-    # Snapshots
-
-    @available.parse(lambda *a, **k: {})
-    def snapshot_columns(
-        self, strategy: Mapping[str, Any], queried: Sequence[ArcticColumn]
-    ) -> dict[str, str | list[str]]:
-        """The key and ``updated_at`` of a strategy, with columns of the query in backticks.
-
-        Empty if that changes nothing.
-        """
-        names = [column.name for column in queried]
-        key, updated_at = strategy["unique_key"], strategy["updated_at"]
-        quoted: dict[str, str | list[str]] = {
-            "unique_key": column_or_sql(key, names)
-            if isinstance(key, str)
-            else [column_or_sql(part, names) for part in key],
-            "updated_at": column_or_sql(updated_at, names),
-        }
-        return quoted if quoted != {"unique_key": key, "updated_at": updated_at} else {}
-
-    @available.parse(lambda *a, **k: "")
-    def stage_snapshot(
-        self, this: ArcticRelation, sql: str, queried: Sequence[ArcticColumn], model: Mapping[str, Any]
-    ) -> str:
-        """Run the query of a snapshot, and return SQL of its rows.
-
-        dbt's SQL contains the query several times. If it returned other rows each time, the snapshot would
-        close a row by one and add another.
-        """
-        schema = [ColumnInfo(column.name, column.dtype) for column in queried]
-        with as_dbt_errors():
-            require_no_metadata_columns(model["name"], [column.name for column in queried])
-            return plain.select_staged(self._stage(this.name_parts, f"(\n{sql}\n)", schema, {}), schema)
-
-    @available.parse(lambda *a, **k: {})
-    def snapshot_strategy(
-        self,
-        strategy: Mapping[str, Any],
-        model: Mapping[str, Any],
-        columns: Mapping[str, str],
-        queried: Sequence[ArcticColumn],
-        target: ArcticRelation | None,
-    ) -> dict[str, Any]:
-        """dbt's strategy, with a key and a comparison that support NULL and every type.
-
-        :param columns: the names of the snapshot's own columns, by dbt's names.
-        :param queried: the columns of the snapshot's query.
-        :param target: ``None`` if the snapshot does not exist yet.
-        """
-        settings, names = model["config"], [column.name for column in queried]
-        with as_dbt_errors():
-            changed = strategy["row_changed"]
-            if settings.get("strategy") == "check":
-                checked = checked_columns(model["name"], settings.get("check_cols") or (), names)
-                if target is not None:
-                    stored = cast(Any, self).get_columns_in_relation(target)
-                    changed = has_changed(checked, queried, stored)
-            elif settings.get("strategy") == "timestamp":
-                changed = is_newer(columns["dbt_valid_from"], strategy["updated_at"])
-            key = key_expression(strategy["unique_key"], names)
-            return {**strategy, "row_changed": changed, "unique_key": key}
-
-    @available.parse(lambda *a, **k: "")
-    def ended_rows(self, rows: str, target: ArcticRelation, valid_to: str, now: str) -> str:
-        """The rows that a snapshot writes, in which each record that is replaced has an end."""
-        columns = cast(Any, self).get_columns_in_relation(target)
-        types = {column.name.lower(): column.dtype for column in columns}
-        return ended_rows(rows, valid_to, f"CAST({now} AS {types.get(valid_to.lower(), 'TIMESTAMP')})")
-
-    @available.parse(lambda *a, **k: None)
-    def keep_current_end(
-        self, relation: ArcticRelation, model: Mapping[str, Any], valid_to: str, end: str | None
-    ) -> None:
-        """Refuse another ``dbt_valid_to_current`` than that of a snapshot's current records."""
-        with as_dbt_errors():
-            keep_current_end(self.context(), relation.name_parts, valid_to, end, model["name"])
-
-    @available.parse(lambda *a, **k: "")
-    def without_deletions(self, rows: str, is_deleted: str | None) -> str:
-        """The rows that a snapshot writes if its query reads a part of its upstreams."""
-        return without_deletions(rows, is_deleted)
-
-    @available.parse(lambda *a, **k: "")
-    def exact_json_options(self) -> str:
-        """SQL of the options of ``to_json`` with which different values have different texts."""
-        return EXACT_JSON
-
-    @available.parse(lambda *a, **k: "")
-    def unique_ids(self, rows: str, target: ArcticRelation, scd_id: str, other_id: str) -> str:
-        """The rows that a snapshot writes, in which no new record has the id of a stored one."""
-        return unique_ids(rows, str(target), scd_id, other_id)
-
-    @available.parse(lambda *a, **k: "")
-    def unique_rows(
-        self, rows: str, source: str, model: Mapping[str, Any], queried: Sequence[ArcticColumn]
-    ) -> str:
-        """The rows that a snapshot writes. The statement fails if two rows of its query share a key."""
-        key = model["config"]["unique_key"]
-        return unique_rows(rows, source, key, [column.name for column in queried], model["name"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
@@ -13,7 +13,7 @@ from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.external_sources import declared_source, remember, require_meta
 from dbt_arctic.adapter.pins import text_of
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.scheduling.settings import SETTINGS, check_values
 
 
@@ -120,11 +120,19 @@ class ArcticRelation(BaseRelation):
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
-        """Like dbt's implementation, which quotes a column in a way that is a string in Spark."""
+        """Like dbt's implementation, which quotes a column in a way that is a string in Spark.
+
+        The column is compared as an instant, whatever its type. Text would be compared with the text of the
+        interval's ends: ``'2024-01-02'`` is less than ``'2024-01-02 00:00:00+00:00'``. For the other types,
+        Spark removes the cast, so that partitions and files are still skipped.
+        """
         name = event_time_filter.field_name
         if len(name) > 1 and name[0] == name[-1] == '"':
-            event_time_filter = replace(event_time_filter, field_name=quote(name[1:-1]))
-        return super()._render_event_time_filtered(event_time_filter)
+            name = quote(name[1:-1])
+        ends = ((">=", event_time_filter.start), ("<", event_time_filter.end))
+        return " and ".join(
+            f"cast({name} as timestamp) {sign} timestamp{literal(str(at))}" for sign, at in ends if at
+        )
 
     @property
     def name_parts(self) -> Name:

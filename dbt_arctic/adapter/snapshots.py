@@ -113,6 +113,34 @@ def without_deletions(rows: str, is_deleted: str | None) -> str:
     return f"SELECT *\nFROM (\n{rows}\n) AS arctic_found\nWHERE dbt_change_type <> 'delete'{records}"
 
 
+def known_deletions(rows: str, is_deleted: str) -> str:
+    """dbt's SQL of the rows to write, in which a record without a mark is not a deleted one.
+
+    A record has no mark if it was written without ``hard_deletes='new_record'``. dbt would compare NULL with
+    'True', and so would never notice that the key was deleted.
+    """
+    return rows.replace(f"{STORED}.{is_deleted} = 'True'", f"{STORED}.{is_deleted} <=> 'True'")
+
+
+def time_type(model: str, updated_at: str, type_: str, hard_deletes: str) -> str:
+    """The type of the times of a snapshot, which is that of ``updated_at``.
+
+    :param type_: the type of ``updated_at``.
+    :returns: empty for TIMESTAMP, which needs no cast, and for types that are not compared with a time.
+    :raises ConfigError: the time of a deletion cannot be a value of this type.
+    """
+    if type_ in ("date", "timestamp_ntz"):
+        return type_
+    if type_ != "timestamp" and hard_deletes != "ignore":
+        raise ConfigError(
+            f"updated_at is {updated_at}, which is of type {type_}, and hard_deletes is '{hard_deletes}'",
+            where=model,
+            why="the time of a deletion is stored in the same columns, and cannot be compared with it",
+            fix="cast it to timestamp in the snapshot's query, or set hard_deletes to 'ignore'",
+        )
+    return ""
+
+
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that are compared, in the spelling of the query.
 
@@ -160,9 +188,13 @@ def has_changed(
     return "(" + "\n  or ".join(differing) + ")"
 
 
-def is_newer(valid_from: str, updated_at: str) -> str:
-    """SQL condition that a row was updated after the current one. Any time is after NULL."""
-    old, new = f"{STORED}.{valid_from}", f"{QUERIED}.{updated_at}"
+def is_newer(columns: Mapping[str, str]) -> str:
+    """SQL condition that a row was updated after the current one. Any time is after NULL.
+
+    :param columns: the names of the snapshot's own columns, by dbt's names. In dbt's SQL, the row of the
+        query has its ``updated_at``, which may be an expression, under one of them.
+    """
+    old, new = f"{STORED}.{columns['dbt_valid_from']}", f"{QUERIED}.{columns['dbt_updated_at']}"
     return f"({old} < {new} or ({old} is null and {new} is not null))"
 
 

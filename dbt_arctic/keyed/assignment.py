@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Decimal digits of each integer type."""
 _EXACT_DIGITS = {"float": 6, "double": 15}
 """The number of decimal digits that a floating-point type represents exactly."""
 _TEXTS = frozenset({"string", "char", "varchar"})
-_SHOWN_EXACTLY = frozenset({*_DIGITS, "decimal", "boolean", "date", "timestamp_ntz", "float", "double"})
+_SHOWN_EXACTLY = frozenset(
+    {*INTEGER_DIGITS, "decimal", "boolean", "date", "timestamp_ntz", "float", "double"}
+)
 """Types whose string form does not depend on the session's settings."""
 
 
@@ -117,17 +119,21 @@ def is_exact(produced: Atomic, stored: Atomic) -> bool:
     one, other = produced.kind, stored.kind
     if other in _TEXTS:
         return one in _TEXTS or one in _SHOWN_EXACTLY
-    if one in _DIGITS:
-        return other in _DIGITS or other == "decimal" or _DIGITS[one] <= _EXACT_DIGITS.get(other, 0)
+    if one in INTEGER_DIGITS:
+        return (
+            other in INTEGER_DIGITS
+            or other == "decimal"
+            or INTEGER_DIGITS[one] <= _EXACT_DIGITS.get(other, 0)
+        )
     if one == "decimal":
         precision, scale = produced.parameters
         if other == "decimal":
             return scale <= stored.parameters[1]
-        return precision <= _EXACT_DIGITS.get(other, 0) or (other in _DIGITS and scale == 0)
+        return precision <= _EXACT_DIGITS.get(other, 0) or (other in INTEGER_DIGITS and scale == 0)
     return (one, other) in {("float", "double"), ("date", "timestamp"), ("date", "timestamp_ntz")}
 
 
-_NUMBERS = frozenset({*_DIGITS, "float", "double", "decimal"})
+_NUMBERS = frozenset({*INTEGER_DIGITS, "float", "double", "decimal"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 

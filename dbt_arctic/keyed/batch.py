@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
 from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
 from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.narrowing import TypeChange, exact_cast
 from dbt_arctic.keyed.table import ACTION, OFFSET, RESERVED_COLUMNS, TXN
 
 ROWS_OF_KEY = "_arctic_rows"
@@ -35,7 +36,7 @@ class Batch:
     :param counted: whether the SQL has ``ROWS_OF_KEY``.
     :param unavailable: whether the SQL has ``UNAVAILABLE``, the columns whose values a row lacks.
     :param checks: constraints on every stored row; a delete stores only its key.
-    :param stored_types: by column, the type of the table, where the SQL returns another one.
+    :param type_changes: of the columns for which the SQL returns another type than the table has.
     """
 
     model: str
@@ -50,7 +51,7 @@ class Batch:
     images: bool = False
     counted: bool = False
     unavailable: bool = False
-    stored_types: Mapping[str, str] = field(default_factory=dict)
+    type_changes: Mapping[str, TypeChange] = field(default_factory=dict)
 
     @property
     def can_delete(self) -> bool:
@@ -165,12 +166,12 @@ FROM (
         name = quote(column)
         if column.lower() not in self._produced:
             return f"NULL AS {name}"
-        return f"{self.in_stored_type(column, name)} AS {name}" if column in self.stored_types else name
+        return f"{self.in_stored_type(column, name)} AS {name}" if column in self.type_changes else name
 
     def in_stored_type(self, column: str, value: str) -> str:
         """SQL of a value. Spark would convert stored values next to it to the type of the batch."""
-        type_ = self.stored_types.get(column)
-        return value if type_ is None else f"CAST({value} AS {type_})"
+        change = self.type_changes.get(column)
+        return value if change is None else exact_cast(value, change, column=column, where=self.model)
 
     @property
     def _changes(self) -> str:

@@ -14,7 +14,7 @@ from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_brok
 from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import key_equality, newest_first
+from dbt_arctic.keyed.read import newest_first
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, decode_consumed
 
@@ -141,7 +141,7 @@ def insert_replay(
     if newer.transactions and not table.sequence_by:
         overridden = (
             f"\nLEFT ANTI JOIN (\n{_keys_of(table, newer, newer_known)}\n) AS d\n  ON "
-            + key_equality("l", "d", table.key)
+            + " AND ".join(f"{_as_key(there, table, name)} = d.{quote(name)}" for name in table.key)
         )
     return f"""\
 INSERT INTO {table.change.branch(branch)} WITH ({summary}) \
@@ -165,6 +165,16 @@ def _carried(source: Column | None, column: Column) -> str:
     if source is None:
         return f"CAST(NULL AS {column.type})"
     return stored_value(f"l.{quote(source.name)}", source.type, column.type)
+
+
+def _as_key(there: Mapping[str, Column], table: KeyedTable, name: str) -> str:
+    """SQL of a key column in a row of the retired generation, in its type in the new one.
+
+    Spark would convert the new one: as numbers, ``'007'`` and ``7`` are equal.
+    """
+    source, type_ = there[name.lower()], table.types[name]
+    carried = _carried(source, Column(name, type_))
+    return carried if source.type == type_ else f"TRY_CAST({carried} AS {type_})"
 
 
 def _keys_of(table: KeyedTable, log: LogRange, known: ColumnsAt) -> str:

@@ -14,6 +14,7 @@ from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.narrowing import TypeChange
 from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, UNAVAILABLE, Column, KeyedTable
 from dbt_arctic.keyed.unavailable_values import completed
@@ -97,7 +98,7 @@ def make_batch(
         checks=config.checks,
         sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
         unavailable=lacks_values,
-        stored_types={} if existing is None else _other_types(schema, key, existing.columns),
+        type_changes={} if existing is None else _type_changes(schema, key, existing.columns),
     )
     batch.check_columns()
     return completed(batch) if lacks_values and existing is None else batch
@@ -175,15 +176,15 @@ def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], colum
     return f"SELECT {selected}\nFROM (\n{sql}\n)"
 
 
-def _other_types(
+def _type_changes(
     schema: Sequence[ColumnInfo], key: Sequence[str], columns: Sequence[Column]
-) -> dict[str, str]:
-    """The types of the columns of a table for which a model returns another type, apart from its keys."""
+) -> dict[str, TypeChange]:
+    """The columns for which a model returns another type than the table stores, apart from its keys."""
     produced = {column.name.lower(): column.type for column in schema if column.name not in key}
     return {
-        column.name: column.type
+        column.name: TypeChange(type_, column.type)
         for column in columns
-        if produced.get(column.name.lower(), column.type) != column.type
+        if (type_ := produced.get(column.name.lower(), column.type)) != column.type
     }
 
 

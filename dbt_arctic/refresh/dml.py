@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dbt_arctic.data_type import parse_type
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
 from dbt_arctic.keyed.assignment import stored_value, unstorable
 from dbt_arctic.keyed.history import refuse_history
@@ -24,6 +25,7 @@ from dbt_arctic.keyed.modify import (
     modify_rows,
 )
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.narrowing import TypeChange, exact_cast, is_narrower
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.config import match_columns
 from dbt_arctic.refresh.parse_dml import ParsedClause, ParsedModification
@@ -133,11 +135,21 @@ def _as_stored(context: Context, table: KeyedTable, modification: Modification, 
             why="; ".join(mismatch.describe() for mismatch in found),
             fix="cast the value to the type of the column",
         )
-    values = {
-        column: stored_value(f"({value})", given[column], types[column])
-        for column, value in clause.values.items()
-    }
-    return replace(clause, values=values)
+    return replace(
+        clause,
+        values={
+            column: _stored(table, column, f"({value})", given[column])
+            for column, value in clause.values.items()
+        },
+    )
+
+
+def _stored(table: KeyedTable, column: str, value: str, produced: str) -> str:
+    type_ = table.types[column]
+    shaped = stored_value(value, produced, type_)
+    if not is_narrower(parse_type(produced), parse_type(type_)):
+        return shaped
+    return exact_cast(shaped, TypeChange(produced, type_), column=column, where=table.name.dotted)
 
 
 def _load(context: Context, name: Name) -> KeyedTable:

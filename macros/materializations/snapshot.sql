@@ -40,6 +40,7 @@
     {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation, strategy.updated_at) -%}
     {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- endif -%}
+  {%- do model.update({'arctic_time_type': adapter.snapshot_time_type(model, strategy, snapshot_sql, queried)}) -%}
   {%- set compared = [] -%}
   {%- for column in queried if kind is none or column.name | lower in produced -%}
     {%- do compared.append(column) -%}
@@ -64,6 +65,12 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
+{#- The time of a run in the type of the other times: Spark would convert those that are next to it. -#}
+{% macro arctic__snapshot_get_time() -%}
+  {%- set type = model.get('arctic_time_type') -%}
+  {{ 'cast(current_timestamp() as ' ~ type ~ ')' if type else current_timestamp() }}
+{%- endmacro %}
+
 {#-
   dbt inserts unique_key and updated_at into SQL as they are: a column is quoted, an expression is not. A
   project may have a strategy macro with ids of its own, which stay.
@@ -85,8 +92,13 @@
 
 {% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
-  {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
+  {#- dbt looks for this name among names in lower case -#}
+  {%- do adapter.assert_valid_snapshot_target_given_strategy(
+      target_relation, dict(columns, dbt_is_deleted=columns.dbt_is_deleted | lower), strategy) -%}
   {%- set rows_sql = snapshot_staging_table(strategy, snapshot_sql, target_relation) -%}
+  {%- if strategy.hard_deletes == 'new_record' -%}
+    {%- set rows_sql = adapter.known_deletions(rows_sql, columns.dbt_is_deleted) -%}
+  {%- endif -%}
   {%- do check_time_data_types(rows_sql) -%}
   {%- if arctic__is_partial() and strategy.hard_deletes in ('invalidate', 'new_record') -%}
     {#- a key that a part of the upstreams lacks may still be there -#}
@@ -141,8 +153,7 @@
     {%- if differing and config.get('updated_at') -%}
       {#- an error if the query lacks it: it must not find one of the NULLs -#}
       {%- do adapter.get_column_schema_from_query(
-          'select ' ~ ('source_data.' if config.get('strategy') == 'timestamp' else '') ~ updated_at
-          ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
+          'select ' ~ updated_at ~ ' from (\n' ~ sql ~ '\n) as source_data') -%}
     {%- endif -%}
   {%- endif -%}
   {%- for column in queried -%}
@@ -168,14 +179,17 @@
 
 {#
   Like dbt-spark's macro, but distinguishes rows that would get the same id: NULL and '', `a|b` in one part
-  and `a`, `b` in two, and the hour that repeats at the end of summer time, if the session has such a time
-  zone. Other ids are unchanged.
+  and `a`, `b` in two, `a, b` in one field or element and `a`, `b` in two, and the hour that repeats at the
+  end of summer time, if the session has such a time zone. Other ids are unchanged.
 -#}
 {% macro arctic__snapshot_hash_arguments(args) -%}
+  {#- the time of the run in full: one that is a date would give two runs of a day the same id -#}
+  {%- set now = snapshot_get_time() -%}
   md5(
   {%- for arg in args -%}
+    {%- set arg = current_timestamp() if arg == now else arg -%}
     {%- set text -%}
-      if(contains(typeof({{ arg }}), 'timestamp') and typeof({{ arg }}) <> 'timestamp_ntz' and current_timezone() <> 'UTC', to_json(struct({{ arg }} as at), {{ adapter.exact_json_options() }}), cast({{ arg }} as string))
+      if(typeof({{ arg }}) rlike '^(struct|array|map)<' or (contains(typeof({{ arg }}), 'timestamp') and typeof({{ arg }}) <> 'timestamp_ntz' and current_timezone() <> 'UTC'), to_json(struct({{ arg }} as at), {{ adapter.exact_json_options() }}), cast({{ arg }} as string))
     {%- endset -%}
     coalesce(replace(replace({{ text }}, '\\', '\\\\'), '|', '\\|'), '\\N'){{ " || '|' || " if not loop.last }}
   {%- endfor -%}

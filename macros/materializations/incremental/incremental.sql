@@ -168,7 +168,7 @@
   {#- analysed once: a large query takes long -#}
   {%- set batch_columns = adapter.get_columns_in_relation(source_relation) -%}
   {%- do adapter.check_plain_model(plain, batch_columns) -%}
-  {%- set values = adapter.evolve_plain(on_schema_change, batch_columns, target_relation, model) -%}
+  {%- set values = adapter.evolve_plain(on_schema_change, batch_columns, target_relation, plain) -%}
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}

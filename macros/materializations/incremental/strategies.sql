@@ -91,7 +91,7 @@
   delete from {{ arguments['target_relation'] }} as DBT_INTERNAL_DEST
   where exists (
     select 1
-    from {{ arguments['temp_relation'] }} as DBT_INTERNAL_SOURCE
+    from {{ arctic__batch_as_stored(arguments) }} as DBT_INTERNAL_SOURCE
     where {% for key in keys -%}
       DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.{{ adapter.quote(key) }}{{ ' and ' if not loop.last }}
     {%- endfor %}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.dbt.keyed.conftest import Shop
 
@@ -82,6 +83,54 @@ def test_a_value_that_a_plain_column_would_change_fails_the_model_and_changes_no
         "AR-305" in one and "n is decimal(3,1) in the query and int in the table" in one for one in messages
     )
     assert {name: places.rows(name) for name in before} == before
+
+
+def test_keys_are_compared_as_the_table_stores_them(places: Shop) -> None:
+    names = ("merged", "replaced")
+    for name in names:
+        places.model(name, f"{PLACES[name]}\nselect id, n from {{{{ source('raw', 'raw_numbers') }}}}")
+    places.source("raw_numbers", "SELECT * FROM VALUES ('007', 1), ('8', 1), ('abc', 1) AS t(id, n)")
+    places.dbt("run")
+    # As numbers, '007' is 7, and 'abc' is an error.
+    places.source("raw_numbers", "SELECT * FROM VALUES (7, 2), (8, 2) AS t(id, n)")
+    places.dbt("run")
+    expected = [("007", 1), ("7", 2), ("8", 2), ("abc", 1)]
+    assert {name: places.rows(name) for name in names} == dict.fromkeys(names, expected)
+
+
+def test_a_number_that_does_not_fit_is_refused_without_ansi_mode_too(places: Shop) -> None:
+    profile = places.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    target["shop"]["outputs"]["dev"].setdefault("spark_conf", {})["spark.sql.ansi.enabled"] = "false"
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    names = ("keyed", "merged", "replaced")
+    for name in names:
+        places.model(name, f"{PLACES[name]}\nselect id, n, s, m from {{{{ source('raw', 'raw_numbers') }}}}")
+    row = {"id": "1", "n": "5", "s": "named_struct('d', 1.50BD)", "m": "map('a', array(5))"}
+
+    def write(**values: str) -> None:
+        columns = ", ".join(f"{value} AS {name}" for name, value in {**row, **values}.items())
+        places.source("raw_numbers", f"SELECT {columns}")
+
+    write()
+    places.dbt("run")
+    before = {name: places.rows(name) for name in names}
+    large = {
+        "id": "4294967297L",  # as an INT it would be the key 1
+        "n": "3000000000L",
+        "s": "named_struct('d', 12345.50BD)",
+        "m": "map('a', array(3000000000L))",
+    }
+    for column, value in large.items():
+        write(**{column: value})
+        told = places.refusals("run")
+        refused = names[1:] if column == "id" else names[:1]
+        for name in refused:
+            assert f"AR-305 the column {column} cannot store" in told[name]
+        assert {name: places.rows(name) for name in names} == before
+    write(id="1L", n="6L")
+    places.dbt("run")
+    assert [places.rows(name, "id, n") for name in names] == [[(1, 6)]] * 3
 
 
 UNTYPED = {

@@ -118,12 +118,32 @@ def test_a_batch_that_failed_is_run_again_by_dbt_retry_also_of_a_full_refresh(ba
     assert of_both(batches) == [(2, 2, 100)]
 
 
+def zone(shop: Shop, name: str) -> None:
+    profile = shop.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    target["shop"]["outputs"]["dev"]["spark_conf"]["spark.sql.session.timeZone"] = name
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+
+
+def test_sources_of_any_type_are_filtered_by_the_instants_of_the_batch(shop: Shop) -> None:
+    zone(shop, "America/New_York")
+    types = {"string": "", "date": "DATE", "timestamp_ntz": "TIMESTAMP_NTZ"}
+    tables = ", ".join(f"{{name: raw_{type_}, config: {{event_time: day}}}}" for type_ in types)
+    shop.file("models/sources.yml", f"sources: [{{name: raw, schema: {shop.schema}, tables: [{tables}]}}]")
+    for type_, prefix in types.items():
+        days = ["2020-01-02", "2020-01-03"] + ([] if type_ == "date" else ["2020-01-03 21:30:00"])
+        values = ", ".join(f"({at}, {prefix}'{day}')" for at, day in enumerate(days))
+        shop.source(f"raw_{type_}", f"SELECT * FROM VALUES {values} AS t(id, day)")
+        model = MODEL.format(more=PLAIN).replace("id, at, amount", "id, cast(day as timestamp) as at")
+        shop.model(type_, model.replace("raw_events", f"raw_{type_}"))
+    shop.dbt("run", *FOUR_DAYS)
+    read = {type_: [row[0] for row in shop.rows(type_, "id")] for type_ in types}
+    assert read == {"string": [0, 1, 2], "date": [0, 1], "timestamp_ntz": [0, 1, 2]}
+
+
 @pytest.mark.usefixtures("dbt_log")
 def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(batches: Shop) -> None:
-    profile = batches.folder / "profiles.yml"
-    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
-    target["shop"]["outputs"]["dev"]["spark_conf"]["spark.sql.session.timeZone"] = "America/New_York"
-    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    zone(batches, "America/New_York")
     casts = ("date", "timestamp_ntz")
 
     def models(local: bool) -> None:

@@ -109,6 +109,14 @@ def snapshot_sql(name: str, strategy: str, mode: str, key: Any, columns: str = "
     )
 
 
+def use_zone(shop: Shop, zone: str) -> None:
+    profile = shop.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    conf = target["shop"]["outputs"]["dev"].setdefault("spark_conf", {})
+    conf["spark.sql.session.timeZone"] = zone
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+
+
 @pytest.fixture
 def sourced(shop: Shop) -> Shop:
     shop.file(
@@ -229,6 +237,18 @@ def test_another_end_of_current_records_is_refused_until_they_have_it(sourced: S
     assert take() == both(None)
     write(FOR_EVER)  # NULL remains an end of current records
     assert take() == both(None)
+    write(FOR_EVER, "update {{ this }} set dbt_valid_to = " + FOR_EVER)
+    assert take() == both(last)
+    use_zone(sourced, "Europe/Berlin")  # the same text is another time now
+    write(FOR_EVER)
+    told = sourced.fail("snapshot")
+    assert f"dbt_valid_to_current, {FOR_EVER}, is another time than in the last run" in told
+    hook = re.search(r'pre_hook="(.*)"', told)
+    assert hook is not None
+    write(FOR_EVER, hook[1])
+    sourced.dbt("snapshot")
+    micros = "id, unix_micros(dbt_valid_to) - unix_micros(timestamp'9999-12-31 00:00:00Z')"
+    assert sourced.rows("kept", micros) == [("a", -3_600_000_000), ("b", -3_600_000_000)]
 
 
 def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:
@@ -277,11 +297,7 @@ def test_columns_of_every_type_can_be_checked(sourced: Shop) -> None:
 
 def test_the_hour_that_comes_twice_is_two_times(sourced: Shop) -> None:
     # In New York 01:30 of 3 November 2024 is at 05:30 and at 06:30 UTC.
-    profile = sourced.folder / "profiles.yml"
-    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
-    conf = target["shop"]["outputs"]["dev"].setdefault("spark_conf", {})
-    conf["spark.sql.session.timeZone"] = "America/New_York"
-    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    use_zone(sourced, "America/New_York")
     sourced.file("snapshots/kept.sql", snapshot_sql("kept", "timestamp", "ignore", "id"))
     sourced.file(
         "snapshots/moments.sql",
@@ -325,6 +341,94 @@ def test_rows_that_share_a_key_are_refused_at_every_run_and_change_nothing(sourc
     assert told.count("AR-304") == 2
     assert "b/c" in told
     assert {name: sourced.rows(name) for name in before} == before
+
+
+def custom(shop: Shop, settings: str, query: str, name: str = "kept") -> None:
+    shop.file(
+        f"snapshots/{name}.sql",
+        f"{{% snapshot {name} %}}{{{{ config(target_schema=target.schema, {settings}) }}}} {query}"
+        "{% endsnapshot %}",
+    )
+
+
+def test_nested_keys_have_ids_of_their_own(sourced: Shop) -> None:
+    keys = {
+        "structs": ("named_struct('x', x, 'y', y)", ("'a, b'", "'c'"), ("'a'", "'b, c'")),
+        "lists": ("filter(array(x, y), part -> part IS NOT NULL)", ("'a, b'", "NULL"), ("'a'", "'b'")),
+        "nothing": ("named_struct('x', x, 'y', y)", ("NULL", "'c'"), ("'NULL'", "'c'")),
+    }
+    for name, (key, one, other) in keys.items():
+        rows = f"({', '.join(one)}, 'one'), ({', '.join(other)}, 'other')"
+        query = (
+            f"select {key} as k, which, if(which = 'one', {{{{ var('value', 1) }}}}, 1) as value "
+            f"from values {rows} as t(x, y, which)"
+        )
+        custom(sourced, "unique_key='k', strategy='check', check_cols=['value']", query, name)
+    sourced.dbt("snapshot")
+    sourced.dbt("snapshot", "--vars", "{value: 2}")
+    expected = [("one", 1, False), ("one", 2, True), ("other", 1, True)]
+    for name in keys:
+        assert sourced.rows(name, "which, value, dbt_valid_to IS NULL") == expected, name
+
+
+def test_times_of_every_type_are_kept_and_compared_as_they_are(sourced: Shop) -> None:
+    """With deletions, the time of the run is in the same columns as ``updated_at``."""
+    casts = {"dates": "date", "local": "timestamp_ntz", "instants": "timestamp"}
+    for name, cast in casts.items():
+        query = f"select id, cast(at as {cast}) as at from {{{{ source('raw', 'raw_rows') }}}}"
+        settings = "unique_key='id', strategy='timestamp', hard_deletes='new_record', updated_at="
+        custom(sourced, f"{settings}'coalesce(at, null)'", query, f"{name}_by_sql")
+        custom(sourced, f"{settings}'at'", query, name)
+    names = [*casts, *(f"{name}_by_sql" for name in casts)]
+    for text in ("bigint", "string"):
+        query = (
+            f"select id, cast(cast(at as timestamp) as {text}) as at from {{{{ source('raw', 'raw_rows') }}}}"
+        )
+        settings = "unique_key='id', strategy='timestamp', updated_at='at', hard_deletes="
+        custom(sourced, f"{settings}'invalidate'", query, f"of_{text}")
+        custom(sourced, f"{settings}'ignore'", query, f"kept_{text}")
+    sourced.source("raw_rows", "SELECT 1 AS id, timestamp_ntz'2024-03-01 00:00:00' AS at")
+    told = sourced.refusals("snapshot", "--select", "of_bigint", "of_string")
+    assert all("updated_at is at, which is of type" in one for one in told.values())
+    assert not [one for one in sourced.catalog.list_relations(sourced.schema) if one.name.startswith("of_")]
+    names += ["kept_bigint", "kept_string"]
+    day = "timestamp_ntz'2024-03-{:02} 00:00:00'"
+    for at, gone in ((1, False), (2, True), (2, True), (3, False), (3, True), (3, False)):
+        rows = f"SELECT 1 AS id, {day.format(at)} AS at"
+        sourced.source("raw_rows", rows if gone else f"{rows} UNION ALL SELECT 2, {day.format(1)}")
+        sourced.dbt("snapshot", "--select", *names)
+    for name in names:
+        found = sourced.rows(name, "id, day(cast(dbt_valid_from as timestamp)), dbt_valid_to IS NULL")
+        changed = [(1, 1, False), (1, 2, False), (1, 3, True)]
+        assert [row for row in found if row[0] == 1] == changed, name
+        if not name.startswith("kept"):
+            marks = sourced.rows(name, "id, dbt_is_deleted, dbt_valid_to IS NULL")
+            ended = [*[(2, "False", False)] * 2, (2, "False", True), *[(2, "True", False)] * 2]
+            assert marks[-5:] == ended, name
+
+
+def test_a_record_without_a_mark_of_deletion_is_not_deleted(sourced: Shop) -> None:
+    meta = "snapshot_meta_column_names={'dbt_is_deleted': 'Is_Gone'}"
+    query = "select * from {{ source('raw', 'raw_rows') }}"
+    custom(
+        sourced, f"unique_key='id', strategy='check', check_cols='all', hard_deletes='ignore', {meta}", query
+    )
+    sourced.source("raw_rows", "SELECT explode(array(1, 2)) AS id")
+    sourced.dbt("snapshot")
+    sourced.sql("ALTER TABLE {s}.kept ADD COLUMN Is_Gone STRING")  # what dbt asks for
+    custom(
+        sourced,
+        f"unique_key='id', strategy='check', check_cols='all', hard_deletes='new_record', {meta}",
+        query,
+    )
+    sourced.source("raw_rows", "SELECT 1 AS id")
+    for _ in range(2):
+        sourced.dbt("snapshot")
+        assert sourced.rows("kept", "id, Is_Gone, dbt_valid_to IS NULL") == [
+            (1, None, True),
+            (2, "True", True),
+            (2, None, False),
+        ]
 
 
 def test_a_record_of_a_deletion_keeps_the_columns_that_the_query_lost(sourced: Shop) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from tests.dbt.random.stored_values import keep
 from tests.dbt.random.values import ATOMS, COLLATED, FIELDS, draw_type
 
 KEY_DRIFTS = {
@@ -12,6 +14,7 @@ KEY_DRIFTS = {
     "bigint": ("decimal(38,10)", "string"),
     "date": ("timestamp", "string"),
     "decimal(12,2)": ("decimal(38,10)", "string"),
+    "string": ("int",),
 }
 DRIFTS = {
     "tinyint": ("int", "bigint", "string"),
@@ -33,6 +36,13 @@ DRIFTS = {
     "void": ("int", "string", "decimal(12,2)", "struct<a:int,b:string>"),
 }
 """Types that a column may be of next, by the type that it is of."""
+
+
+def keys_as(values: list[Any], old: str, new: str) -> list[Any]:
+    """The values of a key after its column has changed its type. Texts become numbers, which some show."""
+    if old == "string":
+        return [int(value) if value.isdigit() else len(value) for value in values]
+    return [keep(value, old, new) for value in values]
 
 
 def reordered(chance: random.Random, type_: str) -> str:

@@ -10,14 +10,13 @@ from typing import Any
 from dbt_arctic.data_type import parse_type, type_text
 from tests.dbt.random.automatic import draw_automatic
 from tests.dbt.random.draw_other_programs import with_others
-from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered
+from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, keys_as, new_type, reordered
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.oracle import PREDICATES, USED_BY, as_stored_upstream
 from tests.dbt.random.project import KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
 from tests.dbt.random.properties import draw_properties
 from tests.dbt.random.seeds import draw_seed, seed_value
 from tests.dbt.random.settings import SETTINGS
-from tests.dbt.random.stored_values import keep
 from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value, in_zone
 
 WEIGHTS = {
@@ -58,6 +57,11 @@ ON_SCHEMA_CHANGE = (
     "sync_all_columns",
 )
 
+NESTED_KEY = "struct<x:string,y:string>"
+NESTED_KEYS = [
+    {"x": x, "y": y} for x, y in (("a, b", "c"), ("a", "b, c"), (None, "c"), ("NULL", "c"), ("a|b", ""))
+]
+"""Keys of which several have one text if they are cast to a string."""
 OTHER_KINDS = (
     ("table", "view", "append", "insert_overwrite"),
     ("upsert", "merge", "delete+insert", "keyed_overwrite", "table", "view"),
@@ -320,7 +324,7 @@ class Draft:
             if options:
                 wanted = chance.choice(options)
                 values = self.pool[column.name.lower()]
-                self.pool[column.name.lower()] = [keep(value, column.type, wanted) for value in values]
+                self.pool[column.name.lower()] = keys_as(values, column.type, wanted)
                 self.columns[place] = replace(column, type=wanted)
         elif free:
             place = chance.choice(free)
@@ -409,6 +413,10 @@ def _keys(
         # A generator of its own keeps what else a seed draws.
         if type_ == "string" and random.Random("".join(values)).random() < 0.2:
             type_ = COLLATED
+        if type_ == "string" and random.Random(f"number {values}").random() < 0.2:
+            values = {one: one for one in ("7", "007", "00501", "x")}
+        if kind == "snapshot" and random.Random(f"nested {values}").random() < 0.1:
+            type_, values = NESTED_KEY, dict(enumerate(NESTED_KEYS))
         columns.append(Column(name, type_))
         pool[name] = list(values.values())
     return columns

@@ -18,6 +18,7 @@ from dbt_arctic.adapter import (
     microbatch,
     model_api,
     plain_api,
+    snapshot_api,
     snapshots,
     target_type,
     view_columns,
@@ -112,34 +113,40 @@ def _unsafe_key(patch: Patch) -> None:
         parts = [unique_key] if isinstance(unique_key, str) else unique_key
         return "concat_ws('|', " + ", ".join(f"`{part}`" for part in parts) + ")"
 
-    patch.setattr(plain_api, "key_expression", joined)
+    patch.setattr(snapshot_api, "key_expression", joined)
 
 
 def _unsafe_change(patch: Patch) -> None:
     compare = snapshots.has_changed
-    patch.setattr(plain_api, "has_changed", lambda *given: compare(*given).replace("<=>", "="))
+    patch.setattr(snapshot_api, "has_changed", lambda *given: compare(*given).replace("<=>", "="))
 
 
 def _older_than_null(patch: Patch) -> None:
     patch.setattr(
-        plain_api, "is_newer", lambda valid_from, at: f"(snapshotted_data.{valid_from} < source_data.{at})"
+        snapshot_api,
+        "is_newer",
+        lambda columns: (
+            f"(snapshotted_data.{columns['dbt_valid_from']} < source_data.{columns['dbt_updated_at']})"
+        ),
     )
 
 
 def _ids_of_earlier_records(patch: Patch) -> None:
-    patch.setattr(plain_api, "unique_ids", lambda rows, target, scd_id, other_id: rows)
+    patch.setattr(snapshot_api, "unique_ids", lambda rows, target, scd_id, other_id: rows)
 
 
 def _no_end_without_a_time(patch: Patch) -> None:
-    patch.setattr(plain_api, "ended_rows", lambda rows, valid_to, now: rows)
+    patch.setattr(snapshot_api, "ended_rows", lambda rows, valid_to, now: rows)
 
 
 def _any_current_end(patch: Patch) -> None:
-    patch.setattr(plain_api, "keep_current_end", lambda *_: None)
+    patch.setattr(snapshot_api, "keep_current_end", lambda *_: None)
 
 
 def _types_of_the_query(patch: Patch) -> None:
-    patch.setattr(plain_api, "values_of_stored_types", plain_api.stored_values)
+    patch.setattr(
+        snapshot_api, "values_of_stored_types", lambda _, *columns: plain_api.stored_values(*columns)
+    )
 
 
 def _transform_by_case(patch: Patch) -> None:

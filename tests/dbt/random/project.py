@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -205,7 +206,9 @@ class Case:
     @property
     def spark_conf(self) -> dict[str, str]:
         usual = AS_FOR_USERS if is_usual(self.seed) else {}
-        return {**CONF, **usual, "spark.sql.session.timeZone": self.zone}
+        is_ansi = random.Random(f"ansi {self.seed}").random() < 0.9
+        ansi = {} if is_ansi else {"spark.sql.ansi.enabled": "false"}
+        return {**CONF, **usual, **ansi, "spark.sql.session.timeZone": self.zone}
 
     @property
     def has_microbatch(self) -> bool:

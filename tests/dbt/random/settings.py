@@ -85,7 +85,9 @@ def _settings_of_snapshot(
 ) -> None:
     if chance.random() < 0.4:
         config |= {"strategy": "timestamp", "updated_at": "at"}
-        columns.append(Column("at", "timestamp"))
+        # A generator of its own keeps what else a seed draws.
+        own = random.Random(f"times {payload}")
+        columns.append(Column("at", own.choice(("timestamp", "timestamp", "date", "timestamp_ntz"))))
     else:
         config["strategy"] = "check"
         config["check_cols"] = chance.choice(("all", [one.name for one in payload], [payload[0].name]))

@@ -1,0 +1,77 @@
+"""SQL of a value in a narrower type, which fails for a value that does not fit.
+
+``CAST`` fails in ANSI mode only. Without it, 3,000,000,000 becomes -1,294,967,296 as an INT, and a decimal
+that is too large becomes NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type
+from dbt_arctic.keyed.assignment import INTEGER_DIGITS
+from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql
+from dbt_arctic.keyed.null_safe_equality import comparable
+
+
+@dataclass(frozen=True)
+class TypeChange:
+    """The type of a column in a query, and the other one in which the table stores it."""
+
+    produced: str
+    stored: str
+
+
+def exact_cast(value: str, change: TypeChange, *, column: str, where: str) -> str:
+    """SQL of a value as the table stores it. The statement fails with ``AR-305`` if the value does not fit.
+
+    :param value: SQL of the value; it may be repeated in the result.
+    :param change: its types. Each value that fits is stored unchanged.
+    :param column: the name of the column, for the error.
+    :param where: the model or table, for the error.
+
+    >>> exact_cast("`n`", TypeChange("int", "bigint"), column="n", where="orders")
+    'CAST(`n` AS bigint)'
+    """
+    produced, stored = change.produced, change.stored
+    if not is_narrower(parse_type(produced), parse_type(stored)):
+        return f"CAST({value} AS {stored})"
+    kept = f"TRY_CAST({value} AS {stored})"
+    back = comparable(f"CAST({kept} AS {produced})", produced)
+    error = raise_error_sql(
+        "AR-305",
+        f"the column {column} cannot store ".replace("|", "/"),
+        f"replace(left(to_json(struct({value} AS `value`), {EXACT_JSON}), 300), '|', '/')",
+        where.replace("|", "/"),
+        f"it is {produced} in the query and {stored} in the table, which has no such value",
+        "cast the column in the query so that it fits, or rebuild the table with --full-refresh",
+    )
+    return (
+        f"CASE WHEN {back} <=> {comparable(value, produced)} THEN {kept} ELSE CAST({error} AS {stored}) END"
+    )
+
+
+def is_narrower(produced: DataType, stored: DataType) -> bool:
+    """Whether a type has values that do not fit into another one, at any depth."""
+    match produced, stored:
+        case Struct(), Struct():
+            there = ((type_, stored.field(name)) for name, type_ in produced.fields)
+            return any(other is not None and is_narrower(type_, other[1]) for type_, other in there)
+        case Array(one), Array(other):
+            return is_narrower(one, other)
+        case Map(), Map():
+            return is_narrower(produced.key, stored.key) or is_narrower(produced.value, stored.value)
+        case Atomic(), Atomic():
+            return _whole_digits(produced) > _whole_digits(stored) > 0
+    return False
+
+
+def _whole_digits(type_: Atomic) -> int:
+    """The decimal digits before the point; 0 for a type that is neither an integer nor a decimal."""
+    if type_.kind == "decimal":
+        precision, scale = type_.parameters
+        return precision - scale
+    return INTEGER_DIGITS.get(type_.kind, 0)
+
+
+__all__ = ["TypeChange", "exact_cast", "is_narrower"]
