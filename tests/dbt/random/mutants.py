@@ -100,6 +100,11 @@ _MICROBATCH = """{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
 {%- endmacro %}"""
 
 
+_HASH = """{% macro arctic__snapshot_hash_arguments(args) -%}
+  md5(concat_ws('|' {%- for arg in args %}, cast({{ arg }} as string) {%- endfor -%}))
+{%- endmacro %}"""
+
+
 def _predicates(kind: str, predicates: Any) -> Model:
     return Model("", kind, {"unique_key": "k", "incremental_predicates": predicates})
 
@@ -147,6 +152,10 @@ def _types_of_the_query(patch: Patch) -> None:
     patch.setattr(
         snapshot_api, "values_of_stored_types", lambda _, *columns: plain_api.stored_values(*columns)
     )
+
+
+def _keys_of_the_query(patch: Patch) -> None:
+    patch.setattr(plain_api, "values_of_stored_types", lambda *given: {})
 
 
 def _transform_by_case(patch: Patch) -> None:
@@ -320,6 +329,19 @@ MUTANTS: dict[str, Mutant] = {
             rows("k string; part string", ("a|b", "c"), ("x", None), ("a", "b|c")),
         ),
         patch=_unsafe_key,
+    ),
+    "snapshot_ids_of_nested_keys_as_text": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols=["v1"], hard_deletes="ignore"),
+        (
+            rows(f"k {_ADDR}; v1 int", ({"city": "a, b", "zip": "c"}, 1), ({"city": "a", "zip": "b, c"}, 1)),
+            rows(f"k {_ADDR}; v1 int", ({"city": "a, b", "zip": "c"}, 2), ({"city": "a", "zip": "b, c"}, 1)),
+        ),
+        macro=_HASH,
+    ),
+    "keys_compared_as_the_query_has_them": Mutant(
+        Model("", "merge", {"unique_key": "k"}),
+        (rows("k string; v1 int", ("007", 1), ("7", 1)), rows("k int; v1 int", (7, 2))),
+        patch=_keys_of_the_query,
     ),
     "snapshot_that_misses_null": Mutant(
         _snapshot(unique_key="k", strategy="check", check_cols=["v1"], hard_deletes="invalidate"),
