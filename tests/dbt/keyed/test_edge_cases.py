@@ -121,6 +121,14 @@ def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -
         for name in parts:
             assert f"{name} is reserved for a side table of the keyed table side" in told[name], form
         assert shop.rows("side") == [(1,)], form
+    own = ("side__arctic_new_x", "side__arctic_old_2024", f"side__arctic_new_{1:019}")
+    for name in own:
+        shop.model(name, "{{ config(materialized='table') }} select 3 as id")
+    told = shop.refusals("run", "--select", own[-1])
+    assert f"{own[-1]} is reserved for what a run of side builds or renames" in told[own[-1]]
+    shop.dbt("run", "--select", *own[:2])
+    shop.dbt("run", "--select", "side")
+    assert [shop.rows(name) for name in own[:2]] == [[(3,)], [(3,)]], "only its own leftovers are dropped"
 
 
 def test_a_plan_leaves_what_dbt_wrote_of_its_last_run(shop: Shop) -> None:
