@@ -15,7 +15,8 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
+from dbt_arctic.adapter.seed_values import seed_text, seed_value
+from dbt_arctic.adapter.seeds import column_types, seed_path
 from dbt_arctic.adapter.snapshots import (
     checked_columns,
     column_or_sql,
@@ -202,7 +203,7 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """``column_types`` by the column names of the file, and string for numbers with an underscore."""
+        """``column_types`` by the column names of the file, and string where dbt misreads a text."""
         with as_dbt_errors():
             path = seed_path(model, self.config)
             settings = model["config"]
@@ -220,9 +221,13 @@ class PlainApi(KeyedApi):
             self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
 
     @available.parse(lambda *a, **k: "")
-    def seed_value(self, model: Mapping[str, Any], column: str, type_: str) -> str:
-        """SQL of a value of a seed, from its staged text."""
-        return seed_value(model["name"], column, type_)
+    def seed_value(self, model: Mapping[str, Any], column: str, type_: str, values: Any = ()) -> str:
+        """SQL of a value of a seed, from its staged text.
+
+        :param values: the values of the column. One that its type would change is an error.
+        """
+        with as_dbt_errors():
+            return seed_value(model["name"], column, type_, values)
 
     # Properties
 

@@ -43,7 +43,7 @@
   {%- set quote_columns = config.get('quote_columns') -%}
   select
   {%- for name in agate_table.column_names %}
-    {{ adapter.seed_value(model, name, column_types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
+    {{ adapter.seed_value(model, name, column_types.get(name, adapter.convert_type(agate_table, loop.index0)), agate_table.columns[loop.index0].values()) }} as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
   {%- endfor %}
   from {{ staged }}
   {%- if flags.EMPTY %}

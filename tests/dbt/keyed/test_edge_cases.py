@@ -110,6 +110,50 @@ def test_a_value_that_a_seed_cannot_store_is_an_error_in_every_mode_of_spark(sho
         assert f"the column n of the seed is INT, and a row has the value {value}" in told[name]
 
 
+SEEDED = {
+    "cut_day": ("date", "2024-01-01 23:59:00"),
+    "cut_zone": ("timestamp_ntz", "2024-01-01T10:00:00+02:00"),
+    "rounded": ("decimal(10,2)", "10.555"),
+    "skipped_hour": ("timestamp", "2024-03-31 02:30:00"),
+}
+"""By seed: a type, and a text that Spark would store as another value of it."""
+
+
+def test_a_value_that_the_type_of_a_seed_would_change_is_an_error(shop: Shop) -> None:
+    profile = shop.folder / "profiles.yml"
+    given = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    given["shop"]["outputs"]["dev"]["spark_conf"]["spark.sql.session.timeZone"] = "Europe/Zurich"
+    profile.write_text(yaml.safe_dump(given), encoding="utf-8")
+    for name, (_, value) in SEEDED.items():
+        shop.file(f"seeds/{name}.csv", f"id,v\n1,\n2,{value}\n")
+    kept = {
+        "at": ("timestamp", "2024-03-31 03:30:00.25", "2024-03-31 01:30:00.25"),
+        "zoned": ("timestamp", "2024-03-31T02:30:00+05:00", "2024-03-30 21:30:00"),
+        "local": ("timestamp_ntz", "2024-03-31 02:30:00.123456000", "2024-03-31 02:30:00.123456"),
+        "price": ("decimal(10,2)", "1055.0e-2", "10.55"),
+        "day": ("date", "2024-01-01T00:00:00", "2024-01-01"),
+        "read_at": (None, "2024-01-01T10:00:00.123456789Z", "2024-01-01T10:00:00.123456789Z"),
+        "code": (None, "12T10", "12T10"),
+        "digits": (None, "0.12345678901234567890123456789", "0.12345678901234567890123456789"),
+    }
+    shop.file("seeds/kept.csv", f"{';'.join(kept)}\n{';'.join(value for _, value, _ in kept.values())}\n")
+    shop.file("seeds/twice.csv", "id,code,code\n1,x,5_0\n")
+    types = {name: type_ for name, (type_, _, _) in kept.items() if type_}
+    seeds = [{"name": name, "config": {"column_types": {"v": type_}}} for name, (type_, _) in SEEDED.items()]
+    seeds.append({"name": "kept", "config": {"column_types": types, "delimiter": ";"}})
+    shop.file("seeds/seeds.yml", yaml.safe_dump({"seeds": seeds}))
+    shop.dbt("seed", "--select", "kept")
+    (row,) = shop.rows("kept", ", ".join(f"cast({name} as string)" for name in kept))
+    assert dict(zip(kept, row, strict=True)) == {name: stored for name, (_, _, stored) in kept.items()}
+    told = shop.refusals("seed", "--exclude", "kept")
+    assert told.keys() == {*SEEDED, "twice"}
+    assert "the header of the file names several columns code" in told.pop("twice")
+    for name, says in told.items():
+        type_, value = SEEDED[name]
+        assert "AR-311" in says, name
+        assert f"the column v of the seed is {type_.upper()}, and a row has the value {value}" in says, name
+
+
 def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -> None:
     shop.model("side", "{{ config(materialized='incremental', unique_key='id', buckets=1) }} select 1 as id")
     shop.dbt("run")
