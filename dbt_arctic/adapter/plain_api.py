@@ -44,6 +44,7 @@ from dbt_arctic.refresh.plain_config import (
     PlainConfig,
     check_named_columns,
     check_partitions,
+    check_predicates,
     parse_plain,
 )
 from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
@@ -68,6 +69,15 @@ class PlainApi(KeyedApi):
         """Raise an error if a setting names a column that a batch lacks."""
         with as_dbt_errors():
             check_named_columns(config, [column.name for column in columns])
+
+    @available.parse(lambda *a, **k: None)
+    def check_predicates(
+        self, config: PlainConfig, columns: Sequence[ArcticColumn], this: ArcticRelation
+    ) -> None:
+        """Raise an error if Spark would reject a predicate in the next run."""
+        types = {column.name: column.dtype for column in columns}
+        with as_dbt_errors():
+            check_predicates(config, types, this.name_parts, self._schema)
 
     @available.parse(lambda *a, **k: "")
     def check_partitions(self, config: PlainConfig, target: ArcticRelation) -> str:

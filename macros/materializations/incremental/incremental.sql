@@ -134,10 +134,12 @@
 
 {# First build and full refresh of a plain table, in one atomic statement. #}
 {% macro arctic__build_plain(target_relation, compiled_code, plain) -%}
-  {%- if plain.named_columns -%}
+  {%- if plain.named_columns or plain.predicates -%}
     {%- do arctic__run_sql_header() -%}
-    {%- do adapter.check_plain_model(plain, adapter.get_column_schema_from_query(
-        'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)')) -%}
+    {%- set columns = adapter.get_column_schema_from_query(
+        'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)') -%}
+    {%- do adapter.check_plain_model(plain, columns) -%}
+    {%- do adapter.check_predicates(plain, columns, target_relation) -%}
   {%- endif -%}
   {%- set built = arctic__relation_to_build(target_relation, compiled_code) -%}
   {%- set statement_sql = get_create_table_as_sql(False, built, compiled_code) -%}
