@@ -48,11 +48,20 @@ from dbt_arctic.refresh.plain_config import (
     parse_plain,
 )
 from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
-from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
+from dbt_arctic.refresh.table_properties import (
+    TABLE_DEFAULTS,
+    apply_properties,
+    is_older_format,
+    refuse_older_format,
+)
 from dbt_arctic.refresh.valid_to_current import keep_current_end
 from dbt_arctic.store.state import find_keyed
 
 _METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNORECASE)
+
+
+def _properties_of(model: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
 
 
 class PlainApi(KeyedApi):
@@ -242,20 +251,35 @@ class PlainApi(KeyedApi):
     # Properties
 
     @available.parse(lambda *a, **k: None)
-    def apply_properties(self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None) -> None:
+    def apply_properties(
+        self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None, rebuild: bool = False
+    ) -> None:
         """Apply the ``tblproperties`` of a model to its existing table, before a write.
 
         :param kind: the kind of the existing relation, from ``relation_kind``.
+        :param rebuild: whether the table is replaced. Then it may get an older format version.
         """
         if kind not in ("table", "keyed"):
             return
         with as_dbt_errors():
-            wanted = {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
+            wanted = _properties_of(model)
             name, context = relation.name_parts, self.context()
             if kind == "table":
+                if not rebuild:
+                    refuse_older_format(model["name"], wanted, self._stored(name), model["resource_type"])
                 apply_properties(context, name, wanted, TABLE_DEFAULTS)
             elif (table := find_keyed(self.catalog, name)) is not None:
                 apply_properties(context, table.base, wanted, base_defaults(table.layout))
+
+    @available.parse(lambda *a, **k: False)
+    def gets_older_format(self, relation: ArcticRelation, model: Mapping[str, Any]) -> bool:
+        """Whether a model has an older format version than its table. Then a new table is needed."""
+        with as_dbt_errors():
+            return is_older_format(_properties_of(model), self._stored(relation.name_parts))
+
+    def _stored(self, name: Name) -> Mapping[str, str]:
+        state = self.catalog.of(name).load_table(name.schema, name.identifier)
+        return {} if state is None else state.properties
 
     @available.parse(lambda *a, **k: None)
     def warn_of_many_files(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:

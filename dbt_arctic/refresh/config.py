@@ -13,6 +13,7 @@ from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
 from dbt_arctic.refresh.materializations import configured_strategy, strategy_of
 from dbt_arctic.refresh.schema_policy import OnSchemaChange, parse_on_schema_change
+from dbt_arctic.refresh.table_properties import require_keyed_format
 from dbt_arctic.store.duration import parse_duration
 
 DEFAULT_LEASE_TIMEOUT_S = 600
@@ -266,6 +267,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
             why="properties that start with 'arctic.' describe the keyed table itself",
             fix="use another prefix",
         )
+    require_keyed_format(model, properties)
     updated, excluded = _partial_columns(model, config)
     auto = parse_auto(model, config.get("auto"))
     return KeyedConfig(

@@ -18,7 +18,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- do adapter.apply_properties(this, model, kind) -%}
+  {%- do adapter.apply_properties(this, model, kind, true) -%}
   {%- set staged = make_temp_relation(this, '__dbt_seed') -%}
   {%- do adapter.stage_seed(staged, agate_table) -%}
   {%- set seed_sql = arctic__seed_select(staged, agate_table) -%}

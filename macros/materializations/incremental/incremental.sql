@@ -83,7 +83,7 @@
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
 
   {%- if not (keyed and rebuild) -%}
-    {%- do adapter.apply_properties(this, model, kind) -%}
+    {%- do adapter.apply_properties(this, model, kind, rebuild) -%}
   {%- endif -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}

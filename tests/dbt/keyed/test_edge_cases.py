@@ -289,6 +289,23 @@ def test_properties_that_are_changed_or_removed_are_so_on_the_table(shop: Shop) 
     assert not [sql for sql in shop.script.ran if "TBLPROPERTIES" in sql and "ALTER" in sql], (
         "nothing to change"
     )
+    # Iceberg upgrades a table in place, and downgrades none.
+    run({"format-version": "3"})
+    older = {"format-version": "2"}
+    for name, config in forms.items():
+        shop.model(name, f"{{{{ config({config}, tblproperties={older!r}) }}}} select 1 as id")
+    told = shop.refusals("run", "--select", "appended", "keyed")
+    assert "tblproperties sets format-version to 2, and the table has 3" in told["appended"]
+    assert "--full-refresh --select appended" in told["appended"]
+    assert "a keyed table has format version 3" in told["keyed"]
+    shop.dbt("run", "--select", "a_table")
+    shop.dbt("run", "--full-refresh", "--select", "appended")
+    assert [properties_of(name)["format-version"] for name in ("a_table", "appended")] == ["2", "2"]
+    assert shop.rows("appended") == [(1,)]
+    shop.model("appended", f"{{{{ config({forms['appended']}) }}}} select 2 as id")
+    shop.dbt("run", "--select", "appended")
+    assert properties_of("appended")["format-version"] == "3", "the default"
+    assert shop.rows("appended") == [(1,), (2,)]
     run({})
     for name in forms:
         assert not {"shop.note", "arctic.given-properties"} & set(properties_of(name)), name
