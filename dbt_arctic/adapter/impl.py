@@ -40,6 +40,7 @@ from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.python_models import PythonModelsApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.seed_api import SeedApi
 from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import CatalogReader, RelationEntry
@@ -65,6 +66,7 @@ class ArcticAdapter(
     MicrobatchApi,
     HistoryApi,
     PlainApi,
+    SeedApi,
     AutoApi,
     CompactionApi,
     MaterializedApi,

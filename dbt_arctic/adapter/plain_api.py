@@ -15,8 +15,6 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.seed_values import seed_text, seed_value
-from dbt_arctic.adapter.seeds import column_types, seed_path
 from dbt_arctic.adapter.snapshots import (
     checked_columns,
     column_or_sql,
@@ -219,34 +217,6 @@ class PlainApi(KeyedApi):
             with as_dbt_errors():
                 names = [column.name for column in self._schema(sql)]
                 require_no_metadata_columns(relation.identifier or "", names)
-
-    @available.parse(lambda *a, **k: None)
-    def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """``column_types`` by the column names of the file, and string where dbt misreads a text."""
-        with as_dbt_errors():
-            path = seed_path(model, self.config)
-            settings = model["config"]
-            declared = {
-                name: ArcticColumn.translate_type(type_)
-                for name, type_ in (settings.get("column_types") or {}).items()
-            }
-            return column_types(model["name"], path, settings.get("delimiter") or ",", declared)
-
-    @available
-    def stage_seed(self, staged: ArcticRelation, agate_table: Any) -> None:
-        """Create a temporary view over the rows of a seed in this thread's session, with string columns."""
-        rows = [[seed_text(value) for value in row] for row in agate_table.rows]
-        with as_dbt_errors():
-            self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
-
-    @available.parse(lambda *a, **k: "")
-    def seed_value(self, model: Mapping[str, Any], column: str, type_: str, values: Any = ()) -> str:
-        """SQL of a value of a seed, from its staged text.
-
-        :param values: the values of the column. One that its type would change is an error.
-        """
-        with as_dbt_errors():
-            return seed_value(model["name"], column, type_, values)
 
     # Properties
 

@@ -1,4 +1,4 @@
-"""The values of a seed: their text for Spark. Refuses those that the type of the column would change.
+"""The values of a seed or a fixture: SQL of them. Refuses those that the type of the column would change.
 
 Spark's ``CAST`` of a text rounds a decimal, drops the time of a date and the time zone of a
 ``timestamp_ntz``, cuts a time after its microseconds, and moves a local time that the time zone of the
@@ -23,12 +23,8 @@ _FLOATING = {"float": "f", "real": "f", "double": "d"}
 """Floating-point types, and their letters in Python's module ``struct``."""
 _DECIMALS = ("decimal", "dec", "numeric")
 _LOCAL, _WITH_ZONE = ("timestamp_ntz",), ("timestamp", "timestamp_ltz")
-_PARSED = frozenset(
-    {
-        *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"),
-        *(*_FLOATING, *_DECIMALS, "date", *_LOCAL, *_WITH_ZONE),
-    }
-)
+_WHOLE = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
+_PARSED = frozenset({"boolean", *_WHOLE, *_FLOATING, *_DECIMALS, "date", *_LOCAL, *_WITH_ZONE})
 """Types whose values are parsed from a text."""
 
 _DAY = r"[-+]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
@@ -55,8 +51,7 @@ def seed_value(seed: str, column: str, type_: str, values: Iterable[Any] = ()) -
     :raises MalformedFile: Spark would store another value than one of them.
     """
     name = quote(column)
-    kind = written_kind(type_)
-    if kind not in _PARSED:
+    if written_kind(type_) not in _PARSED:
         return f"cast({name} as {type_})"
     what = f"the column {column} of the seed is {type_.upper()}, and a row has the value "
     changed = next((value for value in values if isinstance(value, str) and _is_changed(value, type_)), None)
@@ -64,12 +59,40 @@ def seed_value(seed: str, column: str, type_: str, values: Iterable[Any] = ()) -
         raise MalformedFile(f"{what}{changed[:200]}", where=seed, why=_WHY, fix=_FIX)
     text = f"replace(left({name}, 200), '|', '/')"
     error = raise_error_sql("AR-311", what.replace("|", "/"), text, seed, _WHY, _FIX)
-    stored = f"try_cast({name} as {type_})"
-    if kind in _WITH_ZONE:
-        local = f"try_cast({name} as timestamp_ntz)"
-        kept = f"{name} rlike {literal(_ZONE)} or cast({stored} as timestamp_ntz) = {local}"
+    return f"if({name} is null, null, {_parsed(name, type_, error)})"
+
+
+def fixture_value(where: str, column: str, type_: str, value: Any, field: str) -> str | None:
+    """SQL of a value of a fixture of a unit test. One that the type cannot store is an error.
+
+    dbt's own cast makes it another value or NULL, with which the test may pass.
+
+    :param value: the value in the fixture.
+    :param field: SQL of it, without a cast.
+    :returns: ``None`` if dbt's own cast keeps the value, or if it is NULL.
+    :raises MalformedFile: Spark would read another value.
+    """
+    kind = written_kind(type_)
+    if kind not in _PARSED or not isinstance(value, (str, int, float)):
+        return None
+    text = str(value)
+    what = f"the column {column} is {type_.upper()}, and the fixture has the value "
+    why = "the type cannot store this value, so the test would run with another one"
+    fix = "correct the fixture, or the type of the column"
+    is_fraction = kind in _WHOLE and isinstance(value, float) and not value.is_integer()
+    if is_fraction or _is_changed(text, type_):
+        raise MalformedFile(f"{what}{text[:200]}", where=where, why=why, fix=fix)
+    clean = (part.replace("|", "/") for part in (what, where))
+    return _parsed(field, type_, raise_error_sql("AR-311", next(clean), literal(text), next(clean), why, fix))
+
+
+def _parsed(value: str, type_: str, error: str) -> str:
+    stored = f"try_cast({value} as {type_})"
+    if written_kind(type_) in _WITH_ZONE:
+        local = f"try_cast({value} as timestamp_ntz)"
+        kept = f"{value} rlike {literal(_ZONE)} or cast({stored} as timestamp_ntz) = {local}"
         stored = f"if({kept}, {stored}, null)"
-    return f"if({name} is null, null, coalesce({stored}, {error}))"
+    return f"coalesce({stored}, {error})"
 
 
 def _is_changed(text: str, type_: str) -> bool:
