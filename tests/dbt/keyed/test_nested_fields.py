@@ -25,14 +25,15 @@ BOX = """
 {%- set v = var('v', 1) -%}
 {% if v == 1 %}named_struct('a', n, 'x y', named_struct('c', n), 'ns', array(n))
 {%- elif v == 2 %}named_struct('new`', concat('b', n), 'x y', named_struct('d', n, 'c', n),
-  'ns', array(cast(n + {{ var('more', 0) if model.name in var('widening', []) else 0 }} as bigint)), 'a', n{{ odd() }})
+  'ns', array(cast(n + {{ var('more', 0) if model.name in var('widening', []) else 0 }} as bigint)),
+  'a', n{{ odd() }})
 {%- else %}named_struct('new`', concat('b', n)){% endif %}
 {%- endmacro %}
 """.replace("ODD", repr(list(ODD)))
 COLUMNS = "id, at, {{ box() }} as box, array({{ box() }}) as boxes, map('k', {{ box() }}) as named"
 FIELDS: dict[int, Fields] = {
     1: {"a": {}, "x y": {"c": {}}, "ns": {}},
-    2: {"a": {}, "x y": {"c": {}, "d": {}}, "ns": {}, "new`": {}, **dict.fromkeys(ODD, {})},
+    2: {"a": {}, "x y": {"c": {}, "d": {}}, "ns": {}, "new`": {}, **{name: {} for name in ODD}},
     3: {"new`": {}},
 }
 MODELS = {
