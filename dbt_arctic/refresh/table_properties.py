@@ -63,7 +63,7 @@ def property_changes(
     changed = {name: value for name, value in target.items() if stored.get(name) != value}
     if is_older_format(changed, stored):
         del changed[FORMAT]
-    removed = [name for name in gone if name not in defaults and name in stored]
+    removed = [name for name in gone if name not in defaults and name in stored and name != FORMAT]
     if set(before) != set(wanted):
         if wanted:
             changed |= declared_properties(wanted)

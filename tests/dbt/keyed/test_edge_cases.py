@@ -307,6 +307,7 @@ def test_properties_that_are_changed_or_removed_are_so_on_the_table(shop: Shop) 
     assert properties_of("appended")["format-version"] == "3", "the default"
     assert shop.rows("appended") == [(1,), (2,)]
     run({})
+    assert not [sql for sql in shop.script.ran if "UNSET" in sql and "format-version" in sql]
     for name in forms:
         assert not {"shop.note", "arctic.given-properties"} & set(properties_of(name)), name
 
