@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+EXACT_JSON = (
+    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""The options of ``to_json`` with which its texts differ for different values. By default, it leaves out
+fields that are NULL, and cuts times to milliseconds."""
+
 _NAME = re.compile(r"`((?:``|[^`])*)`|([^`:<>,\s][^`:<>,]*)")
 _ATOMIC = re.compile(r"[a-z_]+(?: (?!collate\b)[a-z_]+)*(?:\([^()]*\))?(?: collate \w+)?", re.IGNORECASE)
 _PARAMETERS = re.compile(r"([a-z_]+)\((\d+)(?:,\s*(\d+))?\)")

@@ -12,6 +12,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import side_root
 from dbt_arctic.keyed.without_views import record_of, recorded
+from dbt_arctic.store.leftovers import aside_of, staging_of
 
 
 def is_of(database: str | None, ours: str) -> bool:
@@ -72,12 +73,13 @@ def refuse_model(model: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def refuse_reserved_name(model: Mapping[str, Any]) -> None:
-    """Refuse a relation with the name of a base or change table, or of a record.
+    """Refuse a relation with the name of a base or change table, of a record, or of a temporary relation.
 
     Records are in catalogs without views only. Their names are reserved in all, so that every model can be
     built in each.
 
-    :raises ConfigError: the relation would have the name of such a table.
+    :raises ConfigError: the relation would have the name of such a table. A run or ``dbt-arctic clean`` would
+        overwrite or drop it.
     """
     name = str(model.get("alias") or model["name"])
     root, described = side_root(name), recorded(name)
@@ -87,12 +89,18 @@ def refuse_reserved_name(model: Mapping[str, Any]) -> None:
     elif described is not None:
         what = f"the record of the keyed table {described}"
         why = f"names that end in {record_of('')} belong to the records of keyed tables without a view"
+    elif (aside := aside_of(name)) is not None:
+        what = f"what a run of {aside.of} builds or renames"
+        why = "names that end in __arctic_old_ or __arctic_new_ and 19 digits belong to unfinished swaps"
+    elif (staged_for := staging_of(name)) is not None:
+        what = f"the rows that a run of {staged_for} pulls"
+        why = "names that end in __pull_ and 19 digits belong to unfinished pulls"
     else:
         return
     raise ConfigError(
         f"{name} is reserved for {what}",
         where=str(model.get("original_file_path") or model["name"]),
-        why=f"{why}, and the model could overwrite one",
+        why=f"{why}, and one could replace the other",
         fix="give the model another name or alias",
     )
 

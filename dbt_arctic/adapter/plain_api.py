@@ -15,7 +15,6 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text, seed_value
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.engine.api import ColumnInfo
@@ -31,13 +30,23 @@ from dbt_arctic.refresh.plain_config import (
     PlainConfig,
     check_named_columns,
     check_partitions,
+    check_predicates,
     parse_plain,
 )
 from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
-from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
+from dbt_arctic.refresh.table_properties import (
+    TABLE_DEFAULTS,
+    apply_properties,
+    is_older_format,
+    refuse_older_format,
+)
 from dbt_arctic.store.state import find_keyed
 
 _METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNORECASE)
+
+
+def _properties_of(model: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
 
 
 class PlainApi(KeyedApi):
@@ -54,6 +63,15 @@ class PlainApi(KeyedApi):
         """Raise an error if a setting names a column that a batch lacks."""
         with as_dbt_errors():
             check_named_columns(config, [column.name for column in columns])
+
+    @available.parse(lambda *a, **k: None)
+    def check_predicates(
+        self, config: PlainConfig, columns: Sequence[ArcticColumn], this: ArcticRelation
+    ) -> None:
+        """Raise an error if Spark would reject a predicate in the next run."""
+        types = {column.name: column.dtype for column in columns}
+        with as_dbt_errors():
+            check_predicates(config, types, this.name_parts, self._schema)
 
     @available.parse(lambda *a, **k: "")
     def check_partitions(self, config: PlainConfig, target: ArcticRelation) -> str:
@@ -176,47 +194,38 @@ class PlainApi(KeyedApi):
                 names = [column.name for column in self._schema(sql)]
                 require_no_metadata_columns(relation.identifier or "", names)
 
-    @available.parse(lambda *a, **k: None)
-    def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """``column_types`` by the column names of the file, and string for numbers with an underscore."""
-        with as_dbt_errors():
-            path = seed_path(model, self.config)
-            settings = model["config"]
-            declared = {
-                name: ArcticColumn.translate_type(type_)
-                for name, type_ in (settings.get("column_types") or {}).items()
-            }
-            return column_types(model["name"], path, settings.get("delimiter") or ",", declared)
-
-    @available
-    def stage_seed(self, staged: ArcticRelation, agate_table: Any) -> None:
-        """Create a temporary view over the rows of a seed in this thread's session, with string columns."""
-        rows = [[seed_text(value) for value in row] for row in agate_table.rows]
-        with as_dbt_errors():
-            self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
-
-    @available.parse(lambda *a, **k: "")
-    def seed_value(self, model: Mapping[str, Any], column: str, type_: str) -> str:
-        """SQL of a value of a seed, from its staged text."""
-        return seed_value(model["name"], column, type_)
-
     # Properties
 
     @available.parse(lambda *a, **k: None)
-    def apply_properties(self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None) -> None:
+    def apply_properties(
+        self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None, rebuild: bool = False
+    ) -> None:
         """Apply the ``tblproperties`` of a model to its existing table, before a write.
 
         :param kind: the kind of the existing relation, from ``relation_kind``.
+        :param rebuild: whether the table is replaced. Then it may get an older format version.
         """
         if kind not in ("table", "keyed"):
             return
         with as_dbt_errors():
-            wanted = {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
+            wanted = _properties_of(model)
             name, context = relation.name_parts, self.context()
             if kind == "table":
+                if not rebuild:
+                    refuse_older_format(model["name"], wanted, self._stored(name), model["resource_type"])
                 apply_properties(context, name, wanted, TABLE_DEFAULTS)
             elif (table := find_keyed(self.catalog, name)) is not None:
                 apply_properties(context, table.base, wanted, base_defaults(table.layout))
+
+    @available.parse(lambda *a, **k: False)
+    def gets_older_format(self, relation: ArcticRelation, model: Mapping[str, Any]) -> bool:
+        """Whether a model has an older format version than its table. Then a new table is needed."""
+        with as_dbt_errors():
+            return is_older_format(_properties_of(model), self._stored(relation.name_parts))
+
+    def _stored(self, name: Name) -> Mapping[str, str]:
+        state = self.catalog.of(name).load_table(name.schema, name.identifier)
+        return {} if state is None else state.properties
 
     @available.parse(lambda *a, **k: None)
     def warn_of_many_files(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:

@@ -1,39 +1,36 @@
 """The columns of a seed: which of them remain strings, and the type of a numeric column.
 
 dbt reads a CSV file with agate, which parses ``00501`` as 501, ``29051_00040`` as 2905100040, ``1,5`` as 15,
-and ``50%`` as 50, unless a column is declared as a string. Pure functions over a file and its values.
+``50%`` as 50, and ``12T10`` as the year 1201, unless a column is declared as a string. Pure functions over a
+file and its values.
 """
 
 from __future__ import annotations
 
 import csv
-import datetime as dt
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from agate.exceptions import CastError
-from dbt_common.clients.agate_helper import Number
+from dbt_common.clients.agate_helper import ISODateTime, Number
 
-from dbt_arctic.data_type import written_kind
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.checks import raise_error_sql
-from dbt_arctic.keyed.names import quote
 
 _PLAIN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_PLAIN_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8})T[0-9]{2}(:?[0-9]{2}(:?[0-9]{2}([.,][0-9]{1,6}0*)?)?)?"
+    r"(Z|[-+][0-9]{2}(:?[0-9]{2})?)?"
+)
 _READER = Number(null_values=("null", ""))
 """dbt's type of numeric columns."""
+_TIME_READER = ISODateTime(null_values=("null", ""))
+"""dbt's type of columns of times in ISO 8601."""
 _DIGIT = re.compile(r"\d")
-_PARSED = frozenset(
-    {
-        *("boolean", "tinyint", "smallint", "int", "integer", "bigint"),
-        *("float", "double", "decimal", "numeric", "date", "timestamp", "timestamp_ntz"),
-    }
-)
-"""Types whose values are parsed from a text."""
+_DIGITS_OF_READER = 28
 _DIGITS_OF_BIGINT = 18
 _DIGITS_OF_DOUBLE = 15
 _DIGITS_OF_DECIMAL = 38
@@ -51,9 +48,10 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
     """The types of columns by their names in the file.
 
     Includes declared types, whose names are case-insensitive, and string for columns with a text that dbt
-    would read as another number.
+    would read as another number or time.
 
-    :raises ConfigError: a type is declared for a column that the file does not have.
+    :raises ConfigError: a type is declared for a column that the file does not have, or its header does not
+        name each column.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter or ",")
@@ -61,6 +59,7 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
         misread: set[int] = set()
         for row in rows:
             misread |= {at for at, text in enumerate(row) if at not in misread and _is_misread(text)}
+    _require_names(seed, path, header)
     by_lower = {name.strip().lower(): name for name in header}
     unknown = [name for name in declared if name.lower() not in by_lower]
     if unknown:
@@ -74,18 +73,53 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
     return kept | {by_lower[name.lower()]: type_ for name, type_ in declared.items()}
 
 
-def _is_misread(text: str) -> bool:
-    """Whether dbt reads a text as a number that it does not stand for.
+def _require_names(seed: str, path: Path, header: Sequence[str]) -> None:
+    """Refuse a header that has a name twice or not at all. dbt would make up another name."""
+    names = [name.strip().lower() for name in header]
+    several = [name for at, name in enumerate(header) if name.strip() and names.count(names[at]) > 1]
+    unnamed = [str(at) for at, name in enumerate(names, 1) if not name]
+    if several or unnamed:
+        what = (
+            f"names several columns {' and '.join(several)}"
+            if several
+            else f"has no name for column {unnamed[0]}"
+        )
+        raise ConfigError(
+            f"the header of the file {what}",
+            where=f"{seed}: {path.name}",
+            why=f"each column needs a name, and case does not distinguish names: {', '.join(header)}",
+            fix="give each column a name of its own in the first line of the file",
+        )
 
-    >>> [text for text in ("1,500.25", "-1e3", "1,5", "5_0", "50%", "$50", "x5") if _is_misread(text)]
-    ['1,5', '5_0', '50%', '$50']
+
+def _is_misread(text: str) -> bool:
+    """Whether dbt reads a text as a number or a time that it does not stand for.
+
+    dbt rounds a number to 28 digits, and keeps six digits of the fraction of a second.
+
+    >>> [text for text in ("1,500.25", "-1e3", "1,5", "5_0", "50%", "x5", "1" * 29) if _is_misread(text)]
+    ['1,5', '5_0', '50%', '11111111111111111111111111111']
+    >>> [text for text in ("2024-01-01T10:00Z", "2024-01-01T10:00:00.1234567", "12T10") if _is_misread(text)]
+    ['2024-01-01T10:00:00.1234567', '12T10']
     """
-    if not _DIGIT.search(text) or _PLAIN.fullmatch(text.strip()):
+    if not _DIGIT.search(text):
         return False
+    plain = _PLAIN.fullmatch(text.strip()) is not None
+    if plain and len(text) <= _DIGITS_OF_READER:
+        return False
+    number = _read(_READER, text)
+    if number is not None:
+        return not plain or number != Decimal(text.replace(",", ""))
+    is_time = "T" in text and _read(_TIME_READER, text) is not None
+    return is_time and _PLAIN_TIME.fullmatch(text.strip()) is None
+
+
+def _read(reader: Any, text: str) -> Any:
+    """A text as dbt reads it; ``None`` if the type does not fit."""
     try:
-        return _READER.cast(text) is not None  # type: ignore[no-untyped-call] # dbt's
+        return reader.cast(text)
     except CastError:
-        return False
+        return None
 
 
 def number_type(seed: str, column: str, values: Iterable[Decimal | None]) -> str:
@@ -131,42 +165,3 @@ def _digits(value: Decimal) -> int:
 def file_of(agate_table: Any) -> str:
     """The file from which dbt has read a table."""
     return str(getattr(agate_table, "original_abspath", "a seed"))
-
-
-def seed_value(seed: str, column: str, type_: str) -> str:
-    """SQL of a value of a seed, from its text. A text that the type cannot store is an error.
-
-    ``CAST`` alone would make it NULL, or cut it off, if a profile sets ``spark.sql.ansi.enabled`` to false.
-    """
-    name = quote(column)
-    kind = written_kind(type_)
-    if kind not in _PARSED:
-        return f"cast({name} as {type_})"
-    error = raise_error_sql(
-        "AR-311",
-        f"the column {column.replace('|', '/')} of the seed is {type_.upper()}, and a row has the value ",
-        f"replace(left({name}, 200), '|', '/')",
-        seed,
-        "the type cannot store this text; nothing was written",
-        "correct the file, or give the column another type in column_types",
-    )
-    return f"if({name} is null, null, coalesce(try_cast({name} as {type_}), {error}))"
-
-
-def seed_text(value: Any) -> str | None:
-    """A value of a CSV file, as parsed by agate, in the spelling that Spark can cast.
-
-    >>> seed_text(Decimal("1E+3")), seed_text(Decimal("10.00")), seed_text(True), seed_text(None)
-    ('1000', '10', 'true', None)
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Decimal):
-        # agate treats 10.00 as an integer, but Spark cannot cast a string with a decimal point to one.
-        is_whole = value.is_finite() and value == value.to_integral_value()
-        return f"{value.to_integral_value() if is_whole else value:f}"
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    return str(value)

@@ -37,27 +37,11 @@ def shown_columns(columns: Sequence[ColumnInfo]) -> list[str] | None:
 
 
 def _shown(name: str, type_: str) -> str:
-    if type_ in _AS_THEY_ARE:
-        return name
+    if type_ in _AS_THEY_ARE or parse_type(type_).kind in _WITH_PARTS:
+        return name  # a nested value becomes JSON when its rows are read, as in run_query
     if type_ == "binary":
         return f"hex({name}) as {name}"  # not all bytes are valid characters
-    # JSON has only string keys, and Spark writes a date as a number there.
-    parsed = parse_type(type_)
-    as_json = parsed.kind in _WITH_PARTS and not _has_other_keys(parsed)
-    text = f"to_json({name})" if as_json else f"cast({name} as string)"
-    return f"{text} as {name}"
-
-
-def _has_other_keys(type_: DataType) -> bool:
-    """Whether a type contains a map whose keys are no strings."""
-    match type_:
-        case Array(element):
-            return _has_other_keys(element)
-        case Map(key, value):
-            return key.kind != "string" or _has_other_keys(value)
-        case Struct(fields):
-            return any(_has_other_keys(one) for _, one in fields)
-    return False
+    return f"cast({name} as string) as {name}"
 
 
 def table_value(value: Any, type_: DataType) -> Any:

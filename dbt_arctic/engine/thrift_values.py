@@ -15,6 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, UnreadableType, atoms, parse_type
+from dbt_arctic.engine.nested_json import shown_text
 
 _TIMES = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS"
 _JSON_OPTIONS = (
@@ -43,14 +44,18 @@ def has_instants(one: DataType) -> bool:
 
 
 def _is_representable(one: DataType) -> bool:
-    """Whether Python has the values of a type: ``dict`` has no nested keys, and no duplicate names."""
+    """Whether Python has the values of a type: ``dict`` has no nested keys, and no duplicate names.
+
+    Nor has it two instants with one local time as keys.
+    """
     match one:
         case Atomic():
             return one.kind in (*_AS_IT_IS, *_FROM_TEXT)
         case Array(element):
             return _is_representable(element)
         case Map(key, value):
-            return isinstance(key, Atomic) and _is_representable(key) and _is_representable(value)
+            is_key = isinstance(key, Atomic) and key.kind != "timestamp" and _is_representable(key)
+            return is_key and _is_representable(value)
         case Struct(fields):
             names = {name for name, _ in fields}
             return len(names) == len(fields) and all(_is_representable(part) for _, part in fields)
@@ -65,8 +70,7 @@ def readable(types: Sequence[DataType], names: Sequence[str]) -> list[str] | Non
 
 def _expression(one: DataType, name: str) -> str:
     if not _is_representable(one):
-        is_json = isinstance(one, Struct) or one.kind == "variant"
-        return f"to_json({name})" if is_json else f"CAST({name} AS STRING)"
+        return f"to_json({name})" if one.kind == "variant" else shown_text(name, one)
     return name if isinstance(one, Atomic) else f"to_json({name}, {_JSON_OPTIONS})"
 
 

@@ -1,23 +1,24 @@
 """Casts columns to strings whose values Python cannot represent.
 
 A map whose keys are structs, arrays or maps cannot be a ``dict``, nor can a struct with duplicate field
-names. pyspark has no year-month interval, and Python no year after 9999.
+names. Python takes two instants with the same local time, in the hour that is repeated at the end of summer
+time, for the same key. pyspark has no year-month interval, and Python no year after 9999.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from dbt_arctic.engine.type_text import types_in
+from dbt_arctic.data_type import parse_type
+from dbt_arctic.engine.nested_json import shown_text
+from dbt_arctic.engine.type_text import type_text
 
 OUT_OF_RANGE = (ValueError, OverflowError)
 """The errors that Python raises for a date or time out of its range."""
 
 
 def cast_unsupported(frame: Any, *, times_as_text: bool = False) -> Any:
-    """The rows of a DataFrame, with Spark's text in the columns that Python cannot represent.
-
-    The text is JSON if it would otherwise lack field names.
+    """The rows of a DataFrame, with a text in the columns that Python cannot represent.
 
     :param times_as_text: whether dates and times are converted as well.
     """
@@ -27,7 +28,7 @@ def cast_unsupported(frame: Any, *, times_as_text: bool = False) -> Any:
     names = [f"c{number}" for number in range(len(types))]
     return frame.toDF(*names).selectExpr(
         *(
-            _text(name, type_) if _is_text_only(type_, times_as_text) else name
+            shown_text(name, parse_type(type_text(type_))) if _is_text_only(type_, times_as_text) else name
             for name, type_ in zip(names, types, strict=True)
         )
     )
@@ -50,8 +51,9 @@ def _is_text_only(data_type: Any, times: bool) -> bool:
             return _is_text_only(data_type.elementType, times)
         case types.MapType():
             key = data_type.keyType
+            no_keys = types.ArrayType | types.MapType | types.StructType | types.TimestampType
             return (
-                isinstance(key, types.ArrayType | types.MapType | types.StructType)
+                isinstance(key, no_keys)
                 or _is_text_only(key, times)
                 or _is_text_only(data_type.valueType, times)
             )
@@ -61,10 +63,3 @@ def _is_text_only(data_type: Any, times: bool) -> bool:
                 _is_text_only(field.dataType, times) for field in data_type.fields
             )
     return False
-
-
-def _text(name: str, data_type: Any) -> str:
-    # JSON has only string keys.
-    kinds = {one.typeName() for one in types_in(data_type)}
-    as_json = "struct" in kinds and "map" not in kinds
-    return f"to_json({name})" if as_json else f"CAST({name} AS STRING)"

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbt_arctic import data_type
 from dbt_arctic.keyed.names import literal, quote, quote_all
 
-EXACT_JSON = (
-    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
-    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
-)
-"""The options of ``to_json`` with which its texts differ for different values. By default, it leaves out
-fields that are NULL, and cuts times to milliseconds."""
+EXACT_JSON = data_type.EXACT_JSON
+"""The options of ``to_json`` with which its texts differ for different values."""
 
 
 @dataclass(frozen=True)

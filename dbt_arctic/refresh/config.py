@@ -12,9 +12,9 @@ from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
 from dbt_arctic.refresh.materializations import configured_strategy, strategy_of
+from dbt_arctic.refresh.schema_policy import OnSchemaChange, parse_on_schema_change
+from dbt_arctic.refresh.table_properties import require_keyed_format
 from dbt_arctic.store.duration import parse_duration
-
-OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns", "full_refresh"]
 
 DEFAULT_LEASE_TIMEOUT_S = 600
 
@@ -210,13 +210,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
     :param small_data: the profile's ``small_data``.
     :raises ConfigError: a setting has an invalid value.
     """
-    on_schema_change: OnSchemaChange = config.get("on_schema_change") or "ignore"
-    if on_schema_change not in get_args(OnSchemaChange):
-        raise ConfigError(
-            f"on_schema_change is {on_schema_change!r}",
-            where=model,
-            fix=f"use one of: {', '.join(get_args(OnSchemaChange))}",
-        )
+    on_schema_change = parse_on_schema_change(model, config)
     key = _columns(model, "unique_key", config.get("unique_key"))
     if not key:
         strategy = configured_strategy(config)
@@ -273,6 +267,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
             why="properties that start with 'arctic.' describe the keyed table itself",
             fix="use another prefix",
         )
+    require_keyed_format(model, properties)
     updated, excluded = _partial_columns(model, config)
     auto = parse_auto(model, config.get("auto"))
     return KeyedConfig(
@@ -309,14 +304,22 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
 
 def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     updated, excluded = (_columns(model, setting, config.get(setting)) for setting in PARTIAL_SETTINGS)
-    if updated and excluded:
+    refuse_both(model, *PARTIAL_SETTINGS, updated, excluded)
+    return updated, excluded
+
+
+def refuse_both(model: str, one: str, other: str, value: Any, other_value: Any) -> None:
+    """Refuse two settings of which only one can be in effect.
+
+    :raises ConfigError: both have a value.
+    """
+    if value and other_value:
         raise ConfigError(
-            "both merge_update_columns and merge_exclude_columns are set",
+            f"both {one} and {other} are set",
             where=model,
-            why="each of them sets which columns change",
+            why="only one of them can be in effect",
             fix="remove one of the two",
         )
-    return updated, excluded
 
 
 def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:

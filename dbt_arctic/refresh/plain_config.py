@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_arctic.errors import ConfigError, KeyColumnMissing
+from dbt_arctic.errors import ConfigError, KeyColumnMissing, StatementError
 from dbt_arctic.keyed.layout import same_fields
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.config import PARTIAL_SETTINGS, refuse_both
+from dbt_arctic.refresh.schema_policy import parse_on_schema_change
 
 _BY_KEY = ("merge", "delete+insert")
 _USED_BY = {
@@ -27,6 +30,7 @@ class PlainConfig:
 
     :param key: the columns by which rows are replaced.
     :param predicates: SQL conditions that restrict the rows that a statement may change. All must hold.
+    :param predicates_setting: the setting that contains them.
     :param update: the columns that a MERGE changes.
     :param exclude: the columns that a MERGE leaves unchanged.
     :param partition_by: Iceberg transforms of columns.
@@ -36,6 +40,7 @@ class PlainConfig:
     strategy: str
     key: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
+    predicates_setting: str = "incremental_predicates"
     update: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -54,7 +59,7 @@ class PlainConfig:
 def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainConfig:
     """Read and check the settings of an incremental model on a plain table.
 
-    :raises ConfigError: a setting has no effect on the strategy.
+    :raises ConfigError: a setting has no effect on the strategy, is not possible, or contradicts another.
     """
     idle = [
         setting
@@ -68,21 +73,35 @@ def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainCo
             why=f"only {' and '.join(_USED_BY[idle[0]])} use it",
             fix="remove it, or choose another incremental_strategy",
         )
+    parse_on_schema_change(model, config)
+    update, exclude = (_listed(config.get(setting)) for setting in PARTIAL_SETTINGS)
+    refuse_both(model, *PARTIAL_SETTINGS, update, exclude)
+    setting, predicates = _predicates(model, config)
     return PlainConfig(
         model=model,
         strategy=strategy,
         key=_listed(config.get("unique_key")),
-        predicates=_listed(config.get("predicates")) or _listed(config.get("incremental_predicates")),
-        update=_listed(config.get("merge_update_columns")),
-        exclude=_listed(config.get("merge_exclude_columns")),
+        predicates=predicates,
+        predicates_setting=setting,
+        update=update,
+        exclude=exclude,
         partition_by=_listed(config.get("partition_by")),
     )
+
+
+def _predicates(model: str, config: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The predicates, and the setting that contains them. A user may use either name, as in dbt."""
+    usual, short = "incremental_predicates", "predicates"
+    value, other = _listed(config.get(usual)), _listed(config.get(short))
+    if value != other:
+        refuse_both(model, usual, short, value, other)
+    return (usual, value) if value else (short, other)
 
 
 def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
     """Check that the model has the columns that its settings name.
 
-    :raises ConfigError: a setting names a column that the model lacks.
+    :raises ConfigError: a setting names a column that the model lacks, or no column is left that changes.
     :raises KeyColumnMissing: the key names a column that the model lacks.
     """
     known = {column.lower(): column for column in columns}
@@ -97,6 +116,55 @@ def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
             why=f"its columns are: {', '.join(columns)}",
             fix=f"did you mean {known[meant[0]]}?" if meant else f"select the column, or correct {setting}",
         )
+    if known.keys() <= {column.lower() for column in config.exclude}:
+        raise ConfigError(
+            "merge_exclude_columns contains every column",
+            where=config.model,
+            why="MERGE has no column to change in the rows that exist",
+            fix="leave unique_key out of merge_exclude_columns: then only new rows are written",
+        )
+
+
+def check_predicates(
+    config: PlainConfig,
+    columns: Mapping[str, str],
+    this: Name,
+    analyse: Callable[[str], object],
+) -> None:
+    """Check the predicates in the scope of a later run's statement, so that the first run finds a mistake.
+
+    A custom strategy may use them in any other scope.
+
+    :param columns: the columns of the model, and their types.
+    :param this: the table of the model. A predicate may read it, and it does not exist yet.
+    :param analyse: analyses a query of Spark, without a job.
+    :raises ConfigError: Spark rejects a predicate.
+    """
+    if config.strategy not in _BY_KEY:
+        return
+    row = ", ".join(f"CAST(NULL AS {type_}) AS {quote(name)}" for name, type_ in columns.items())
+    read = f"(SELECT {row}) AS DBT_INTERNAL_DEST"
+    if config.strategy == "merge":
+        read += f" CROSS JOIN (SELECT {row}) AS DBT_INTERNAL_SOURCE"
+    for predicate in config.predicates:
+        try:
+            analyse(f"SELECT 1 AS checked FROM {read} WHERE (\n{predicate}\n)")
+        except StatementError as error:
+            reason = error.why or error.what
+            if "TABLE_OR_VIEW_NOT_FOUND" in reason and quote(this.identifier) in reason:
+                continue
+            raise ConfigError(
+                f"{config.predicates_setting} contains a condition that Spark rejects: {predicate.strip()}",
+                where=config.model,
+                why=reason,
+                fix=_scope(config.strategy),
+            ) from error
+
+
+def _scope(strategy: str) -> str:
+    if strategy == "merge":
+        return "columns need a prefix: DBT_INTERNAL_DEST. for the table, DBT_INTERNAL_SOURCE. for the batch"
+    return "only columns of the table can be used, with or without DBT_INTERNAL_DEST before them"
 
 
 def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
@@ -124,7 +192,7 @@ def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
 
 
 def _listed(value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
+    return ((value,) if value.strip() else ()) if isinstance(value, str) else tuple(value or ())
 
 
 def _shown(fields: set[str]) -> str:

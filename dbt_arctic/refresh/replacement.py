@@ -11,6 +11,7 @@ from typing import Literal
 from dbt_arctic.catalog.api import CatalogReader, RelationEntry
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.store.leftovers import aside_of
 from dbt_arctic.store.state import keyed_from_view
 
 Kind = Literal["table", "view", "keyed", "clone"]
@@ -33,11 +34,10 @@ def kind_of(catalog: CatalogReader, name: Name) -> Kind | None:
 
 def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
     """The relations that an interrupted swap left, in the order in which a recovery tries them."""
-    prefix = f"{name.identifier}__arctic_"
     left = [
         entry
         for entry in catalog.of(name).list_names(name.schema)
-        if entry.name.startswith((prefix + "old_", prefix + "new_"))
+        if (aside := aside_of(entry.name)) is not None and aside.of == name.identifier
     ]
     return sorted(left, key=lambda entry: entry.name)
 

@@ -6,7 +6,7 @@ Columns and nested fields follow one rule. How a table is altered is not decided
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.schema_difference import FieldChange, Kind, SchemaDifference, compare_columns
@@ -15,6 +15,8 @@ from dbt_arctic.keyed.table import Column
 FULL_REFRESH = "full_refresh"
 """The value of ``on_schema_change`` with which a table is rebuilt when the columns of its model change."""
 
+OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns", "full_refresh"]
+
 _MADE: Mapping[str, tuple[Kind, ...]] = {
     "ignore": ("typed",),
     "fail": (),
@@ -22,6 +24,21 @@ _MADE: Mapping[str, tuple[Kind, ...]] = {
     "sync_all_columns": ("typed", "added", "widened", "removed"),
     "full_refresh": ("typed",),
 }
+
+
+def parse_on_schema_change(model: str, config: Mapping[str, Any]) -> OnSchemaChange:
+    """Read ``on_schema_change`` of a keyed or plain model.
+
+    :raises ConfigError: it has none of the possible values.
+    """
+    value: OnSchemaChange = config.get("on_schema_change") or "ignore"
+    if value not in get_args(OnSchemaChange):
+        raise ConfigError(
+            f"on_schema_change is {value!r}",
+            where=model,
+            fix=f"use one of: {', '.join(get_args(OnSchemaChange))}",
+        )
+    return value
 
 
 def changes_to_make(

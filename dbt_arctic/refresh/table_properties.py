@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.history import PROPERTY_SETTINGS
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.store.context import Context
@@ -15,9 +16,8 @@ PROPERTY_GIVEN = "arctic.given-properties"
 here.
 """
 
-_NOT_STORED = frozenset({"format-version"})
-"""Properties that Iceberg does not store as such."""
-
+FORMAT = "format-version"
+"""Iceberg upgrades a table to the value of this property, and never downgrades one."""
 
 TABLE_DEFAULTS = {
     "format-version": "3",
@@ -60,16 +60,57 @@ def property_changes(
     before = json.loads(stored.get(PROPERTY_GIVEN, "[]"))
     gone = [name for name in before if name not in wanted]
     target = {**{name: defaults[name] for name in gone if name in defaults}, **wanted}
-    changed = {
-        name: value for name, value in target.items() if name not in _NOT_STORED and stored.get(name) != value
-    }
-    removed = [name for name in gone if name not in defaults and name in stored]
+    changed = {name: value for name, value in target.items() if stored.get(name) != value}
+    if is_older_format(changed, stored):
+        del changed[FORMAT]
+    removed = [name for name in gone if name not in defaults and name in stored and name != FORMAT]
     if set(before) != set(wanted):
         if wanted:
             changed |= declared_properties(wanted)
         else:
             removed.append(PROPERTY_GIVEN)
     return PropertyChanges(changed, tuple(removed))
+
+
+def is_older_format(wanted: Mapping[str, str], stored: Mapping[str, str]) -> bool:
+    """Whether properties contain an older format version than that of a table.
+
+    >>> is_older_format({FORMAT: "2"}, {FORMAT: "3"}), is_older_format({}, {FORMAT: "3"})
+    (True, False)
+    """
+    version, there = wanted.get(FORMAT, ""), stored.get(FORMAT, "")
+    return version.isdigit() and there.isdigit() and int(version) < int(there)
+
+
+def refuse_older_format(model: str, wanted: Mapping[str, str], stored: Mapping[str, str], kind: str) -> None:
+    """Refuse a format version to which the table of a model cannot be changed in place.
+
+    :param kind: dbt's type of the node. A snapshot is never rebuilt.
+    :raises ConfigError: it is older than that of the table.
+    """
+    if is_older_format(wanted, stored):
+        rebuild = f"rebuild the table: dbt run --full-refresh --select {model}"
+        raise ConfigError(
+            f"tblproperties sets {FORMAT} to {wanted[FORMAT]}, and the table has {stored[FORMAT]}",
+            where=model,
+            why="Iceberg cannot downgrade a table",
+            fix=f"set {FORMAT} to {stored[FORMAT]}" + ("" if kind == "snapshot" else f", or {rebuild}"),
+        )
+
+
+def require_keyed_format(model: str, properties: Mapping[str, object]) -> None:
+    """Refuse a format version that the base table of a keyed table cannot have.
+
+    :raises ConfigError: it is set to another version.
+    """
+    version = str(properties.get(FORMAT, TABLE_DEFAULTS[FORMAT]))
+    if version != TABLE_DEFAULTS[FORMAT]:
+        raise ConfigError(
+            f"tblproperties sets {FORMAT} to {version}",
+            where=model,
+            why=f"a keyed table has format version {TABLE_DEFAULTS[FORMAT]}",
+            fix="remove it, or use a plain table",
+        )
 
 
 def apply_properties(

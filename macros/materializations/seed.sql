@@ -18,7 +18,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- do adapter.apply_properties(this, model, kind) -%}
+  {%- do adapter.apply_properties(this, model, kind, true) -%}
   {%- set staged = make_temp_relation(this, '__dbt_seed') -%}
   {%- do adapter.stage_seed(staged, agate_table) -%}
   {%- set seed_sql = arctic__seed_select(staged, agate_table) -%}
@@ -43,7 +43,7 @@
   {%- set quote_columns = config.get('quote_columns') -%}
   select
   {%- for name in agate_table.column_names %}
-    {{ adapter.seed_value(model, name, column_types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
+    {{ adapter.seed_value(model, name, column_types.get(name, adapter.convert_type(agate_table, loop.index0)), agate_table.columns[loop.index0].values()) }} as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
   {%- endfor %}
   from {{ staged }}
   {%- if flags.EMPTY %}

@@ -1,8 +1,8 @@
 {#
   A table and a view cannot replace each other in one statement, because they share one namespace. Nor can a
-  table be replaced if the names of its partition fields would be ambiguous (adapter.is_replaceable). So the
-  old relation is renamed to a unique name, the new one takes its name, and then the old one is dropped. A
-  crash at any point leaves either the old relation under its name, or no relation under the name and the
+  table be replaced if the names of its partition fields would be ambiguous (adapter.is_replaceable), or by one
+  of an older format version. So the old relation is renamed to a unique name, the new one takes its name, and
+  then the old one is dropped. A crash at any point leaves either the old relation under its name, or no relation under the name and the
   old one renamed. recover_swap, the first step of the next run, restores it. It also completes an
   interrupted adoption of a table as a keyed one.
 #}
@@ -30,6 +30,9 @@
 {%- endmacro %}
 
 {% macro arctic__is_replaceable(relation, sql) -%}
+  {%- if adapter.gets_older_format(relation, model) -%}
+    {{ return(false) }}
+  {%- endif -%}
   {%- if not config.get('partition_by') -%}
     {{ return(adapter.is_replaceable(relation, [])) }}
   {%- endif -%}

@@ -15,7 +15,7 @@
 
   {%- set kind = adapter.relation_kind(this) -%}
   {#- `create or replace` keeps the properties of the old table -#}
-  {%- do adapter.apply_properties(this, model, kind) -%}
+  {%- do adapter.apply_properties(this, model, kind, true) -%}
   {#- built first, so that the name is free only during two renames and not during the whole build -#}
   {%- set built = arctic__relation_to_build(target_relation, model_sql) -%}
   {%- call statement('main') -%}

@@ -79,6 +79,10 @@ def test_values_come_back_as_they_were_written(connection: ConnectConnection) ->
     ]
     assert cursor.rowcount == 1
     assert cursor.job_count is None
+    nested = "map(named_struct('at', TIMESTAMP'2020-01-01 00:00:00.123456', 'n', CAST(NULL AS INT)), X'00')"
+    assert rows(connection, f"SELECT {nested} AS m") == [
+        (r'{"{\"at\":\"2020-01-01 00:00:00.123456Z\",\"n\":null}":"AA=="}',)
+    ]
 
 
 def test_a_command_returns_what_it_returns_and_a_write_nothing(

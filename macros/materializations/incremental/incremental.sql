@@ -83,7 +83,7 @@
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
 
   {%- if not (keyed and rebuild) -%}
-    {%- do adapter.apply_properties(this, model, kind) -%}
+    {%- do adapter.apply_properties(this, model, kind, rebuild) -%}
   {%- endif -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
@@ -134,10 +134,12 @@
 
 {# First build and full refresh of a plain table, in one atomic statement. #}
 {% macro arctic__build_plain(target_relation, compiled_code, plain) -%}
-  {%- if plain.named_columns -%}
+  {%- if plain.named_columns or plain.predicates -%}
     {%- do arctic__run_sql_header() -%}
-    {%- do adapter.check_plain_model(plain, adapter.get_column_schema_from_query(
-        'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)')) -%}
+    {%- set columns = adapter.get_column_schema_from_query(
+        'SELECT * FROM (\n' ~ adapter.without_end(compiled_code) ~ '\n)') -%}
+    {%- do adapter.check_plain_model(plain, columns) -%}
+    {%- do adapter.check_predicates(plain, columns, target_relation) -%}
   {%- endif -%}
   {%- set built = arctic__relation_to_build(target_relation, compiled_code) -%}
   {%- set statement_sql = get_create_table_as_sql(False, built, compiled_code) -%}

@@ -83,7 +83,8 @@
   {%- for column in ([merge_update_columns] if merge_update_columns is string else merge_update_columns or []) -%}
     {%- do quoted.append(adapter.quote(column)) -%}
   {%- endfor -%}
-  {{ return(default__get_merge_update_columns(quoted or none, merge_exclude_columns, dest_columns)) }}
+  {%- set excluded = [merge_exclude_columns] if merge_exclude_columns is string else merge_exclude_columns -%}
+  {{ return(default__get_merge_update_columns(quoted or none, excluded, dest_columns)) }}
 {%- endmacro %}
 
 {% macro arctic__delete_sql(arguments) -%}

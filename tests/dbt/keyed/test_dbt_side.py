@@ -79,6 +79,47 @@ unit_tests:
     shop.dbt("test", "--select", "test_type:unit")
 
 
+FIXTURES = {
+    "kept": ("{n: 10.0, price: 1.50, day: '2024-01-01', at: '2024-01-01 10:00:00', path: 5}", ""),
+    "fraction": ("{n: 10.7}", "the column n is INT, and the fixture has the value 10.7"),
+    "rounded": ("{price: 1.555}", "the column price is DECIMAL(10,2), and the fixture has the value 1.555"),
+    "no_day": ("{day: '2024-02-31'}", "the column day is DATE, and the fixture has the value 2024-02-31"),
+    "cut": ("{day: '2024-01-01 23:59'}", "the column day is DATE"),
+    "word": ("{n: ten}", "the column n is INT, and the fixture has the value ten"),
+    "zone": ("{at: '2024-01-01T10:00:00+02:00'}", "the column at is TIMESTAMP_NTZ"),
+}
+"""Rows of fixtures, and what is said of those that their columns cannot hold."""
+
+
+def test_a_fixture_of_a_unit_test_is_refused_if_its_columns_cannot_hold_it(shop: Shop) -> None:
+    shop.source(
+        "raw_orders",
+        "select 1 as n, cast(1 as decimal(10, 2)) as price, date'2024-01-01' as day, "
+        "timestamp_ntz'2024-01-01 10:00:00' as at, 'x' as path",
+    )
+    shop.model("orders", "select n, price, day, at, path from {{ source('raw', 'raw_orders') }}")
+    expected = {
+        "expected": ("{n: 10}", "{n: 10.4}"),
+        **{name: (row, row) for name, (row, _) in FIXTURES.items()},
+    }
+    tests = "".join(
+        f"  - name: {name}\n    model: orders\n    given:\n      - input: source('raw', 'raw_orders')\n"
+        f"        rows: [{given}]\n    expect:\n      rows: [{rows}]\n"
+        for name, (given, rows) in expected.items()
+    )
+    shop.file("models/tests.yml", f"unit_tests:\n{tests}")
+    shop.dbt("run")
+    outcome = shop.try_dbt("test", "--select", "test_type:unit")
+    assert outcome.exception is None, outcome.exception
+    told = {result.node.name: (str(result.status), str(result.message)) for result in outcome.result.results}
+    assert told.pop("kept")[0] == "pass"
+    assert told.pop("expected")[0] == "error"
+    for name, (status, message) in told.items():
+        assert status == "error", name
+        assert "AR-311" in message, name
+        assert FIXTURES[name][1] in message, name
+
+
 def test_what_a_pull_has_staged_goes_where_the_next_one_fails(shop: Shop) -> None:
     shop.source("raw_orders", "select 1L as id")
     shop.source("raw_events", "select 1L as id")

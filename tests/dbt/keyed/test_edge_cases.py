@@ -110,6 +110,47 @@ def test_a_value_that_a_seed_cannot_store_is_an_error_in_every_mode_of_spark(sho
         assert f"the column n of the seed is INT, and a row has the value {value}" in told[name]
 
 
+SEEDED = {
+    "cut_day": ("date", "2024-01-01 23:59:00"),
+    "cut_zone": ("timestamp_ntz", "2024-01-01T10:00:00+02:00"),
+    "rounded": ("decimal(10,2)", "10.555"),
+    "skipped_hour": ("timestamp", "2024-03-31 02:30:00"),
+}
+"""By seed: a type, and a text that Spark would store as another value of it."""
+
+
+def test_a_value_that_the_type_of_a_seed_would_change_is_an_error(shop: Shop) -> None:
+    in_zurich(shop)
+    for name, (_, value) in SEEDED.items():
+        shop.file(f"seeds/{name}.csv", f"id,v\n1,\n2,{value}\n")
+    kept = {
+        "at": ("timestamp", "2024-03-31 03:30:00.25", "2024-03-31 01:30:00.25"),
+        "zoned": ("timestamp", "2024-03-31T02:30:00+05:00", "2024-03-30 21:30:00"),
+        "local": ("timestamp_ntz", "2024-03-31 02:30:00.123456000", "2024-03-31 02:30:00.123456"),
+        "price": ("decimal(10,2)", "1055.0e-2", "10.55"),
+        "day": ("date", "2024-01-01T00:00:00", "2024-01-01"),
+        "read_at": (None, "2024-01-01T10:00:00.123456789Z", "2024-01-01T10:00:00.123456789Z"),
+        "code": (None, "12T10", "12T10"),
+        "digits": (None, "0.12345678901234567890123456789", "0.12345678901234567890123456789"),
+    }
+    shop.file("seeds/kept.csv", f"{';'.join(kept)}\n{';'.join(value for _, value, _ in kept.values())}\n")
+    shop.file("seeds/twice.csv", "id,code,code\n1,x,5_0\n")
+    types = {name: type_ for name, (type_, _, _) in kept.items() if type_}
+    seeds = [{"name": name, "config": {"column_types": {"v": type_}}} for name, (type_, _) in SEEDED.items()]
+    seeds.append({"name": "kept", "config": {"column_types": types, "delimiter": ";"}})
+    shop.file("seeds/seeds.yml", yaml.safe_dump({"seeds": seeds}))
+    shop.dbt("seed", "--select", "kept")
+    (row,) = shop.rows("kept", ", ".join(f"cast({name} as string)" for name in kept))
+    assert dict(zip(kept, row, strict=True)) == {name: stored for name, (_, _, stored) in kept.items()}
+    told = shop.refusals("seed", "--exclude", "kept")
+    assert told.keys() == {*SEEDED, "twice"}
+    assert "the header of the file names several columns code" in told.pop("twice")
+    for name, says in told.items():
+        type_, value = SEEDED[name]
+        assert "AR-311" in says, name
+        assert f"the column v of the seed is {type_.upper()}, and a row has the value {value}" in says, name
+
+
 def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -> None:
     shop.model("side", "{{ config(materialized='incremental', unique_key='id', buckets=1) }} select 1 as id")
     shop.dbt("run")
@@ -121,6 +162,14 @@ def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -
         for name in parts:
             assert f"{name} is reserved for a side table of the keyed table side" in told[name], form
         assert shop.rows("side") == [(1,)], form
+    own = ("side__arctic_new_x", "side__arctic_old_2024", f"side__arctic_new_{1:019}")
+    for name in own:
+        shop.model(name, "{{ config(materialized='table') }} select 3 as id")
+    told = shop.refusals("run", "--select", own[-1])
+    assert f"{own[-1]} is reserved for what a run of side builds or renames" in told[own[-1]]
+    shop.dbt("run", "--select", *own[:2])
+    shop.dbt("run", "--select", "side")
+    assert [shop.rows(name) for name in own[:2]] == [[(3,)], [(3,)]], "only its own leftovers are dropped"
 
 
 def test_a_plan_leaves_what_dbt_wrote_of_its_last_run(shop: Shop) -> None:
@@ -240,21 +289,65 @@ def test_properties_that_are_changed_or_removed_are_so_on_the_table(shop: Shop) 
     assert not [sql for sql in shop.script.ran if "TBLPROPERTIES" in sql and "ALTER" in sql], (
         "nothing to change"
     )
+    # Iceberg upgrades a table in place, and downgrades none.
+    run({"format-version": "3"})
+    older = {"format-version": "2"}
+    for name, config in forms.items():
+        shop.model(name, f"{{{{ config({config}, tblproperties={older!r}) }}}} select 1 as id")
+    told = shop.refusals("run", "--select", "appended", "keyed")
+    assert "tblproperties sets format-version to 2, and the table has 3" in told["appended"]
+    assert "--full-refresh --select appended" in told["appended"]
+    assert "a keyed table has format version 3" in told["keyed"]
+    shop.dbt("run", "--select", "a_table")
+    shop.dbt("run", "--full-refresh", "--select", "appended")
+    assert [properties_of(name)["format-version"] for name in ("a_table", "appended")] == ["2", "2"]
+    assert shop.rows("appended") == [(1,)]
+    shop.model("appended", f"{{{{ config({forms['appended']}) }}}} select 2 as id")
+    shop.dbt("run", "--select", "appended")
+    assert properties_of("appended")["format-version"] == "3", "the default"
+    assert shop.rows("appended") == [(1,), (2,)]
     run({})
+    assert not [sql for sql in shop.script.ran if "UNSET" in sql and "format-version" in sql]
     for name in forms:
         assert not {"shop.note", "arctic.given-properties"} & set(properties_of(name)), name
 
 
+AT = "timestamp'2024-01-01 10:00:00.123456'"
+NESTED = {
+    f"map(date'2024-01-01', named_struct('n', null, 't', {AT}, 'd', 1.5bd))": '{"2024-01-01": {"n": null, '
+    '"t": "2024-01-01T10:00:00.123456+01:00", "d": 1.5}}',
+    "map(1.50bd, X'00ff')": '{"1.50": "AP8="}',
+    "map(X'6162', true)": '{"YWI=": true}',
+    "array(named_struct('b', X'00ff', 'n', cast(null as int)), null)": '[{"b": "AP8=", "n": null}, null]',
+    f"map(named_struct('n', null, 't', {AT}), X'00ff')": r'{"{\"n\":null,\"t\":'
+    r'\"2024-01-01 10:00:00.123456+01:00\"}":"AP8="}',
+    "map(array(date'2024-01-01', null), named_struct('n', null))": r'{"[\"2024-01-01\",null]":{"n":null}}',
+    f"named_struct('a', null, 'a', map(named_struct('k', 1), {AT}))": r'{"a":null,"a":{"{\"k\":1}":'
+    '"2024-01-01 10:00:00.123456+01:00"}}',
+    "map(timestamp'2024-10-27 00:30:00Z', 1, timestamp'2024-10-27 01:30:00Z', 2)": "{"
+    '"2024-10-27 02:30:00.000000+02:00":1,"2024-10-27 02:30:00.000000+01:00":2}',
+    "array(make_interval(1, 2), null)": '["1 years 2 months",null]',
+    "map('k', named_struct('i', make_ym_interval(1, 2), 'n', null))": (
+        """{"k":{"i":"INTERVAL '1-2' YEAR TO MONTH","n":null}}"""
+    ),
+}
+"""Nested values, and the JSON of each in a session in Zurich: no part is left out or cut."""
+
+
+def in_zurich(shop: Shop) -> None:
+    """The time zone of the session is not that of this process, and has summer time."""
+    profile = shop.folder / "profiles.yml"
+    given = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    given["shop"]["outputs"]["dev"]["spark_conf"]["spark.sql.session.timeZone"] = "Europe/Zurich"
+    profile.write_text(yaml.safe_dump(given), encoding="utf-8")
+
+
 VALUES = {
-    "map(date'2024-01-01', 1)": "{2024-01-01 -> 1}",
-    "map(1.50bd, 'x')": "{1.50 -> x}",
-    "map(named_struct('a', 1), 'x')": None,
-    "map(array(1, 2), 'x')": None,
-    "array(named_struct('d', 1.10bd, 't', timestamp'2024-01-01 10:00:00', 'n', null))": None,
+    **NESTED,
     "parse_json('{\"a\": [1, 2]}')": '{"a":[1,2]}',
     "make_ym_interval(1, 2)": None,
     "interval '1 02:03:04' day to second": None,
-    "array(cast('NaN' as double), cast('Infinity' as double))": '["NaN","Infinity"]',
+    "array(cast('NaN' as double), cast('Infinity' as double))": '["NaN", "Infinity"]',
     "cast('NaN' as double)": "NaN",
     "named_struct('a', 1, 'a', 2)": '{"a":1,"a":2}',
     "date'+10000-01-01'": "+10000-01-01",
@@ -270,6 +363,7 @@ VALUES = {
 def test_values_of_every_type_are_shown_in_text_and_in_json(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    in_zurich(shop)
     listed = ", ".join(f"{sql} as v{number}" for number, sql in enumerate(VALUES))
     query = f"select {listed}".replace("{", "{{ '{' }}")
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
@@ -287,13 +381,8 @@ def test_values_of_every_type_are_shown_in_text_and_in_json(
 
 
 CELLS = {
-    "map(date'2024-01-01', named_struct('d', 1.5bd))": '{"2024-01-01": {"d": 1.5}}',
-    "map(1.50bd, 'x')": '{"1.50": "x"}',
-    "map(X'6162', true)": '{"YWI=": true}',
-    "map(named_struct('a', 1), 'x')": "{{1} -> x}",
-    "map(array(1, 2), 'x')": "{[1, 2] -> x}",
+    **NESTED,
     "make_ym_interval(1, 2)": "INTERVAL '1-2' YEAR TO MONTH",
-    "array(make_interval(1, 2))": "[1 years 2 months]",
     "12345678901234567890123456789012345678bd": "12345678901234567890123456789012345678",
     "array(12345678901234567890.5bd)": "[12345678901234567890.5]",
     "named_struct('a', 1, 'a', 2)": '{"a":1,"a":2}',
@@ -301,11 +390,11 @@ CELLS = {
     "array(cast(0.1 as float), cast('NaN' as float))": '[0.1, "NaN"]',
     "X'00FF'": "00FF",
     "parse_json('[1, {\"a\": null}]')": '[1,{"a":null}]',
-    "timestamp'2024-01-01 10:00:00'": "2024-01-01 10:00:00+00:00",
+    "timestamp'2024-01-01 10:00:00'": "2024-01-01 10:00:00+01:00",
 }
 LATE = {
     "date'+10000-01-01'": "+10000-01-01",
-    "array(timestamp_ntz'+10000-01-01 10:00:00')": "[+10000-01-01 10:00:00]",
+    "array(timestamp_ntz'+10000-01-01 10:00:00')": '["+10000-01-01 10:00:00.000000"]',
     "named_struct('at', date'+10000-01-01')": '{"at":"+10000-01-01"}',
 }
 
@@ -318,6 +407,7 @@ def test_values_of_every_type_reach_macros_and_the_command_line(
         "{% macro look(sql) %}{% for value in run_query(sql).rows[0].values() %}"
         "{{ print('<' ~ value ~ '>') }}{% endfor %}{% endmacro %}",
     )
+    in_zurich(shop)
     folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
     for cells in (LATE, CELLS):
         query = "select " + ", ".join(f"{sql} as v{number}" for number, sql in enumerate(cells))
@@ -329,7 +419,7 @@ def test_values_of_every_type_reach_macros_and_the_command_line(
         assert not [value for value in cells.values() if value not in done.output]
     done = CliRunner().invoke(main, ["sql", "--json", query, *folders])
     (row,) = json.JSONDecoder(parse_constant=pytest.fail).decode(done.output)
-    assert row["v0"] == {"2024-01-01": {"d": "1.5"}}
+    assert row["v0"] == {"2024-01-01": {"n": None, "t": "2024-01-01 10:00:00.123456+01:00", "d": "1.5"}}
     assert '{"a":1,"a":2}' in row.values()
 
 

@@ -205,6 +205,7 @@ PREDICATES = ["DBT_INTERNAL_DEST.day >= date'2024-01-02' or DBT_INTERNAL_DEST.da
 
 PARTIAL = {
     "excluded": ("incremental_strategy='merge', merge_exclude_columns=['qty']", ("2024-01-03", 20)),
+    "excluded_text": ("incremental_strategy='merge', merge_exclude_columns='QTY'", ("2024-01-03", 20)),
     "updated": ("incremental_strategy='merge', merge_update_columns=['qty']", ("2024-01-02", 21)),
     "keyed": ("buckets=1, merge_exclude_columns=['qty']", ("2024-01-03", 20)),
 }
@@ -223,6 +224,8 @@ def test_a_predicate_narrows_what_is_replaced_never_widens_it_and_columns_may_be
         for strategy in ("delete+insert", "merge")
         for form, given in (("list", PREDICATES), ("text", PREDICATES[0]))
     }
+    # The table that a predicate reads does not exist when the first run checks it.
+    models["of_itself"] = ("delete+insert", [f"qty in (select qty from {places.schema}.of_itself)"])
     for name, (strategy, given) in models.items():
         places.model(
             name,
@@ -263,6 +266,47 @@ MISTAKES = {
     "update": (
         "incremental_strategy='delete+insert', unique_key='id', merge_update_columns=['n']",
         ["AR-301", "merge_update_columns has no effect on the strategy 'delete+insert'"],
+    ),
+    "exclude_and_update": (
+        "incremental_strategy='merge', unique_key='id', merge_exclude_columns='n', merge_update_columns='n'",
+        ["AR-301", "both merge_update_columns and merge_exclude_columns are set"],
+    ),
+    "exclude_all": (
+        "incremental_strategy='merge', unique_key='id', merge_exclude_columns=['N', 'id']",
+        ["AR-301", "merge_exclude_columns contains every column", "leave unique_key out"],
+    ),
+    "two_predicates": (
+        "incremental_strategy='merge', unique_key='id', predicates='true', incremental_predicates='false'",
+        ["AR-301", "both incremental_predicates and predicates are set"],
+    ),
+    "predicate_of_merge": (
+        "incremental_strategy='merge', unique_key='id', predicates=['true', 'DBT_INTERNAL_DEST.m > 1']",
+        [
+            "AR-301",
+            "predicates contains a condition",
+            "rejects: DBT_INTERNAL_DEST.m > 1",
+            "UNRESOLVED_COLUMN",
+        ],
+    ),
+    "ambiguous_predicate": (
+        "incremental_strategy='merge', unique_key='id', predicates=['n > 1 -- n']",
+        ["AR-301", "predicates contains a condition", "AMBIGUOUS_REFERENCE", "DBT_INTERNAL_SOURCE. for"],
+    ),
+    "predicate_of_delete": (
+        "incremental_strategy='delete+insert', unique_key='id', predicates='DBT_INTERNAL_SOURCE.n > 1'",
+        ["AR-301", "predicates contains a condition", "only columns of the table"],
+    ),
+    "predicate_of_no_truth": (
+        "incremental_strategy='delete+insert', unique_key='id', incremental_predicates=['n + 1']",
+        ["AR-301", "incremental_predicates contains a condition", "n + 1", "BOOLEAN"],
+    ),
+    "schema_change": (
+        "on_schema_change='sync'",
+        ["AR-301", "on_schema_change is 'sync'", "sync_all_columns"],
+    ),
+    "schema_change_of_keyed": (
+        "unique_key='id', on_schema_change='sync'",
+        ["AR-301", "on_schema_change is 'sync'", "sync_all_columns"],
     ),
     "predicates": (
         "incremental_predicates=['n > 1']",

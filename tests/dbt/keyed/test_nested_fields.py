@@ -17,19 +17,23 @@ from tests.dbt.keyed.conftest import Shop
 Row = dict[str, Any]
 Fields = Mapping[str, "Fields"]
 BIG = 2**40
+ODD = ("order", "a-b", "Ä", "in,ner", "co:lon", "less<than", "p.q", "by day", *(f"f{at}" for at in range(20)))
+"""Names that need quotes, and more of them than Spark's own text of a type shows."""
 BOX = """
+{% macro odd() -%}{% for name in ODD %}, '{{ name }}', n{% endfor %}{%- endmacro %}
 {% macro box() -%}
 {%- set v = var('v', 1) -%}
 {% if v == 1 %}named_struct('a', n, 'x y', named_struct('c', n), 'ns', array(n))
 {%- elif v == 2 %}named_struct('new`', concat('b', n), 'x y', named_struct('d', n, 'c', n),
-  'ns', array(cast(n + {{ var('more', 0) if model.name in var('widening', []) else 0 }} as bigint)), 'a', n)
+  'ns', array(cast(n + {{ var('more', 0) if model.name in var('widening', []) else 0 }} as bigint)),
+  'a', n{{ odd() }})
 {%- else %}named_struct('new`', concat('b', n)){% endif %}
 {%- endmacro %}
-"""
+""".replace("ODD", repr(list(ODD)))
 COLUMNS = "id, at, {{ box() }} as box, array({{ box() }}) as boxes, map('k', {{ box() }}) as named"
 FIELDS: dict[int, Fields] = {
     1: {"a": {}, "x y": {"c": {}}, "ns": {}},
-    2: {"a": {}, "x y": {"c": {}, "d": {}}, "ns": {}, "new`": {}},
+    2: {"a": {}, "x y": {"c": {}, "d": {}}, "ns": {}, "new`": {}, **{name: {} for name in ODD}},
     3: {"new`": {}},
 }
 MODELS = {
@@ -62,6 +66,7 @@ def make(version: int, number: int, more: int) -> Row:
             "x y": {"d": number, "c": number},
             "ns": [number + more],
             "a": number,
+            **dict.fromkeys(ODD, number),
         }
     return {"new`": f"b{number}"}
 

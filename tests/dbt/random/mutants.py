@@ -18,6 +18,7 @@ from dbt_arctic.adapter import (
     microbatch,
     model_api,
     plain_api,
+    seed_api,
     snapshot_api,
     snapshots,
     target_type,
@@ -197,7 +198,7 @@ def _columns_before_checks(patch: Patch) -> None:
 
 
 def _types_of_seeds_by_case(patch: Patch) -> None:
-    patch.setattr(plain_api, "column_types", lambda seed, path, delimiter, declared: dict(declared))
+    patch.setattr(seed_api, "column_types", lambda seed, path, delimiter, declared: dict(declared))
 
 
 def _first_statement_of_a_hook(patch: Patch) -> None:

@@ -42,6 +42,12 @@ def nested(chance: random.Random) -> Row | None:
 
 
 INTEGER = ({"id": "bigint"}, lambda n: {"id": n - 5}, {"unique_key": "id"})
+SEEN = [
+    None,
+    *("1969-12-31T23:30:00.000Z", "1970-01-01T00:30:00.000Z"),
+    *("2024-02-29T00:00:00.000Z", "2024-02-29T12:00:00.000Z"),
+]
+"""Before and after the first hour of 1970, midnight, and no time at all: rows move from one to another."""
 WORDS = ["Ä", "ß", "水曜", "😀", "a'b", "", " ", "Z", "\\", "e\u0301", "é", '"']
 SCENARIOS: dict[str, tuple[dict[str, str], Callable[[int], Row], dict[str, Any]]] = {
     "integer": INTEGER,
@@ -72,10 +78,14 @@ SCENARIOS: dict[str, tuple[dict[str, str], Callable[[int], Row], dict[str, Any]]
     ),
     "timestamp": ({"at": "timestamp"}, lambda n: {"at": moment(n)}, {"unique_key": "at"}),
     "partitioned, keys move": (INTEGER[0], INTEGER[1], {"unique_key": "id", "partition_by": ["country"]}),
-    "partitioned by a transform": (
-        {"shop": "string", "id": "int"},
-        lambda n: {"shop": "xy"[n % 2], "id": n},
-        {"unique_key": ["shop", "id"], "partition_by": ["truncate(2, amount)"], "bucket_by": "id"},
+    "partitioned by transforms, keys move": (
+        {"local": "timestamp_ntz", "id": "int"},
+        lambda n: {"local": moment(n // 2).rstrip("Z"), "id": n},
+        {
+            "unique_key": ["local", "id"],
+            "partition_by": ["hour(seen)", "truncate(2, amount)"],
+            "bucket_by": "local",
+        },
     ),
 }
 
@@ -94,6 +104,7 @@ def test_a_keyed_table_reads_like_a_dict(shop: Any, scenario: str) -> None:
     types = {
         **key_types,
         "country": "string",
+        "seen": "timestamp",
         "amount": "int",
         "detail": "struct<who: string, tags: array<int>>",
     }
@@ -104,6 +115,7 @@ def test_a_keyed_table_reads_like_a_dict(shop: Any, scenario: str) -> None:
         return {
             **make_key(number),
             "country": chance.choice(["cn", "is", "pe"]),
+            "seen": chance.choice(SEEN),
             "amount": chance.randrange(9),
             "detail": nested(chance),
         }

@@ -111,13 +111,17 @@ def test_a_model_is_written_to_a_catalog_of_the_profile_only(database: str, prob
         ("orders__base_1", "a side table of the keyed table orders"),
         ("orders__change_12", "a side table of the keyed table orders"),
         ("orders__arctic_keyed", "the record of the keyed table orders"),
+        ("orders__arctic_old_1234567890123456789", "what a run of orders builds or renames"),
+        ("orders__arctic_new_1234567890123456789", "what a run of orders builds or renames"),
+        ("orders__pull_1234567890123456789", "the rows that a run of orders pulls"),
     ],
 )
 def test_the_names_of_the_parts_of_a_keyed_table_are_reserved(name: str, problem: str) -> None:
     for model in ({"name": name}, {"name": "m", "alias": name}):
         with pytest.raises(ConfigError, match=f"{name} is reserved for {problem}"):
             refuse_reserved_name(model)
-    for other in ("orders", "orders__base", "orders__arctic_keyed_2", "__arctic_keyed"):
+    free = ("orders", "orders__base", "orders__arctic_keyed_2", "__arctic_keyed")
+    for other in (*free, "orders__arctic_new_x", "orders__arctic_old_2024", "orders__pull_2024"):
         refuse_reserved_name({"name": other})
 
 

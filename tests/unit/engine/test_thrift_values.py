@@ -80,4 +80,7 @@ def test_only_what_arrives_as_text_is_read_in_another_way() -> None:
     assert first == "a"
     assert nested.startswith("to_json(b, map('ignoreNullFields', 'false'")
     assert ambiguous == "CAST(f AS STRING)", "the server does not quote the names of fields"
-    assert (keys, interval, variant) == ("CAST(c AS STRING)", "CAST(d AS STRING)", "to_json(e)")
+    assert (interval, variant) == ("CAST(d AS STRING)", "to_json(e)")
+    assert "struct(to_json(_arctic_0.key, map('ignoreNullFields', 'false'" in keys
+    (instants,) = readable([value_type("map<timestamp,int>")], ["a"]) or []
+    assert "date_format(_arctic_0.key" in instants, "two instants may have one local time"

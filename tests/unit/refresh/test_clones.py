@@ -112,8 +112,10 @@ def test_a_pull_from_another_table_than_the_last_one_is_refused() -> None:
 
 
 def test_what_an_interrupted_swap_left_stands_for_a_name_that_is_free() -> None:
-    catalog = Catalog({("ci", "orders__arctic_new_1"): 1}, {("ci", "orders__arctic_old_2"): {}})
-    assert replacement.standing(catalog, name("ci")) == name("ci", "orders__arctic_new_1")
+    new, old = f"orders__arctic_new_{1:019}", f"orders__arctic_old_{2:019}"
+    of_a_user = "orders__arctic_new_0"
+    catalog = Catalog({("ci", of_a_user): 1, ("ci", new): 1}, {("ci", old): {}})
+    assert replacement.standing(catalog, name("ci")) == name("ci", new)
     assert replacement.standing_kind(catalog, name("ci")) == "table"
     catalog.views["ci", "orders"] = cloned_from("prod")
     assert replacement.standing(catalog, name("ci")) == name("ci")
