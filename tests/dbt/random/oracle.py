@@ -6,6 +6,7 @@ after a run, and which runs have to be refused.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -129,9 +130,17 @@ def as_read(model: Model, batch: Batch, round_: Round) -> Batch:
     rows = () if round_.empty else batch.rows
     if round_.sample is not None and has_event_time(batch):
         place = [one.name for one in batch.columns].index(EVENT_TIME)
-        first, end = round_.sample
-        rows = tuple(row for row in rows if row[place] is not None and first <= str(row[place])[:10] < end)
+        first, end = map(dt.datetime.fromisoformat, round_.sample)
+        type_ = batch.columns[place].type
+        rows = tuple(row for row in rows if (at := row[place]) and first <= _event_time(at, type_) < end)
     return as_stored_upstream(model, replace(batch, rows=rows))
+
+
+def _event_time(value: Any, type_: str) -> dt.datetime:
+    """The instant of a value of an event time. A local one is one of the session's zone."""
+    if type_ == "date":
+        value = dt.datetime.combine(value, dt.time())
+    return value if type_ == "timestamp" else instant(value)
 
 
 def as_stored_upstream(model: Model, batch: Batch) -> Batch:

@@ -12,6 +12,8 @@ from tests.dbt.random.run import Bench, CaseResult, bench
 from tests.dbt.random.soak import add
 from tests.extent import extent
 
+RUNS = extent(200, 600)
+"""Of small projects."""
 SEEDS = extent((573, 268, 336), range(40, 60))
 """The three cases of the short form have every kind of model, and whatever else a case may have: another time
 zone, hooks, contracts, models that become others, runs that are interrupted or cancelled, retries, settings
@@ -32,6 +34,14 @@ def test_random_projects_hold_what_the_oracle_says(place: Bench) -> None:
     assert [str(one) for one in total.differences] == []
     assert total.refused > total.models // 50
     assert {kind for kind in KINDS if total.met[f"{kind}: written"]} == set(KINDS)
+
+
+def test_some_hundred_runs_of_small_projects_hold_what_the_oracle_says(place: Bench) -> None:
+    total, seed = CaseResult(), 1000
+    while total.runs < RUNS:
+        add(total, place.judge(draw_case(seed, models=2, rounds=4)))
+        assert [str(one) for one in total.differences] == []
+        seed += 1
 
 
 def test_a_seed_draws_the_same_case_again() -> None:
