@@ -18,7 +18,7 @@ from tests.terminals import on_terminal
 
 WIDTH = 200
 """Of the terminal: wider than all tables of pages, because folders and schemas have longer names here."""
-FILE = re.compile(r"\A(?:--|#) ([\w/]+\.(?:sql|yml))\n")
+FILE = re.compile(r"\A(?:--|#) ([\w/]+\.(?:sql|yml|py))\n")
 MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?"), "<time>"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "<time>"),
