@@ -115,6 +115,12 @@ class Guide:
             self.do(block)
         assert not waiting, f"no such section with code: {[*waiting]}"
 
+    def follow_section(self, heading: str) -> None:
+        """Do what one section says."""
+        for block in blocks(HOW_TO / f"{self.page}.md"):
+            if block.heading == heading:
+                self.do(block)
+
     def text(self, part: str) -> str:
         """The text of the one block that contains a part."""
         (found,) = (block for block in blocks(HOW_TO / f"{self.page}.md") if part in block.text)
