@@ -1,4 +1,4 @@
-"""The code blocks of a page, and the commands in them: what the tests of the documentation read and run."""
+"""The code blocks, commands and tables of a page: what the tests of the documentation read and run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ PROGRAMS = ("dbt", "dbt-arctic")
 SHELLS = ("", "sh", "bash", "console")
 """The languages of a block that may have commands."""
 
+_ROW = re.compile(r"^\|(.*)\|$", re.MULTILINE)
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?:(?<=\n\n)|^)((?: {4}.*\n)+)", re.MULTILINE)
 _SPAN = re.compile(r"`(dbt(?:-arctic)? [^`]+)`")
@@ -42,6 +43,16 @@ class Command:
 
     def __str__(self) -> str:
         return shlex.join(self.words)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page."""
+
+    heading: str
+    """That of its section; empty before the first one."""
+    columns: list[str]
+    rows: list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,24 @@ def spans(page: Path) -> list[Command]:
     ]
 
 
+def table(page: Path, column: str, heading: str | None = None) -> Table:
+    """The one table with a column of this name, of the section if one is named."""
+    (found,) = (one for one in tables(page) if column in one.columns and heading in (None, one.heading))
+    return found
+
+
+def tables(page: Path) -> list[Table]:
+    """The tables of a page."""
+    text = _without_fences(page.read_text(encoding="utf-8"))
+    found: list[Table] = []
+    for match in re.finditer(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        columns, _, *rows = (
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in _ROW.findall(match[0])
+        )
+        found.append(Table(_heading(text[: match.start()]), columns, rows))
+    return found
+
+
 def commands_of(line: str) -> Iterator[Command]:
     """The commands of dbt and dbt-arctic in a line for a shell.
 
@@ -123,10 +152,20 @@ def commands_of(line: str) -> Iterator[Command]:
 
 
 def _block(page: Path, text: str, at: int, language: str, code: str) -> Block:
-    headings = re.findall(r"^##+ (.*)$", text[:at], re.MULTILINE)
     line = text.count("\n", 0, at) + 1
-    return Block(page.name, line, language, textwrap.dedent(code), headings[-1] if headings else "")
+    return Block(page.name, line, language, textwrap.dedent(code), _heading(text[:at]))
+
+
+def _heading(before: str) -> str:
+    headings = re.findall(r"^##+ (.*)$", before, re.MULTILINE)
+    return headings[-1] if headings else ""
 
 
 def _without_fences(text: str) -> str:
     return _FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
+def section(page: Path, heading: str) -> str:
+    """The text of a section, on one line per paragraph, list item or row."""
+    text = page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.sub(r"(?<=\S)\n(?=[^\s|*#`])| *\n +(?=\S)", " ", text)

@@ -18,7 +18,7 @@ from tests.terminals import on_terminal
 
 WIDTH = 200
 """Of the terminal: wider than all tables of pages, because folders and schemas have longer names here."""
-FILE = re.compile(r"\A(?:--|#) ([\w/]+\.(?:sql|yml))\n")
+FILE = re.compile(r"\A(?:--|#) ([\w/]+\.(?:sql|yml|py))\n")
 MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?"), "<time>"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "<time>"),
@@ -114,6 +114,12 @@ class Guide:
                 waiting.pop(block.heading)()
             self.do(block)
         assert not waiting, f"no such section with code: {[*waiting]}"
+
+    def follow_section(self, heading: str) -> None:
+        """Do what one section says."""
+        for block in blocks(HOW_TO / f"{self.page}.md"):
+            if block.heading == heading:
+                self.do(block)
 
     def text(self, part: str) -> str:
         """The text of the one block that contains a part."""
