@@ -1,0 +1,581 @@
+"""Pages about topics and databases are followed, with a real broker and real databases.
+
+All code of a page is used: its files are written, its commands are run, and its output is compared with what
+is printed. Only addresses and passwords are those of the test's servers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import certifi
+import psycopg
+import pytest
+import yaml
+
+from dbt_arctic.engine.session import SessionConnection
+from tests.avro import encode, framed
+from tests.dbt.keyed.conftest import Shop, Terminal
+from tests.dbt.keyed.database_servers import KINDS, Server, running_server
+from tests.dbt.keyed.followed_sources import SourceGuide, spans
+from tests.dbt.keyed.kafka_topics import PASSWORD, Broker, Topic, add_reader
+from tests.schema_registry import registry
+
+pytestmark = pytest.mark.long
+
+BROKER = "broker.example.com:9092"
+
+
+@contextmanager
+def topic(broker: Broker, name: str, partitions: int = 1) -> Iterator[Topic]:
+    """A topic with the name that a page gives to it."""
+    made = Topic(broker.servers, broker.admin, broker.producer, broker.opened, partitions, name).create()
+    try:
+        yield made
+    finally:
+        made.delete()
+
+
+def start_over(shop: Shop) -> None:
+    """The project has no tables any more."""
+    views = {name for _, name, *_ in shop.sql("SHOW VIEWS IN {s}")}
+    tables = {name for _, name, *_ in shop.sql("SHOW TABLES IN {s}")} - views
+    for kind, names in (("VIEW", views), ("TABLE", tables)):
+        for name in sorted(names):
+            shop.sql(f"DROP {kind} {{s}}.{name}")
+
+
+def pulled(columns: str, source: str, *, key: str = "") -> str:
+    """A model that has these columns of a source."""
+    config = f"unique_key='{key}'" if key else "incremental_strategy='append'"
+    return (
+        f"{{{{ config(materialized='incremental', {config}) }}}}\n"
+        f"select {columns} from {{{{ incremental_pull(source({source})) }}}}"
+    )
+
+
+def order(number: int, status: str = "new") -> dict[str, Any]:
+    return {"order_id": number, "status": status, "amount": number + 0.25}
+
+
+def newest(read: Topic) -> list[tuple[Any, ...]]:
+    """The newest message of each key, unless it is a tombstone."""
+    values = {message.key: message.value for message in read.messages}
+    found = [json.loads(value) for value in values.values() if value is not None]
+    return sorted((one["order_id"], one["status"], Decimal(str(one["amount"]))) for one in found)
+
+
+def test_a_topic_is_loaded(
+    shop: Shop,
+    kafka_broker: Broker,
+    shop_connection: SessionConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    add_reader(shop_connection, jars, "avro")
+    known = {BROKER: kafka_broker.servers}
+    guide = SourceGuide(shop, "load-a-topic", schema="dev", known=known, numbers=True, narrow=False)
+    guide.section("")
+    monkeypatch.setenv("KAFKA", kafka_broker.servers)
+    with topic(kafka_broker, "shop.orders") as orders, topic(kafka_broker, "shop.visits") as visits:
+        for number in range(4):
+            orders.send(number, order(number))
+            visits.send(None, {"page": f"p{number}"})
+        generate_the_files_of_topics(guide)
+        declare_the_topic(guide, orders)
+        log_in_to_the_broker(guide, kafka_broker, monkeypatch)
+        lose_messages(guide, orders)
+        reject_messages(guide, orders)
+        read_the_topic_again(guide, orders)
+    with topic(kafka_broker, "shop.orders") as orders, topic(kafka_broker, "shop.others") as others:
+        read_avro(guide, orders)
+        read_other_values(guide, others)
+    guide.finish()
+
+
+def generate_the_files_of_topics(guide: SourceGuide) -> None:
+    shop = guide.shop
+    guide.section("Generate the files")
+    written = shop.folder / "models" / "shop"
+    assert {path.name for path in written.iterdir()} == {"shop.yml", "orders.sql", "visits.sql"}
+    (source,) = yaml.safe_load((written / "shop.yml").read_text(encoding="utf-8"))["sources"]
+    keys = {table["name"]: table["config"]["meta"]["arctic"].get("key") for table in source["tables"]}
+    assert keys == {"orders": ["order_id"], "visits": None}
+    assert "unique_key='order_id'" in (written / "orders.sql").read_text(encoding="utf-8")
+    assert "'append'" in (written / "visits.sql").read_text(encoding="utf-8")
+    shop.dbt("build")
+    assert len(shop.rows("orders")) == len(shop.rows("visits")) == 4
+    shutil.rmtree(written)
+    start_over(shop)
+
+
+def declare_the_topic(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+    config = guide.text("incremental_strategy='append'")
+    guide.section("Declare the source")
+    shop.model(
+        "log",
+        f"{config}select *, _action as action from {{{{ incremental_pull(source('shop', 'orders')) }}}}",
+    )
+    shop.dbt("run")
+    assert stored_orders(shop) == newest(orders)
+    orders.send(2, None)
+    orders.send(1, order(1, "paid"))
+    shop.dbt("run")
+    assert stored_orders(shop) == newest(orders)
+    assert shop.rows("log", "_source_offset") == [(offset,) for offset in range(6)]
+    shop.dbt("run")
+    assert shop.script.jobs == 0
+    types = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.log")}
+    for name, kind, _ in guide.table("column | type"):
+        (column,) = spans(name)
+        stored = types["action" if column == "_action" else column]
+        assert stored == kind.replace(" ", "").lower(), column
+    consumed = json.loads(shop.log("orders")[0].summary["arctic.consumed"])
+    assert consumed["kafka.shop.orders"][1] == "offsets:6"
+    (shop.folder / "models" / "log.sql").unlink()
+
+
+def stored_orders(shop: Shop) -> list[tuple[Any, ...]]:
+    return sorted(shop.rows("orders", "order_id, status, amount"))
+
+
+def log_in_to_the_broker(guide: SourceGuide, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's broker has no TLS and one mechanism. Everything else is as on the page."""
+    shop, before = guide.shop, (guide.shop.folder / "profiles.yml").read_text(encoding="utf-8")
+    text = guide.text("# profiles.yml")
+    for page, here in (
+        ("SASL_SSL", "SASL_PLAINTEXT"),
+        ("SCRAM-SHA-512", "PLAIN"),
+        ("/etc/ssl/kafka-ca.pem", certifi.where()),
+    ):
+        assert page in text
+        text = text.replace(page, here)
+    guide.write("profiles.yml", text)
+    (login,) = (one for one in guide.page_text.split("`") if "ScramLoginModule" in one)
+    login = login.replace("scram.Scram", "plain.Plain").replace("...", PASSWORD)
+    monkeypatch.setenv("KAFKA", broker.with_login)
+    monkeypatch.setenv("DBT_ENV_SECRET_KAFKA", login)
+    shop.dbt("run")
+    assert shop.script.jobs == 0
+    shop.file("profiles.yml", before)
+    monkeypatch.setenv("KAFKA", broker.servers)
+
+
+def lose_messages(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+    orders.send(7, order(7))
+    orders.send(8, order(8))
+    guide.set("models/shop.yml", "orders", guide.text("var('on_data_loss'"))
+    kept = orders.messages[:-2]
+    orders.delete_before(0, 7)
+    said = shop.fail("run")
+    assert "AR-403" in said
+    assert "offsets 6 to 6" in said
+    guide.section("When messages are lost")
+    assert guide.says("offsets 6 to 6")
+    orders.messages = [*kept, *orders.messages]
+    assert stored_orders(shop) == newest(orders)
+
+
+def reject_messages(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+    for _ in range(8, 1204):
+        orders.producer.send(orders.name, key=b"8", value=json.dumps(order(8)).encode())
+    guide.set("models/shop.yml", "orders", "{on_bad_row: quarantine, required: [status]}")
+    rows = guide.block("Quarantined").text.splitlines()
+    raw = {row.split()[1]: row[row.index("{") :] for row in rows if "{" in row}
+    for offset in range(1204, 1208):
+        text = raw.get(str(offset), json.dumps(order(offset)))
+        sent = orders.send(json.loads(text)["order_id"], text, is_seen=str(offset) not in raw)
+        assert sent.offset == offset
+    guide.section("Messages that do not fit")
+    assert stored_orders(shop) == newest(orders)
+    terminal = Terminal(shop)
+    (status,) = terminal.json("status", "orders")
+    assert status["rejected"] == [{"source": "shop.orders", "rows": 2, "dropped": 0}]
+    assert [one["rejected"] for one in terminal.json("ingest", "plan")] == [2]
+    guide.set("models/shop.yml", "orders", "required: []")
+    guide.type_in(["ingest", "replay"])
+    left = "position, cast(message.key as string), cast(message.value as string), message.partition"
+    bad = raw["1204"]
+    assert shop.rows("orders__rejected", left) == [(1204, "9", bad, 0)]
+    assert shop.rows("orders WHERE order_id = 3", "status, _source_offset") == [(None, 1207)]
+
+
+def read_the_topic_again(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+    orders.delete_before(0, 1205)
+    guide.dbt("run", "--full-refresh")
+    assert guide.says("offsets 0 to 1204")
+    assert [key for (key,) in shop.rows("orders", "order_id")] == [1205, 1206, 3]
+
+
+FIELDS = [
+    {"name": "status", "type": ["null", "string"]},
+    {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}},
+    {"name": "changed_at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+]
+
+
+def read_avro(guide: SourceGuide, orders: Topic) -> None:
+    """The older schema lacks a field of the page, and the newer one has a field that the page lacks."""
+    shop = guide.shop
+    older: dict[str, Any] = {"type": "record", "name": "order", "fields": FIELDS[:2]}
+    newer = {**older, "fields": [{"name": "note", "type": "string"}, *FIELDS]}
+    with registry() as running:
+        guide.known["https://registry.example.com:8081"] = running.url
+        block = yaml.safe_load(guide.text("format: avro"))["arctic"]
+        guide.settings("models/shop.yml", "orders", lambda _: block)
+        query = (shop.folder / "models" / "orders.sql").read_text(encoding="utf-8")
+        shop.model("orders", query.replace("amount,", "amount, changed_at,"))
+        key, first, second = running.add("long"), running.add(older), running.add(newer)
+        values: dict[str, Any] = {"status": "new", "amount": Decimal("1.25")}
+        later = {**values, "changed_at": 1_000_000, "note": "x"}
+        for number, schema, value in ((first, older, values), (second, newer, later)):
+            sent = {"key": framed(key, "long", number), "value": framed(number, schema, value)}
+            orders.producer.send(orders.name, **sent).get(10)
+        guide.dbt("run", "--full-refresh")
+    assert shop.rows("orders", "order_id, status, amount, unix_micros(changed_at)") == [
+        (first, "new", Decimal("1.25"), None),
+        (second, "new", Decimal("1.25"), 1_000_000),
+    ]
+
+
+MOMENT = datetime(1970, 1, 1, 0, 0, 1, 500_000)
+AVRO: dict[str, tuple[Any, Any, str, Any]] = {
+    **{name: (name, 7, "", 7) for name in ("int", "long")},
+    **{name: (name, 1.5, "", 1.5) for name in ("float", "double")},
+    "boolean": ("boolean", True, "", True),
+    "string": ("string", "x", "", "x"),
+    "bytes": ("bytes", b"\0\1", "", b"\0\1"),
+    "fixed": ({"type": "fixed", "name": "f", "size": 2}, b"\0\1", "", b"\0\1"),
+    "decimal": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 10},
+        *(Decimal("1.0123456789"), "decimal(30,10)", Decimal("1.0123456789")),
+    ),
+    "date": ({"type": "int", "logicalType": "date"}, 1, "", date(1970, 1, 2)),
+    **{
+        f"{local}timestamp-{unit}": (
+            {"type": "long", "logicalType": f"{local}timestamp-{unit}"},
+            *(number, "", MOMENT.replace(tzinfo=None if local else timezone.utc)),
+        )
+        for unit, number in (("millis", 1500), ("micros", 1_500_000))
+        for local in ("", "local-")
+    },
+    "enum": ({"type": "enum", "name": "e", "symbols": ["p", "q"]}, "q", "", "q"),
+    "struct<..>": (
+        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]},
+        *({"a": 1}, "struct<a:bigint>", {"a": 1}),
+    ),
+    "array<..>": ({"type": "array", "items": "long"}, [1, 2], "array<bigint>", [1, 2]),
+    "map<string, ..>": ({"type": "map", "values": "long"}, {"k": 1}, "map<string,bigint>", {"k": 1}),
+    "a union with null": (["null", "long"], 5, "bigint", 5),
+    "any other union": (["long", "string"], "x", "string", '{"member0":null,"member1":"x"}'),
+}
+"""By what the page calls it: the schema, a value, the type if the page has a part of it, what is stored."""
+
+
+def avro_types(guide: SourceGuide) -> dict[str, str]:
+    """What the page says is to be declared for each type."""
+    found: dict[str, str] = {}
+    for theirs, ours in guide.table("Avro | declare"):
+        types = spans(ours) or [""]
+        # Records, arrays and maps have no names of their own.
+        names = spans(theirs) or (types if len(types) > 1 else [theirs])
+        found |= dict(zip(names, types if len(types) == len(names) else types * len(names), strict=True))
+    return found
+
+
+def read_other_values(guide: SourceGuide, others: Topic) -> None:
+    shop = guide.shop
+    declared = avro_types(guide)
+    assert declared.keys() == AVRO.keys()
+    columns = {f"c{at}": AVRO[name][2] or kind for at, (name, kind) in enumerate(declared.items())}
+    for (name, kind), column in zip(declared.items(), columns.values(), strict=True):
+        assert not kind or column.partition("<")[0].partition("(")[0] in kind, name
+    fields = [{"name": f"c{at}", "type": AVRO[name][0]} for at, name in enumerate(declared)]
+    schema = {"type": "record", "name": "other", "fields": fields}
+    shop.file("schemas/order.avsc", json.dumps(schema))
+    value = {f"c{at}": AVRO[name][1] for at, name in enumerate(declared)}
+    others.producer.send(others.name, value=encode(schema, value), partition=0).get(10)
+    digits = "0.1234567890123456789"
+    text = {"note": "string", "exact": "decimal(38, 19)"}
+    settings = {"topic": others.name, "format": "avro", "schema": "schemas/order.avsc", "columns": columns}
+
+    def declare(source: str, **own: Any) -> None:
+        of_all = {"from": "kafka", "servers": others.servers, **own}
+        made = {"name": source, "tables": [{"name": "others", "config": {"meta": {"arctic": of_all}}}]}
+        shop.file(f"models/{source}.yml", yaml.safe_dump({"sources": [made]}, sort_keys=False))
+        shop.model(source, pulled(", ".join(own["columns"]), f"'{source}', 'others'"))
+
+    declare("binary_values", **settings)
+    shop.dbt("run", "--select", "binary_values")
+    types = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.binary_values")}
+    assert {name: types[name] for name in columns} == columns
+    (row,) = shop.sql("SELECT * FROM {s}.binary_values")
+    for name, found in zip(declared, row, strict=True):
+        assert found == AVRO[name][3], name
+    others.delete_before(0, 1)
+    others.send(None, f'{{"note": {digits}, "exact": {digits}}}')
+    declare("texts", topic=others.name, format="json", columns=text)
+    shop.dbt("run", "--select", "texts")
+    ((note, exact),) = shop.sql("SELECT note, CAST(exact AS STRING) FROM {s}.texts")
+    assert exact == digits
+    assert f"`{digits}` loses its last digits" in guide.page_text
+    assert note != digits
+    assert note.startswith(digits[:15])
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    shop_connection: SessionConnection,
+) -> Iterator[Server]:
+    with running_server(request.param) as made:
+        add_reader(shop_connection, tmp_path_factory.mktemp(request.param), request.param)
+        yield made
+
+
+@contextmanager
+def crm(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The database of the pages, and their user, who may only read it. The owner runs the statements."""
+    is_postgres = server.kind == "postgresql"
+    url = server.url.replace("/lake", "/crm")
+
+    def connect() -> Any:
+        if is_postgres:
+            return psycopg.connect(url, password=PASSWORD, autocommit=True)
+        made = server.connect()
+        made.select_db("crm")
+        return made
+
+    word = "PASSWORD" if is_postgres else "IDENTIFIED BY"
+    server.sql("CREATE DATABASE crm", f"CREATE USER reader {word} '{PASSWORD}'")
+    made = Server(server.kind, url, connect)
+    tables = "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES" if is_postgres else "GRANT SELECT ON crm.*"
+    made.sql(f"{tables} TO reader")
+    monkeypatch.setenv("DBT_ENV_SECRET_CRM", PASSWORD)
+    monkeypatch.setenv("CRM", url.replace("dbt@", "reader@"))
+    try:
+        yield made
+    finally:
+        server.sql(f"DROP DATABASE crm{' WITH (FORCE)' if is_postgres else ''}", "DROP USER reader")
+
+
+def address(server: Server) -> str:
+    return server.url.partition("@")[2].partition("/")[0]
+
+
+def known_names(server: Server) -> dict[str, str]:
+    """What the pages have for PostgreSQL, on this server: its address, and databases in place of schemas."""
+    if server.kind == "postgresql":
+        return {"db.example.com:5432": address(server)}
+    page = "postgresql://reader@db.example.com:5432/crm"
+    here = {
+        name: f"crm.{name.partition('.')[2]}" for name in ("public.*", "public.accounts", "public.events")
+    }
+    return {page: f"mariadb://reader@{address(server)}/crm", **here}
+
+
+def put(number: int, balance: str, name: str = "") -> str:
+    """The statement that writes an account; ``-`` is no name."""
+    named = "NULL" if name == "-" else f"'{name or f'n{number}'}'"
+    return (
+        f"INSERT INTO accounts (account_id, name, balance, updated_at) VALUES "
+        f"({number}, {named}, {balance}, '2026-01-01 10:{number:02}:00')"
+    )
+
+
+def same_rows(shop: Shop, server: Server, name: str, columns: str) -> bool:
+    found = sorted(map(tuple, shop.sql(f"SELECT {columns} FROM {{s}}.{name}")), key=repr)
+    there = sorted(server.sql(f"SELECT {columns} FROM {name}"), key=repr)
+    assert there
+    return found == there
+
+
+def test_tables_of_a_database_are_loaded(shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = SourceGuide(
+        shop, "load-a-database-table", schema="dev", known=known_names(server), numbers=True, narrow=False
+    )
+    guide.section("")
+    with crm(server, monkeypatch) as database:
+        moment = "timestamptz NOT NULL" if server.kind == "postgresql" else "timestamp NOT NULL"
+        balance = "numeric" if server.kind == "postgresql" else "decimal(20,4)"
+        database.sql(
+            f"CREATE TABLE accounts (account_id int PRIMARY KEY, name text, balance {balance}, "
+            f"updated_at {moment})",
+            f"CREATE TABLE events (event_id bigint, at {moment}, payload text)",
+            *(put(number, f"{number}.25") for number in range(10, 15)),
+            "INSERT INTO events VALUES (1, '2026-01-01 10:00:00', 'a'), (2, '2026-01-01 10:00:00', 'b')",
+        )
+        generate_the_files_of_tables(guide, database)
+        declare_the_table(guide, database)
+        append_rows(guide, database)
+        reject_rows(guide, database)
+        compare_deleted_rows(guide, database)
+        convert_types(guide, database)
+    guide.finish()
+
+
+def generate_the_files_of_tables(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    guide.write("profiles.yml", guide.text("# profiles.yml"))
+    guide.section("Generate the files")
+    written = shop.folder / "models" / "crm"
+    assert {path.name for path in written.iterdir()} == {"crm.yml", "accounts.sql"}
+    (source,) = yaml.safe_load((written / "crm.yml").read_text(encoding="utf-8"))["sources"]
+    (table,) = source["tables"]
+    declared = yaml.safe_load(guide.real(guide.block("# models/crm.yml").text))
+    of_page = declared["sources"][0]["tables"][0]["config"]["meta"]["arctic"]
+    assert table["config"]["meta"]["arctic"] == of_page
+    shop.dbt("build")
+    assert same_rows(shop, database, "accounts", "account_id, name, balance")
+    shutil.rmtree(written)
+    start_over(shop)
+
+
+def declare_the_table(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    (url,) = (one for one in guide.page_text.split("`") if one.startswith(f"{database.kind}://reader@"))
+    assert re.sub("db.example.com:(5432|3306)", address(database), url) == os.environ["CRM"]
+    guide.section("Declare the source")
+    shop.dbt("run")
+    assert same_rows(shop, database, "accounts", "account_id, name, balance")
+    database.sql(put(15, "15.25"), "UPDATE accounts SET name = 'changed' WHERE account_id = 10")
+    (planned,) = Terminal(shop).json("ingest", "plan")
+    # Rows that are at most five minutes older than the largest value that was read: 10:09 to 10:15.
+    assert (planned["rows"], planned["reads_all"]) == (6, False)
+    guide.section("What the next run would read")
+    database.sql("UPDATE accounts SET updated_at = '2026-01-01 10:15:01' WHERE account_id = 10")
+    shop.dbt("run")
+    assert same_rows(shop, database, "accounts", "account_id, name, balance")
+    shop.dbt("run")
+    assert shop.script.jobs == 0
+
+
+def append_rows(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    guide.add("models/crm.yml", "events", guide.text("cursor: event_id"))
+    shop.model("events", guide.text("source('crm', 'events')"))
+    shop.dbt("run", "--select", "events")
+    database.sql("INSERT INTO events VALUES (3, '2026-01-01 10:00:00', 'c')")
+    shop.dbt("run", "--select", "events")
+    assert same_rows(shop, database, "events", "event_id, payload")
+    refused = guide.text("cursor: event_id").replace(", overlap: 0", "")
+    guide.set("models/crm.yml", "events", refused)
+    guide.settings("models/crm.yml", "events", lambda known: {k: known[k] for k in known if k != "overlap"})
+    assert "overlap: 0" in shop.fail("run", "--select", "events")
+    (shop.folder / "models" / "events.sql").unlink()
+
+
+def reject_rows(guide: SourceGuide, database: Server) -> None:
+    """The values of the page: a number that only PostgreSQL has."""
+    shop = guide.shop
+    if database.kind == "mariadb":
+        guide.text("Quarantined")
+        return
+    shown = re.findall(r"\{.*?\}", guide.block("Quarantined").text)[1::2]
+    for row in map(json.loads, shown):
+        values = ", ".join("NULL" if value is None else f"'{value}'" for value in row.values())
+        database.sql(f"INSERT INTO accounts ({', '.join(row)}) VALUES ({values})")
+    said = shop.fail("run")
+    assert "AR-311" in said
+    assert "balance" in said
+    assert "NaN" in said
+    guide.set("models/crm.yml", "accounts", "{on_bad_row: quarantine, required: [name]}")
+    guide.section("Rows that do not fit")
+    terminal = Terminal(shop)
+    (status,) = terminal.json("status", "accounts")
+    assert status["rejected"] == [{"source": "crm.accounts", "rows": 2, "dropped": 0}]
+    assert [one["rejected"] for one in terminal.json("ingest", "plan")] == [2]
+    guide.set("models/crm.yml", "accounts", "required: []")
+    guide.type_in(["ingest", "replay"])
+    assert shop.rows("accounts__rejected", "key") == [('{"account_id":"7"}',)]
+    assert shop.rows("accounts WHERE account_id = 9", "name, cast(balance as int)") == [(None, 9)]
+    database.sql("DELETE FROM accounts WHERE account_id IN (7, 9)")
+
+
+def compare_deleted_rows(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    database.sql("ALTER TABLE accounts ADD COLUMN status varchar(9) DEFAULT 'active'")
+    guide.set("models/crm.yml", "accounts", "deletes: compare")
+    assert "_action" in shop.fail("run")
+    shop.model("accounts", guide.text("or _action = 'D'"))
+    guide.dbt("run", "--full-refresh")
+    database.sql(
+        "DELETE FROM accounts WHERE account_id = 12",
+        "UPDATE accounts SET status = 'gone', updated_at = '2026-01-01 11:00:00' WHERE account_id = 13",
+    )
+    shop.dbt("run")
+    left = database.sql("SELECT account_id FROM accounts")
+    assert [key for (key,) in shop.rows("accounts", "account_id")] == sorted(key for (key,) in left)
+
+
+COMPLETE = {
+    "numeric(p,s)": "numeric(10,2)",
+    "decimal(p,s)": "decimal(10,2)",
+    "bit(n)": "bit(9)",
+    "char(n)": "char(9)",
+}
+OF_MARIADB = {
+    "enum": "enum('a')",
+    "set": "set('a')",
+    "varchar": "varchar(9)",
+    "varbinary": "varbinary(9)",
+    "timestamp": "timestamp NULL",
+}
+"""What a statement writes for a type of the page."""
+
+
+def shown_types(guide: SourceGuide, head: str) -> dict[str, str]:
+    """The types of Spark by the types of the database, in the form of the page."""
+    found: dict[str, str] = {}
+    for theirs, ours in guide.table(head):
+        names = [one for one in spans(theirs) if not one[0].isdigit()]
+        types = [one.strip() for one in re.split(r";|\. |, with|, because|, as | or ", ours)[0].split(", ")]
+        found |= dict(zip(names, types if len(types) == len(names) else types[:1] * len(names), strict=True))
+    return found
+
+
+def convert_types(guide: SourceGuide, database: Server) -> None:
+    """Each type in the left column of the page is read as the type in the right column."""
+    shop, is_postgres = guide.shop, database.kind == "postgresql"
+    types = shown_types(guide, "PostgreSQL | Spark" if is_postgres else "MariaDB, MySQL | Spark")
+    complete = COMPLETE if is_postgres else {**COMPLETE, **OF_MARIADB}
+    whole = {name: complete.get(name, name) for name in types}
+    columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(whole.values()))
+    database.sql(
+        f"CREATE TABLE typed (id int PRIMARY KEY, {columns})",
+        "ALTER TABLE accounts ADD COLUMN is_active boolean, ADD COLUMN valid_to date",
+        "UPDATE accounts SET is_active = true, balance = 1.2345 WHERE account_id = 10",
+    )
+    if is_postgres:
+        database.sql("UPDATE accounts SET valid_to = 'infinity' WHERE account_id = 10")
+    guide.add("models/crm.yml", "typed", f"table: {'public' if is_postgres else 'crm'}.typed")
+    shop.model("typed", pulled("*", "'crm', 'typed'", key="id"))
+    guide.set("models/crm.yml", "accounts", guide.text("is_active: boolean"))
+    names = "account_id, balance, is_active, valid_to"
+    shop.model("accounts", pulled(f"{names}, _action", "'crm', 'accounts'", key="account_id"))
+    shop.dbt("run", "--full-refresh")
+    stored = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.typed")}
+    for at, (name, kind) in enumerate(types.items()):
+        expected = kind.replace("(p,s)", "(10,2)").lower()
+        assert stored[f"c{at}"] == expected, name
+    shown = yaml.safe_load(guide.block("is_active: boolean").text)["columns"]
+    described = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.accounts")}
+    assert {name: described[name] for name in shown} == shown
+    (row,) = shop.sql(f"SELECT {names} FROM {{s}}.accounts WHERE account_id = 10")
+    assert row == (10, Decimal("1.2345"), True, "infinity" if is_postgres else None)
