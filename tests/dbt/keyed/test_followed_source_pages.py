@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,13 +19,14 @@ from typing import Any
 
 import certifi
 import psycopg
+import pymysql
 import pytest
 import yaml
 
 from dbt_arctic.engine.session import SessionConnection
 from tests.avro import encode, framed
 from tests.dbt.keyed.conftest import Shop, Terminal
-from tests.dbt.keyed.database_servers import KINDS, Server, running_server
+from tests.dbt.keyed.database_servers import KINDS, Server, run, running_server
 from tests.dbt.keyed.followed_sources import SourceGuide, spans
 from tests.dbt.keyed.kafka_topics import PASSWORD, Broker, Topic, add_reader
 from tests.schema_registry import registry
@@ -365,14 +366,23 @@ def crm(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     word = "PASSWORD" if is_postgres else "IDENTIFIED BY"
     server.sql("CREATE DATABASE crm", f"CREATE USER reader {word} '{PASSWORD}'")
     made = Server(server.kind, url, connect)
-    tables = "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES" if is_postgres else "GRANT SELECT ON crm.*"
-    made.sql(f"{tables} TO reader")
+    if is_postgres:
+        made.sql("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader")
+    else:
+        grant(server, "GRANT SELECT ON crm.* TO reader")
     monkeypatch.setenv("DBT_ENV_SECRET_CRM", PASSWORD)
     monkeypatch.setenv("CRM", url.replace("dbt@", "reader@"))
     try:
         yield made
     finally:
         server.sql(f"DROP DATABASE crm{' WITH (FORCE)' if is_postgres else ''}", "DROP USER reader")
+
+
+def grant(server: Server, *statements: str) -> None:
+    """Run statements of MariaDB as the one who may grant something: the user of the tests may not."""
+    ((socket,),) = server.sql("SELECT @@socket")
+    with closing(pymysql.connect(unix_socket=socket, user="root", autocommit=True)) as connection:
+        run(connection, *statements)
 
 
 def address(server: Server) -> str:
