@@ -26,7 +26,7 @@ import yaml
 from dbt_arctic.engine.session import SessionConnection
 from tests.avro import encode, framed
 from tests.dbt.keyed.conftest import Shop, Terminal
-from tests.dbt.keyed.database_servers import KINDS, Server, run, running_server
+from tests.dbt.keyed.database_servers import KINDS, Server, run
 from tests.dbt.keyed.followed_sources import SourceGuide, spans
 from tests.dbt.keyed.kafka_topics import PASSWORD, Broker, Topic, add_reader
 from tests.schema_registry import registry
@@ -339,15 +339,11 @@ def read_other_values(guide: SourceGuide, others: Topic) -> None:
     assert note.startswith(digits[:15])
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def server(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    shop_connection: SessionConnection,
-) -> Iterator[Server]:
-    with running_server(request.param) as made:
-        add_reader(shop_connection, tmp_path_factory.mktemp(request.param), request.param)
-        yield made
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest) -> Server:
+    kind = "postgres" if request.param == "postgresql" else request.param
+    found: Server = request.getfixturevalue(f"{kind}_server")
+    return found
 
 
 @contextmanager
@@ -589,3 +585,140 @@ def convert_types(guide: SourceGuide, database: Server) -> None:
     assert {name: described[name] for name in shown} == shown
     (row,) = shop.sql(f"SELECT {names} FROM {{s}}.accounts WHERE account_id = 10")
     assert row == (10, Decimal("1.2345"), True, "infinity" if is_postgres else None)
+
+
+def in_production(guide: SourceGuide) -> None:
+    """The target of the pages on following has this name, and the password of the page on tables."""
+    shop = guide.shop
+    profiles = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    target = profiles["shop"]["outputs"]["dev"]
+    of_page = yaml.safe_load(SourceGuide(shop, "load-a-database-table").block("# profiles.yml").text)
+    target["jdbc"] = of_page["shop"]["outputs"]["dev"]["jdbc"]
+    shop.file("profiles.yml", yaml.safe_dump({"shop": {"target": "prod", "outputs": {"prod": target}}}))
+
+
+CUSTOMERS = (
+    "CREATE TABLE customers (customer_id bigint PRIMARY KEY, name varchar(20), score decimal(10,2))",
+    "CREATE TABLE orders (order_id bigint PRIMARY KEY, status varchar(9))",
+    "INSERT INTO customers VALUES (1, 'a', 1.5), (2, 'b', NULL), (3, 'c', 3)",
+    "INSERT INTO orders VALUES (1, 'new')",
+)
+CHANGES = (
+    "INSERT INTO customers VALUES (4, 'd', 4)",
+    "UPDATE customers SET name = 'changed' WHERE customer_id = 2",
+    "DELETE FROM customers WHERE customer_id = 3",
+    "UPDATE customers SET customer_id = 9 WHERE customer_id = 1",
+)
+
+
+def follow_customers(guide: SourceGuide, database: Server) -> None:
+    """The generated files, and then those of the page, follow the table."""
+    shop, columns = guide.shop, "customer_id, name, score"
+    shop.dbt("build")
+    database.sql("UPDATE orders SET status = 'paid'")
+    shop.dbt("build")
+    assert same_rows(shop, database, "customers", columns)
+    assert same_rows(shop, database, "orders", "order_id, status")
+    shutil.rmtree(shop.folder / "models" / "crm")
+    start_over(shop)
+    guide.section("Declare the source")
+    shop.dbt("run")
+    assert same_rows(shop, database, "customers", columns)
+    database.sql(*CHANGES)
+    shop.dbt("run")
+    assert same_rows(shop, database, "customers", columns)
+    head = shop.log("customers")[0].snapshot_id
+    database.sql("UPDATE orders SET status = 'new'")
+    shop.dbt("run")
+    assert shop.log("customers")[0].snapshot_id == head
+
+
+def test_a_postgresql_database_is_followed(
+    shop: Shop, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = known_names(postgres_server)
+    guide = SourceGuide(shop, "follow-a-database", known=known, numbers=True, narrow=False)
+    guide.section("")
+    with crm(postgres_server, monkeypatch) as database:
+        database.sql("ALTER USER reader REPLICATION", *CUSTOMERS)
+        in_production(guide)
+        statements = guide.text("CREATE PUBLICATION").strip().splitlines()
+        guide.section("Generate the files")
+        (printed,) = guide.printed.values()
+        names = [line.strip().replace('"', "") for line in printed.splitlines()]
+        assert [line for line in names if line.endswith(";")] == statements
+        database.sql(*statements)
+        try:
+            follow_customers(guide, database)
+            keep_every_change(guide, database)
+            add_a_table(guide, database)
+        finally:
+            (drop,) = (one for one in guide.page_text.split("`") if "pg_drop_replication_slot" in one)
+            database.sql(drop)
+    guide.finish()
+
+
+def keep_every_change(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    guide.set("models/crm.yml", "customers", guide.text("initial_load: false"))
+    shop.model("customer_log", guide.text("incremental_strategy='append'"))
+    shop.dbt("run")
+    logged = "customer_id, _source_operation, changed_at = _source_changed_at"
+    operations = [(1, "update"), (2, "update"), (3, "delete"), (4, "insert"), (9, "update")]
+    assert sorted(shop.rows("customer_log", logged)) == [(*one, True) for one in operations]
+    stored = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.customer_log")}
+    rows = list(guide.table("column | type"))
+    shown = {spans(name)[0]: kind.lower() for name, kind, content in rows if "unavailable:" not in content}
+    assert len(shown) == len(rows) - 1
+    assert {name: stored.get(name) for name in shown} == shown
+    database.sql("UPDATE customers SET name = 'waits' WHERE customer_id = 2")
+    guide.section("Watch it")
+    planned = {one["model"]: one for one in Terminal(shop).json("ingest", "plan")}
+    assert {name: one["changes"] for name, one in planned.items()} == {"customers": 1, "customer_log": 1}
+    assert all(one["kept_bytes"] for one in planned.values())
+    late = {one["model"]: one["lag_s"] for one in Terminal(shop).json("lag")}
+    assert set(late) == {"customers", "customer_log"}
+    assert all(late.values())
+
+
+def add_a_table(guide: SourceGuide, database: Server) -> None:
+    shop = guide.shop
+    database.sql("CREATE TABLE items (item_id int PRIMARY KEY)", "INSERT INTO items VALUES (1)")
+    ((_, added),) = (row for row in guide.table("in the database") if row[0] == "a new table")
+    guide.add("models/crm.yml", "items", "table: public.items")
+    shop.model("items", pulled("*", "'crm', 'items'", key="item_id"))
+    assert "AR-" in shop.fail("run", "--select", "items")
+    database.sql(spans(added)[0])
+    shop.dbt("run")
+    assert same_rows(shop, database, "items", "item_id")
+    assert same_rows(shop, database, "customers", "customer_id, name, score")
+
+
+def test_a_mariadb_database_is_followed(
+    shop: Shop, mariadb_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"db.example.com:3306": address(mariadb_server)}
+    guide = SourceGuide(shop, "follow-a-mariadb-database", known=known, numbers=True, narrow=False)
+    guide.section("")
+    of_server = dict(
+        line.split(" = ") if " = " in line else (line, "ON")
+        for line in guide.text("[mariadbd]").strip().splitlines()[1:]
+    )
+    with crm(mariadb_server, monkeypatch) as database:
+        grant(mariadb_server, "REVOKE ALL, GRANT OPTION FROM reader")
+        grant(mariadb_server, *guide.text("BINLOG MONITOR").strip().replace("\n", "").split(";")[:-1])
+        for name, value in of_server.items():
+            (found,) = database.sql(f"SELECT @@{name}")[0]
+            # The number of a server is its own. It keeps its log until it ends, which is not long.
+            assert (
+                name in ("server_id", "binlog_expire_logs_seconds")
+                or {"1": "ON"}.get(str(found), str(found)) == value
+            )
+        in_production(guide)
+        database.sql(*CUSTOMERS)
+        guide.section("Generate the files")
+        (printed,) = guide.printed.values()
+        for name in ("binlog_format", "binlog_row_metadata"):
+            assert f"{name}={of_server[name]}" in printed
+        follow_customers(guide, database)
+    guide.finish()
