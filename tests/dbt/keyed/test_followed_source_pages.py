@@ -30,6 +30,7 @@ from tests.dbt.keyed.database_servers import KINDS, Server, run
 from tests.dbt.keyed.followed_sources import SourceGuide, spans
 from tests.dbt.keyed.kafka_topics import PASSWORD, Broker, Topic, add_reader
 from tests.schema_registry import registry
+from tests.spark.keyed.change_feed import UNSENT, unscaled
 
 pytestmark = pytest.mark.long
 
@@ -721,4 +722,230 @@ def test_a_mariadb_database_is_followed(
         for name in ("binlog_format", "binlog_row_metadata"):
             assert f"{name}={of_server[name]}" in printed
         follow_customers(guide, database)
+    guide.finish()
+
+
+CONNECT = "org.apache.kafka.connect.data.Decimal"
+ROW_OF_DEBEZIUM = [
+    {"type": "int64", "field": "order_id"},
+    {"type": "string", "field": "status"},
+    {
+        **{"type": "bytes", "name": CONNECT, "field": "amount"},
+        "parameters": {"scale": "2", "connect.decimal.precision": "10"},
+    },
+    {"type": "string", "name": "io.debezium.time.ZonedTimestamp", "field": "changed_at"},
+]
+"""The types of the columns of the page, as a connector with schemas describes them."""
+
+
+def event(place: int, operation: str, number: int, status: str = "new") -> dict[str, Any]:
+    """What Debezium writes about a row of PostgreSQL."""
+    row = {"order_id": number, "status": status, "amount": unscaled(Decimal(number)), "changed_at": None}
+    row["changed_at"] = f"2026-01-01T10:00:{place:02}Z"
+    sides = [{"type": "struct", "field": side, "fields": ROW_OF_DEBEZIUM} for side in ("before", "after")]
+    place_in_log = {"lsn": place, "sequence": json.dumps(["1", str(place)]), "ts_ms": 1_700_000_000_000}
+    return {
+        "schema": {"type": "struct", "fields": sides},
+        "payload": {
+            "before": row if operation == "d" else None,
+            "after": None if operation in "dt" else row,
+            "source": {"connector": "postgresql", "schema": "public", "table": "orders", **place_in_log},
+            **{"op": operation, "ts_ms": 1_700_000_000_001},
+        },
+    }
+
+
+def key_of(number: int) -> str:
+    """The key of a message of Debezium."""
+    schema = {"type": "struct", "fields": ROW_OF_DEBEZIUM[:1]}
+    return json.dumps({"schema": schema, "payload": {"order_id": number}})
+
+
+def test_change_events_are_loaded(
+    shop: Shop, kafka_broker: Broker, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = SourceGuide(shop, "load-change-events", schema="dev", numbers=True, narrow=False)
+    monkeypatch.setenv("KAFKA", kafka_broker.servers)
+    with topic(kafka_broker, "shop.public.orders") as orders:
+        follow_the_events(guide, orders)
+        truncate(guide, orders)
+        with crm(postgres_server, monkeypatch) as database:
+            load_the_table_first(guide, orders, database)
+    guide.finish()
+
+
+def follow_the_events(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+
+    def send(*events: dict[str, Any]) -> None:
+        for one in events:
+            row = one["payload"]["after"] or one["payload"]["before"]
+            orders.send(key_of(row["order_id"]), one)
+
+    send(*(event(number, "r", number) for number in (1, 2, 3)))
+    words = ["ingest", "init", "shop", "--kafka", orders.servers, "--topic", orders.name, "--dry-run"]
+    printed = guide.type_in(words)
+    written = yaml.safe_load(printed.partition("\n# models/shop/orders.sql")[0])["sources"][0]["tables"][0]
+    declared = yaml.safe_load(guide.block("# models/shop.yml").text)["sources"][0]["tables"][0]
+    of_page, generated = (one["config"]["meta"]["arctic"] for one in (declared, written))
+    assert {**generated, "format": "debezium"} == {**of_page, "format": "debezium", "key": ["order_id"]}
+    guide.section("Declare the source")
+    shop.dbt("run")
+    send(event(9, "u", 1, "paid"), event(8, "u", 1, "late"), event(10, "d", 2), event(11, "c", 4))
+    send(event(11, "c", 4), event(12, "d", 3), event(13, "c", 30))
+    orders.send(key_of(2), None)
+    shop.dbt("run")
+    rows = "order_id, status, cast(amount as int), unix_seconds(changed_at) % 60"
+    stored = [(1, "paid", 1, 9), (30, "new", 30, 13), (4, "new", 4, 11)]
+    assert shop.rows("orders", rows) == stored
+    send(event(14, "u", 1, UNSENT))
+    assert "unavailable: keep" in shop.fail("run")
+    guide.set("models/shop.yml", "orders", guide.text("unavailable: keep"))
+    shop.dbt("run")
+    stored[0] = (1, "paid", 1, 14)
+    assert shop.rows("orders", rows) == stored
+    types = {name: kind for name, kind, *_ in shop.sql("DESCRIBE {s}.orders")}
+    for names, kinds, _ in guide.table("column | type"):
+        for name, kind in zip(spans(names), kinds.split(", "), strict=True):
+            if name not in ("_source_file", "_source_modified", "_unavailable", "_action"):
+                assert types[name] == kind.lower(), name
+
+
+def truncate(guide: SourceGuide, orders: Topic) -> None:
+    shop = guide.shop
+    orders.send(None, event(20, "t", 0))
+    orders.send(key_of(5), event(21, "c", 5))
+    assert "AR-312" in shop.fail("run")
+    (command,) = (one for one in guide.page_text.split("`") if one.startswith("dbt run --full-refresh"))
+    guide.dbt(*command.split()[1:])
+    assert shop.rows("orders", "order_id") == [(5,)]
+    orders.send(key_of(1), event(9, "u", 1, "late"))
+    orders.send(None, event(20, "t", 0))
+    shop.dbt("run")
+    assert shop.rows("orders", "order_id") == [(5,)]
+
+
+def load_the_table_first(guide: SourceGuide, orders: Topic, database: Server) -> None:
+    """The topic has what happened since the connector began: row 2 has changed, and row 3 is gone."""
+    shop = guide.shop
+    database.sql(
+        "CREATE TABLE orders (order_id bigint PRIMARY KEY, status text, amount numeric(10,2))",
+        "INSERT INTO orders VALUES (1, 'table', 1), (2, 'table', 2), (3, 'table', 3)",
+    )
+    profiles = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    profiles["shop"]["outputs"]["dev"]["jdbc"] = {"shop_db": {"password": PASSWORD}}
+    shop.file("profiles.yml", yaml.safe_dump(profiles))
+    settings = {"from": "jdbc", "url": os.environ["CRM"], "table": "public.orders"}
+    table = {"name": "orders", "config": {"meta": {"arctic": settings}}}
+    shop.file("models/shop_db.yml", yaml.safe_dump({"sources": [{"name": "shop_db", "tables": [table]}]}))
+    guide.settings(
+        "models/shop.yml", "orders", lambda known: {k: known[k] for k in known if k != "unavailable"}
+    )
+    shop.model("orders", guide.text("source('shop_db', 'orders')"))
+    orders.delete_before(0, orders.ends()[0])
+    orders.send(key_of(2), event(30, "u", 2, "log"))
+    orders.send(key_of(3), event(31, "d", 3))
+    guide.dbt("run", "--full-refresh")
+    assert shop.rows("orders", "order_id, status") == [(1, "table"), (2, "log")]
+    database.sql("UPDATE orders SET status = 'not in the log'")
+    orders.send(key_of(1), event(32, "u", 1, "log"))
+    shop.dbt("run")
+    assert shop.rows("orders", "order_id, status") == [(1, "log"), (2, "log")]
+
+
+CDC_COLUMNS = "{order_id: bigint, status: string, amount: bigint, op: string, changed_at: timestamp}"
+
+
+def land(shop: Shop, name: str, *rows: tuple[Any, ...]) -> None:
+    """A file with changes of orders."""
+    texts = []
+    for number, status, amount, op, second in rows:
+        changed_at = f"2026-01-01 10:00:{second:02}"
+        row = {"order_id": number, "status": status, "amount": amount, "op": op, "changed_at": changed_at}
+        texts.append(json.dumps(row))
+    shop.file(f"landing/{name}.json", "".join(f"{text}\n" for text in texts))
+
+
+def test_each_row_on_auto_cdc_works(shop: Shop) -> None:
+    """The models of the page, and of each setting that a right cell names, get the same changes."""
+    guide = SourceGuide(shop, "migrate-from-auto-cdc")
+    cells = {spans(left)[0] if spans(left) else left: right for left, right in guide.table("AUTO CDC | ")}
+    shop.file(
+        "models/landing.yml",
+        "sources: [{name: landing, tables: [{name: order_changes, config: {meta: {arctic: "
+        f"{{from: files, path: landing, format: json, columns: {CDC_COLUMNS}}}}}}}}}]}}]",
+    )
+    merged = guide.text("unique_key='order_id', sequence_by='changed_at', delete_when=\"op = 'D'\") }}")
+    config, query = merged.split("\n\n")
+    history = guide.text("incremental_strategy='history'")
+    head = history.partition("\n\n")[0]
+    models = {
+        "merged": merged,
+        "excepted": merged.replace("order_id, status, amount, op, changed_at", "* except (amount)"),
+        "historied": history,
+        "on_columns": history.replace("ignore_cols=['amount', 'op']", "check_cols=['status']"),
+        "renamed": history.replace(
+            "'amount', 'op']", "'amount', 'op'], snapshot_meta_column_names={'dbt_valid_from': '__START_AT'}"
+        ),
+        "partial": f"{config}\n{guide.text('array_compact')}",
+        "several": f"{merged}\nunion all\nselect 100L, 'flow', 1L, 'U', timestamp'2026-01-01' "
+        "from {{ incremental_pull(source('landing', 'order_changes')) }} where order_id = 1 and amount = 1",
+        "once": f"{merged}\n{{% if not is_incremental() %}}\nunion all\n"
+        "select id, 'backfill', 0L, 'U', timestamp'2025-01-01' from range(1, 9) as t(id)\n{% endif %}",
+    }
+    used = {
+        "KEYS (id)": ("unique_key=", config),
+        "SEQUENCE BY seq": ("sequence_by=", config),
+        "APPLY AS DELETE WHEN op = 'D'": ("delete_when=\"op = 'D'\"", config),
+        "COLUMNS * EXCEPT (op)": ("* except (", models["excepted"]),
+        "STORED AS SCD TYPE 2": ("incremental_strategy='history'", head),
+        "TRACK HISTORY ON (a, b)": ("check_cols=[", models["on_columns"]),
+        "TRACK HISTORY ON * EXCEPT (c)": ("ignore_cols=[", head),
+        "IGNORE NULL UPDATES": ("_unavailable", models["partial"]),
+        "several flows into one target": ("union all", models["several"]),
+        "AUTO CDC ONCE": ("{% if not is_incremental() %}", models["once"]),
+        "FROM source": ("{{ incremental_pull(source('", query),
+    }
+    # The model's name, the keyed table itself, and what the page on change events has: no settings.
+    others = {"the target table", "STORED AS SCD TYPE 1", "APPLY AS TRUNCATE WHEN"}
+    assert cells.keys() == {*used, *others}
+    for theirs, (setting, text) in used.items():
+        assert setting in cells[theirs].replace("['a', 'b']", "["), theirs
+        assert setting in text, theirs
+    assert "snapshot_meta_column_names" in cells["STORED AS SCD TYPE 2"]
+    assert "dbt_valid_from" in cells["STORED AS SCD TYPE 2"]
+    for name, text in models.items():
+        shop.model(name, text)
+    land(shop, "1", (1, "new", 1, "I", 1), (2, "new", 2, "I", 1), (3, "new", 3, "I", 1))
+    shop.dbt("run")
+    backfilled = dict.fromkeys(range(4, 9), "backfill")
+    assert dict(shop.rows("once", "order_id, status")) == {1: "new", 2: "new", 3: "new", **backfilled}
+    # Row 1: a late change. Row 2: a delete, and a change from before it. Row 3: only the amount.
+    land(shop, "2", (1, "paid", 1, "U", 9), (2, "new", 2, "D", 9), (3, "new", 30, "U", 9))
+    shop.dbt("run")
+    land(shop, "3", (1, "late", 1, "U", 5), (2, "late", 2, "U", 5))
+    shop.dbt("run")
+    state = {1: ("paid", 1), 3: ("new", 30)}
+    for name in ("merged", "several", "once", "partial"):
+        found = {key: (status, amount) for key, status, amount in shop.rows(name, "order_id, status, amount")}
+        assert {key: found[key] for key in found if key < 4} == state, name
+    assert dict(shop.rows("excepted", "order_id, status")) == {1: "paid", 3: "new"}
+    assert (100, "flow") in shop.rows("several", "order_id, status")
+    assert [key for (key,) in shop.rows("once", "order_id")] == [1, 3, *range(4, 9)]
+    seconds = "order_id, status, amount, second({}) as valid_from, second(dbt_valid_to)"
+    intervals = [
+        *((1, "late", 1, 5, 9), (1, "new", 1, 1, 5), (1, "paid", 1, 9, None)),
+        *((2, "late", 2, 5, 9), (2, "new", 2, 1, 5), (3, "new", 30, 1, None)),
+    ]
+    for name, start in (
+        ("historied", "dbt_valid_from"),
+        ("on_columns", "dbt_valid_from"),
+        ("renamed", "__START_AT"),
+    ):
+        assert shop.rows(name, seconds.format(start)) == intervals, name
+    land(shop, "4", (1, None, 7, "U", 20), (3, "sent", None, "U", 20))
+    shop.dbt("run", "--select", "partial")
+    assert shop.rows("partial", "order_id, status, amount") == [(1, "paid", 7), (3, "sent", 30)]
+    land(shop, "5", (50, "new", None, "I", 20))
+    assert "AR-313" in shop.fail("run", "--select", "partial")
     guide.finish()
