@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -693,6 +694,202 @@ def add_a_table(guide: SourceGuide, database: Server) -> None:
     shop.dbt("run")
     assert same_rows(shop, database, "items", "item_id")
     assert same_rows(shop, database, "customers", "customer_id, name, score")
+
+
+READ, FAILS = "all rows are read again", "fails"
+
+
+@dataclass(frozen=True)
+class Altered:
+    """What happens to a table, and what a page says of it.
+
+    :param row: how the left cell begins.
+    :param said: a part of the right cell.
+    :param statements: with ``{t}`` for the name of the table.
+    :param before: settings of the source, until the statements were run.
+    :param after: settings of the source from then on.
+    """
+
+    row: str
+    said: str
+    statements: tuple[str, ...]
+    before: str = "{}"
+    after: str | None = None
+
+    @property
+    def fails(self) -> bool:
+        return self.said.startswith((FAILS, "the run fails"))
+
+    @property
+    def reads_all(self) -> bool:
+        return self.said in (READ, "the rows are deleted")
+
+
+def alter(*changes: str) -> tuple[str, ...]:
+    return tuple(f"ALTER TABLE {{t}} {change}" for change in changes)
+
+
+SWAPPED = alter("RENAME a TO c", "RENAME b TO a", "RENAME c TO b")
+SAME_VALUES = "a type with the same values"
+SEVERAL = "columns that were changed several times"
+KEY = "a new primary key"
+IN_POSTGRES = (
+    Altered("`ADD COLUMN` without", "NULL in rows from before", alter("ADD COLUMN c text")),
+    Altered("`ADD COLUMN` with", READ, alter("ADD COLUMN c int NOT NULL DEFAULT 3")),
+    Altered("`ADD COLUMN` with", READ, alter("ADD COLUMN c int GENERATED ALWAYS AS IDENTITY")),
+    Altered(
+        *("`ADD COLUMN` with", "With the column in `optional`: NULL in rows from before"),
+        alter("ADD COLUMN c int NOT NULL DEFAULT 3"),
+        after="optional: [c]",
+    ),
+    Altered("`DROP COLUMN`", "the column is no longer read", alter("DROP COLUMN a")),
+    Altered("`RENAME COLUMN`", READ, SWAPPED),
+    Altered("`DROP COLUMN`, and later", READ, alter("DROP COLUMN a", "ADD COLUMN a varchar(10)")),
+    Altered(
+        *(SAME_VALUES, "nothing"),
+        alter("ALTER a TYPE varchar(20)", "ALTER b TYPE text", "ALTER n TYPE numeric(12,2)"),
+    ),
+    Altered("another type", READ, alter("ALTER i TYPE bigint")),
+    Altered("another type", READ, alter("ALTER i TYPE smallint")),
+    Altered("another type", READ, alter("ALTER i TYPE int USING i * 10", "ALTER i TYPE bigint USING i * 10")),
+    Altered("a value added", "nothing", ("ALTER TYPE m_{t} ADD VALUE 'new'",)),
+    Altered("a value of an enum", READ, ("ALTER TYPE m_{t} RENAME VALUE 'ok' TO 'fine'",)),
+    Altered(
+        *("`SET DEFAULT`", "nothing"),
+        (
+            *alter("ALTER i SET DEFAULT 4", "ALTER i SET NOT NULL", "ALTER i DROP NOT NULL"),
+            *(*alter("ADD CHECK (i > 0)"), "CREATE INDEX by_{t} ON {t} (a)"),
+        ),
+    ),
+    Altered(
+        *("`SET DEFAULT`", "nothing"),
+        ("VACUUM FULL {t}", "CREATE INDEX by_{t} ON {t} (a)", "CLUSTER {t} USING by_{t}"),
+    ),
+    Altered("`SET DEFAULT`", READ, (*alter("ALTER i SET DEFAULT 4"), "VACUUM FULL {t}")),
+    Altered("a generated column", READ, alter("ALTER g DROP EXPRESSION")),
+    Altered("a generated column", "is not read", alter("ALTER i SET DEFAULT 4")),
+    Altered("a column added to `columns`", READ, (), before="columns: [id, a]", after="columns: [id, a, i]"),
+    Altered(
+        *(SEVERAL, READ),
+        (
+            *(*alter("RENAME a TO c"), "UPDATE {t} SET c = 'between'"),
+            *(*alter("RENAME c TO d"), "UPDATE {t} SET d = 'later'"),
+        ),
+    ),
+    Altered(KEY, "fails", alter("DROP CONSTRAINT {t}_pkey", "ADD PRIMARY KEY (k)")),
+    Altered(KEY, "fails", alter("RENAME id TO number")),
+    Altered(KEY, "fails", alter("ALTER id TYPE bigint")),
+    Altered("`TRUNCATE`", "fails with [`AR-312`]", ("TRUNCATE {t}",)),
+    Altered("`TRUNCATE`", "the rows are deleted", ("TRUNCATE {t}",), before="truncate: apply"),
+    Altered("`DROP TABLE`", "fails", ("DROP TABLE {t}",)),
+    Altered(
+        *("`DROP TABLE`", "fails"),
+        (
+            "DROP TABLE {t}",
+            "CREATE TABLE {t} (id int PRIMARY KEY)",
+            "ALTER PUBLICATION arctic_prod ADD TABLE {t}",
+        ),
+    ),
+    Altered("`RENAME TO`", "fails", alter("RENAME TO {t}_other")),
+)
+"""A row for each setting or statement that its cells name. ``add_a_table`` has the one of a new table."""
+
+
+def test_a_change_of_a_postgresql_table_has_the_effect_that_the_page_says(
+    shop: Shop, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = SourceGuide(shop, "follow-a-database", known=known_names(postgres_server))
+    with crm(postgres_server, monkeypatch) as database:
+        database.sql("ALTER USER reader REPLICATION")
+        tables = {f"t{at}": one for at, one in enumerate(IN_POSTGRES)}
+        for name in tables:
+            database.sql(
+                f"CREATE TYPE m_{name} AS ENUM ('ok')",
+                f"CREATE TABLE {name} (id int PRIMARY KEY, a varchar(10), b varchar(10), n numeric(10,2), "
+                f"i int, m m_{name}, k int, g int GENERATED ALWAYS AS (k * 2) STORED)",
+                f"INSERT INTO {name} SELECT x, 'a' || x, 'b' || x, x, x, 'ok', x "
+                "FROM generate_series(1, 3) x",
+            )
+        database.sql(
+            f"CREATE PUBLICATION arctic_prod FOR TABLE {', '.join(tables)}",
+            "SELECT pg_create_logical_replication_slot('arctic_prod', 'pgoutput')",
+        )
+        try:
+            have_the_effects(guide, database, tables, new="a new table")
+        finally:
+            database.sql("SELECT pg_drop_replication_slot('arctic_prod')")
+
+
+def have_the_effects(guide: SourceGuide, database: Server, tables: dict[str, Altered], new: str = "") -> None:
+    """What the next run will do, and does, is what the page says."""
+    shop = guide.shop
+    cells = dict(map(tuple, guide.table("in the database")))
+    for one in tables.values():
+        (found,) = (right for left, right in cells.items() if cell_begins(left, one.row, tables))
+        assert one.said in found, one
+    rows = {one.row for one in tables.values()}
+    assert len(cells) == len(rows) + bool(new), "each row of the page is tried"
+    in_production(guide)
+    page = yaml.safe_load(guide.block("# models/crm.yml").text)
+    page["sources"][0]["tables"] = []
+    shop.file("models/crm.yml", yaml.safe_dump(page, sort_keys=False))
+    for name, one in tables.items():
+        guide.add("models/crm.yml", name, f"{{table: {name}}}")
+        guide.set("models/crm.yml", name, one.before)
+        model = pulled("*", f"'crm', '{name}'", key="id")
+        settings = "sequence_by='_source_sequence', on_schema_change='sync_all_columns', buckets=1"
+        shop.model(name, model.replace("unique_key='id'", f"unique_key='id', {settings}"))
+    shop.dbt("run")
+    for name, one in tables.items():
+        database.sql(f"UPDATE {name} SET b = 'before' WHERE id = 1")
+        for statement in one.statements:  # VACUUM has a transaction of its own
+            database.sql(statement.format(t=name))
+        guide.set("models/crm.yml", name, one.after or "{}")
+    planned = {one["model"]: one for one in Terminal(shop).json("ingest", "plan")}
+    wrong = [
+        (one, planned[name])
+        for name, one in tables.items()
+        if (bool(planned[name]["problem"]), planned[name]["reads_all"] and not planned[name]["problem"])
+        != (one.fails, one.reads_all)
+    ]
+    assert wrong == []
+    failing = [name for name, one in tables.items() if one.fails]
+    said = shop.refusals("run", "--select", *failing)
+    for name in failing:
+        (code,) = re.findall(r"AR-\d+", tables[name].said) or ["AR-"]
+        assert code in said[name], (tables[name], said[name])
+    followed = [name for name in tables if name not in failing]
+    shop.dbt("run", "--select", *followed)
+    for name in followed:
+        described = {column for column, *_ in shop.sql(f"DESCRIBE {{s}}.{name}")}
+        columns = sorted(column for column in described if not column.startswith(("_", "#")))
+        if "columns" not in tables[name].before:
+            assert set(columns) == columns_of(database, name), tables[name]
+        listed = ", ".join(f"CAST({column} AS STRING)" for column in columns)
+        text = "CHAR" if database.kind == "mariadb" else "text"
+        in_text = ", ".join(f"CAST({column} AS {text})" for column in columns)
+        found = database.sql(f"SELECT {in_text} FROM {name}")
+        if "optional" in (tables[name].after or ""):
+            at = columns.index("c")
+            found = [(*row[:at], None, *row[at + 1 :]) for row in found]
+        assert sorted(map(tuple, shop.sql(f"SELECT {listed} FROM {{s}}.{name}")), key=repr) == sorted(
+            found, key=repr
+        ), tables[name]
+
+
+def cell_begins(cell: str, row: str, tables: dict[str, Altered]) -> bool:
+    """Whether a left cell is that of a row: no row with a longer beginning fits as well."""
+    fitting = [one.row for one in tables.values() if cell.startswith(one.row)]
+    return bool(fitting) and max(fitting, key=len) == row
+
+
+def columns_of(database: Server, name: str) -> set[str]:
+    """The columns of a table that are not generated."""
+    found = database.sql(
+        "SELECT column_name FROM information_schema.columns WHERE is_generated = 'NEVER' "
+        f"AND table_name = '{name}'"
+    )
+    return {column for (column,) in found}
 
 
 def test_a_mariadb_database_is_followed(
