@@ -20,7 +20,7 @@ EXTRA = re.compile(r"dbt-arctic\[(\w+)\]")
 
 @dataclass
 class SourceGuide(Guide):
-    """A reader who uses all code of a page, in the order of a test."""
+    """A reader of a page that uses all of its code, in the order of a test."""
 
     said: list[str] = field(default_factory=list)
     """What the last command of dbt has said, line by line."""
@@ -58,7 +58,7 @@ class SourceGuide(Guide):
         assert [str(block) for block in self.left()] == []
 
     def do(self, block: Block) -> None:
-        known = metadata("dbt-arctic").get_all("Provides-Extra")
+        known = metadata("dbt-arctic").get_all("Provides-Extra") or []
         assert {*EXTRA.findall(block.text)} <= {*known}
         super().do(block)
 

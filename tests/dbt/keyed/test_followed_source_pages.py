@@ -350,7 +350,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @contextmanager
 def crm(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """The database of the pages, and their user, who may only read it. The owner runs the statements."""
+    """The database of the pages, and their user, which may only read it. The owner runs the statements."""
     is_postgres = server.kind == "postgresql"
     url = server.url.replace("/lake", "/crm")
 
@@ -377,7 +377,7 @@ def crm(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def grant(server: Server, *statements: str) -> None:
-    """Run statements of MariaDB as the one who may grant something: the user of the tests may not."""
+    """Run statements of MariaDB as root: the user of the tests may not grant something."""
     ((socket,),) = server.sql("SELECT @@socket")
     with closing(pymysql.connect(unix_socket=socket, user="root", autocommit=True)) as connection:
         run(connection, *statements)
