@@ -100,6 +100,8 @@ class Guide:
     """Commands that may print fewer of the page's kinds of lines than the page shows."""
     numbers: bool = False
     """Whether numbers are those of the page."""
+    narrow: bool = True
+    """Whether commands that change nothing are also run on narrow terminals."""
     printed: dict[str, str] = field(default_factory=dict)
     """What each command has printed, in a pipe if it was compared."""
 
@@ -154,7 +156,7 @@ class Guide:
                 self.shop.dbt(*arguments)
             return
         self.printed[str(command)] = printed = self.type_in(arguments)
-        if is_read_only(command):
+        if self.narrow and is_read_only(command):
             check_widths(self.shop, arguments)
         shown = [line for line in command.shown.splitlines() if line.strip()]
         if not shown:
