@@ -131,7 +131,7 @@ def _show_tables(found: Sequence[TablePreview]) -> None:
             "model": "name",
             "source": "name",
             "rows": "number",
-            "from": "text",
+            "from": "name",
             "deletes": "text",
             "rejected": "number",
             "dropped": "number",
