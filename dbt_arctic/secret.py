@@ -15,7 +15,7 @@ HIDDEN = "*****"
 
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|secret|token|credential|private[-_.]?key|access[-_.]?key|api[-_.]?key"
-    r"|account[-_.]key|user[-_.]info|sas[-_.]|jaas|authorization",
+    r"|account[-_.]key|user[-_.]info|sas[-_.]|jaas|authorization|cookie|\bx[-_]auth",
     re.IGNORECASE,
 )
 _NOT_A_SECRET = re.compile(r"(?i)true|false|none|null|\S{0,3}")

@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic import secret
 from dbt_arctic.adapter import other_schema
-from dbt_arctic.adapter.other_catalogs import read_catalogs, resolved
+from dbt_arctic.adapter.other_catalogs import read_catalogs, require_own_places, resolved
 from dbt_arctic.adapter.profile_databases import kinds_of, read_databases
 from dbt_arctic.adapter.profile_methods import OF_CLUSTERS, SERVERS, check_method
 from dbt_arctic.adapter.profile_settings import check_names, wrong_type
@@ -296,7 +296,9 @@ class ArcticCredentials(Credentials):
         """
         own = self.resolved_warehouse(project_root)
         found = read_catalogs(self.catalogs, self.database, self.method, self.spark_conf)
-        return tuple(resolved(one, own, project_root) for one in found)
+        catalogs = tuple(resolved(one, own, project_root) for one in found)
+        require_own_places(catalogs)
+        return catalogs
 
     @property
     def catalog_names(self) -> list[str]:

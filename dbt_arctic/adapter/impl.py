@@ -39,6 +39,7 @@ from dbt_arctic.adapter.model_config import ArcticConfig
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.python_models import PythonModelsApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.schema_api import SchemaApi
 from dbt_arctic.adapter.seed_api import SeedApi
 from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.snapshot_api import SnapshotApi
@@ -67,6 +68,7 @@ class ArcticAdapter(
     HistoryApi,
     SnapshotApi,
     SeedApi,
+    SchemaApi,
     AutoApi,
     CompactionApi,
     MaterializedApi,

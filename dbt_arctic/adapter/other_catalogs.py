@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
+from dbt_arctic.engine.catalog_checks import catalog_prefix
 from dbt_arctic.engine.catalog_settings import read_definition
-from dbt_arctic.engine.settings import OtherCatalog, catalog_prefix, check_catalog_name
+from dbt_arctic.engine.settings import OtherCatalog, check_catalog_name
 from dbt_arctic.errors import ProfileError
+from dbt_arctic.locations import same_place
 
 _NEED_WAREHOUSE = ("sqlite", "postgres")
 """The types whose default warehouse would be that of the profile's own catalog."""
@@ -103,11 +105,31 @@ def resolved(catalog: OtherCatalog, own_warehouse: str, project_root: str | None
     is_name = names_a_kind(properties) and catalog_kind(properties) == "rest"
     if warehouse and not is_name and "://" not in warehouse and not warehouse.startswith("file:"):
         warehouse = str(Path(project_root or os.getcwd(), os.path.expanduser(warehouse)).resolve())
-    if warehouse and not is_name and warehouse.rstrip("/") == own_warehouse.rstrip("/"):
-        raise ProfileError(
-            f"The catalog {catalog.name} has the warehouse of the profile's own catalog.",
-            where=f"profiles.yml, catalogs: {catalog.name}, warehouse",
-            why="Two catalogs with one warehouse would put tables of one name into one folder.",
-            fix="write the warehouse that its tables are in",
-        )
+    if warehouse and not is_name and same_place(warehouse) == same_place(own_warehouse):
+        raise _shared(catalog.name, "the profile's own catalog")
     return replace(catalog, warehouse=warehouse)
+
+
+def require_own_places(catalogs: Sequence[OtherCatalog]) -> None:
+    """Refuse two catalogs with one warehouse.
+
+    :param catalogs: with absolute warehouses.
+    :raises ProfileError: ``dbt-arctic clean --files`` of one would remove the files of the other.
+    """
+    found: dict[str, str] = {}
+    for catalog in catalogs:
+        properties = catalog.properties or {}
+        if not catalog.warehouse or (names_a_kind(properties) and catalog_kind(properties) == "rest"):
+            continue
+        other = found.setdefault(same_place(catalog.warehouse), catalog.name)
+        if other != catalog.name:
+            raise _shared(catalog.name, f"the catalog {other}")
+
+
+def _shared(name: str, other: str) -> ProfileError:
+    return ProfileError(
+        f"The catalog {name} has the warehouse of {other}.",
+        where=f"profiles.yml, catalogs: {name}, warehouse",
+        why="Two catalogs with one warehouse would put tables of one name into one folder.",
+        fix="write the warehouse that its tables are in",
+    )

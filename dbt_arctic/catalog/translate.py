@@ -31,6 +31,10 @@ _DRIVERS = {
 }
 # Parameters with the same name in the JDBC driver and libpq.
 _OF_POSTGRES = ("sslmode", "sslrootcert")
+# Properties of the JDBC catalog that a client of another language reads, or that do not change what it reads.
+_OF_JDBC = frozenset(
+    {"jdbc.user", "jdbc.password", "jdbc.schema-version", "jdbc.strict-mode", "jdbc.init-catalog-tables"}
+)
 
 
 def names_a_kind(properties: Mapping[str, str]) -> bool:
@@ -70,7 +74,11 @@ def sqlite_file(uri: str) -> str | None:
 
 def _common(properties: Mapping[str, str]) -> dict[str, Any]:
     kept = {k: v for k, v in properties.items() if k not in _OF_SPARK_ONLY}
-    return {_RENAMED.get(key, key): value for key, value in kept.items()}
+    found = {_RENAMED.get(key, key): value for key, value in kept.items()}
+    if "s3.endpoint" in found and str(found.get("s3.path-style-access", "")).lower() == "false":
+        # With an endpoint, pyarrow would otherwise put the bucket into the path.
+        found.setdefault("s3.force-virtual-addressing", "true")
+    return found
 
 
 def _rest(properties: Mapping[str, str]) -> dict[str, Any] | None:
@@ -106,12 +114,15 @@ def _glue(properties: Mapping[str, str]) -> dict[str, Any] | None:
 def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     """Convert ``jdbc:postgresql://host/db``, ``jdbc.user`` and ``jdbc.password`` to SQLAlchemy's URL.
 
-    URL parameters are specific to the driver, and one may change the schema. So a catalog with other
-    parameters is read by SQL.
+    Parameters are specific to the driver, and one may change the schema (``currentSchema``): the tables of
+    the catalog would be looked for in another one, and all be missing. So a catalog with other parameters, in
+    its URL or as properties, is read by SQL.
     """
     database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
     dialects = [dialect for dialect, module in _DRIVERS.get(database, ()) if find_spec(module)]
-    if not dialects or "?" in rest or find_spec("sqlalchemy") is None:
+    known = _OF_JDBC | {f"jdbc.{name}" for name in _OF_POSTGRES}
+    others = {name for name in properties if name.startswith("jdbc.")} - known
+    if not dialects or "?" in rest or others or find_spec("sqlalchemy") is None:
         return None
     user, password = properties.get("jdbc.user"), properties.get("jdbc.password", "")
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""

@@ -11,11 +11,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from dbt_arctic import secret
+from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
 from dbt_arctic.engine.settings import (
     ICEBERG_CATALOG,
     SESSION_DEFAULTS,
     OtherCatalog,
-    catalog_prefix,
     check_catalog_name,
     check_spark_conf,
 )
@@ -115,7 +115,10 @@ def connect_conf(
     a cached table may be out of date.
     """
     conf = {**SESSION_DEFAULTS, "spark.sql.defaultCatalog": catalog}
-    for one in (OtherCatalog(catalog, warehouse or "", catalog_properties), *others):
+    catalogs = (OtherCatalog(catalog, warehouse or "", catalog_properties), *others)
+    check_defined_once(spark_conf, (one.name for one in catalogs if one.properties))
+    for one in catalogs:
+        check_uncached(one.name, one.properties or {})
         prefix = catalog_prefix(one.name)
         conf[f"{prefix}.cache-enabled"] = "false"
         if one.properties:

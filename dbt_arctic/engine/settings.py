@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
+from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
 from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
 from dbt_arctic.engine.object_store import s3a_conf
@@ -147,6 +148,11 @@ class SparkSettings:
         secret.remember({"repositories": ",".join(self.repositories)})
         check_catalog_name(self.catalog)
         check_spark_conf(self.spark_conf)
+        defined = {self.catalog: self.catalog_properties}
+        defined |= {one.name: one.properties for one in self.others if one.properties is not None}
+        check_defined_once(self.spark_conf, defined)
+        for name, properties in defined.items():
+            check_uncached(name, properties)
         uri = self.catalog_properties.get("uri", "")
         if uri and is_embedded(self) and not uri.startswith("jdbc:sqlite:"):
             raise ProfileError(
@@ -212,11 +218,6 @@ def check_spark_conf(conf: Mapping[str, str]) -> None:
             why="Columns of type TIMESTAMP would be created without a time zone, and store local times.",
             fix="remove it. In a model, cast to TIMESTAMP_NTZ where a time has no zone.",
         )
-
-
-def catalog_prefix(name: str) -> str:
-    """The key that defines a catalog in Spark; its properties follow below it."""
-    return f"spark.sql.catalog.{name}"
 
 
 def is_embedded(settings: SparkSettings) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.locations import same_place
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 
@@ -41,8 +42,11 @@ def find_orphans(
     found: list[Orphans] = []
     shared: list[Shared] = []
     before_ms = context.now_ms() - older_than_ms
-    folders = _folders(context.catalog, catalog_name)
-    for name in sorted(name for name in folders if name.schema in schemas):
+    # Another catalog of the profile may have tables in the same folders.
+    catalogs = context.catalog.names_with(Name(catalog_name, "", ""))
+    folders = {name: folder for one in catalogs for name, folder in _folders(context.catalog, one).items()}
+    chosen = (name for name in folders if name.catalog == catalog_name and name.schema in schemas)
+    for name in sorted(chosen):
         folder = folders[name]
         if folder is None or not folder.is_table:
             continue
@@ -76,9 +80,9 @@ def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | 
         damaged: list[str] = [*inventory.damaged_tables, *inventory.damaged_views]
         found |= dict.fromkeys((inventory.name(name) for name in damaged), None)
         for name, table in inventory.tables.items():
-            found[inventory.name(name)] = _Folder(table.location.rstrip("/") + "/", True)
+            found[inventory.name(name)] = _Folder(same_place(table.location) + "/", True)
         for name, view in inventory.views.items():
-            known = _Folder(view.location.rstrip("/") + "/", False) if view.location else None
+            known = _Folder(same_place(view.location) + "/", False) if view.location else None
             found[inventory.name(name)] = known
     return found
 

@@ -19,6 +19,7 @@
   {%- call statement('create_schema') -%}
     create schema if not exists {{ relation.without_identifier() }}
   {%- endcall -%}
+  {%- do adapter.require_visible_schema(relation) -%}
 {%- endmacro %}
 
 {#- Iceberg cannot drop a schema that is not empty -#}

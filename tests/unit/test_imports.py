@@ -31,10 +31,11 @@ PLANNER = (
 )
 """The parts of the planner: each may import those before it."""
 
-_CORE = {"keyed", "data_type", "errors", "human_readable", *CONTRACTS}
+_CORE = {"keyed", "data_type", "errors", "human_readable", "locations", *CONTRACTS}
 _ALL = {"scheduling", "maintenance", "compaction", "auto", "sources", "refresh", "store", *PLANNER}
 _ALL |= {
     "human_readable",
+    "locations",
     "keyed",
     "data_type",
     "brokers",
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "secret": set(),
     "errors": {"secret"},
     "human_readable": set(),
+    "locations": set(),
     "data_type": set(),
     "brokers": {"errors"},
     "databases": {"errors", "secret"},
@@ -93,6 +95,7 @@ MAY_REACH: dict[str, set[str]] = {
     "secret": set(),
     "errors": set(),
     "human_readable": set(),
+    "locations": set(),
     "data_type": set(),
     "keyed": set(),
     **{part: {"sqlglot"} for part in PLANNER},

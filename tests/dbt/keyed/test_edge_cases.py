@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouse
@@ -491,3 +492,23 @@ def test_a_name_in_double_quotes_is_told_once_unless_it_is_one(shop: Shop) -> No
     shop.model("read", "select \"NAME\" from {{ ref('between') }}")
     shop.dbt("run", "--warn-error", "--select", "people", "read")
     assert shop.rows("people", "name") == [("x",)]
+
+
+def test_a_catalog_that_only_spark_sees_is_refused_before_a_table_is_written(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a server, or the environment, defined the catalog in another way than the profile."""
+    profile = (shop.folder / "profiles.yml").read_text(encoding="utf-8")
+    shop.file("profiles.yml", profile.replace(f"{shop.schema}", f"{shop.schema}_unseen"))
+    shop.model("kept", "{{ config(materialized='incremental') }} select 1 as id")
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedCatalog, "list_schemas", lambda self: [])
+        told = shop.fail("run")
+    assert (
+        f"AR-101 Spark has created the schema lake.{shop.schema}_unseen, and dbt-arctic does not find it"
+        in told
+    )
+    assert shop.catalog.list_relations(f"{shop.schema}_unseen") == []
+    shop.dbt("run")
+    shop.sql(f"DROP TABLE lake.{shop.schema}_unseen.kept PURGE")
+    shop.sql(f"DROP SCHEMA lake.{shop.schema}_unseen")

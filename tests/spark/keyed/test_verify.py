@@ -6,6 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,19 @@ def verify(shop: Any, schema: str, warehouse: Path) -> Verify:
         return found
 
     return run
+
+
+class UnderTwoNames:
+    """A catalog that the profile has under a second name."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+
+    def names_with(self, name: Any) -> list[str]:
+        return ["lake", "other"]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
 
 
 def kinds(found: list[Finding]) -> set[str]:
@@ -264,6 +278,10 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     found, shared = find_orphans(context, "lake", [schema], DAY_MS)
     assert [(one.table, [Path(file).name for file in one.files]) for one in found] == [(base, [lost.name])]
     assert [one.table.identifier for one in shared] == ["new"], "the metadata of a view is in its folder"
+    in_both, shared_by_both = find_orphans(
+        replace(context, catalog=UnderTwoNames(context.catalog)), "lake", [schema], DAY_MS
+    )
+    assert (in_both, len(shared_by_both) > len(shared)) == ([], True), "another catalog has the folders too"
     for one in found:
         remove_orphans(context, one, DAY_MS)
     assert (lost.exists(), young.exists()) == (False, True)

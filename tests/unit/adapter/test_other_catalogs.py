@@ -103,6 +103,13 @@ def test_a_server_or_spark_conf_may_define_a_catalog() -> None:
             {"archive": {"type": "sqlite", "warehouse": "./lake"}},
             "the warehouse of the profile's own catalog",
         ),
+        (
+            {
+                "warm": {"type": "postgres", "uri": "postgresql://h/d", "warehouse": "s3a://b/w/"},
+                "cold": {"type": "hive", "uri": "thrift://h:1", "warehouse": "s3://b/w"},
+            },
+            "The catalog cold has the warehouse of the catalog warm",
+        ),
         ({"archive": {"type": "hiv"}}, "catalogs: archive, type"),
         ({"archive": {"type": "rest"}}, "catalogs: archive, uri"),
         ({"arc-hive": {"type": "hive", "uri": "thrift://h:1"}}, "The catalog name 'arc-hive' is not valid"),

@@ -140,6 +140,16 @@ def test_a_jdbc_address_becomes_one_of_sqlalchemy_that_creates_nothing() -> None
 def test_an_address_whose_parameters_only_the_driver_knows_is_left_to_spark() -> None:
     address = "jdbc:postgresql://host:5432/db?currentSchema=prod"
     assert pyiceberg_properties({"type": "jdbc", "uri": address}) is None
+    as_property = {"type": "jdbc", "uri": "jdbc:postgresql://host:5432/db", "jdbc.currentSchema": "prod"}
+    assert pyiceberg_properties(as_property) is None
+
+
+def test_the_bucket_is_where_the_profile_says_in_both_clients() -> None:
+    rest = {"type": "rest", "uri": "http://host/", "s3.endpoint": "https://oss.example.org"}
+    forced = "s3.force-virtual-addressing"
+    assert forced not in (pyiceberg_properties(rest) or {})
+    assert forced not in (pyiceberg_properties({**rest, "s3.path-style-access": "true"}) or {})
+    assert (pyiceberg_properties({**rest, "s3.path-style-access": "false"}) or {})[forced] == "true"
 
 
 def test_all_snapshots_are_requested() -> None:

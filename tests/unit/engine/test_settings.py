@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 from dataclasses import replace
 
 import pytest
 
+from dbt_arctic.engine.connect_settings import connect_conf
 from dbt_arctic.engine.settings import (
     COLLECTOR,
     CONNECTORS,
     FAST_COMPILER,
+    OtherCatalog,
     SparkSettings,
     local_cores,
     session_conf,
@@ -62,9 +65,33 @@ def test_a_jdbc_catalog_on_a_sqlite_file_gets_the_driver() -> None:
 
 
 def test_the_users_conf_wins_over_everything() -> None:
-    mine = {"spark.sql.ansi.enabled": "false", f"{LAKE}.cache-enabled": "true", "spark.ui.enabled": "true"}
+    mine = {"spark.sql.ansi.enabled": "false", "spark.ui.enabled": "true"}
     conf = session_conf(SparkSettings("lake", "/w", spark_conf=mine))
     assert conf.items() >= mine.items()
+
+
+@pytest.mark.parametrize("key", [LAKE, f"{LAKE}.uri", f"{LAKE}.catalog-impl", "spark.sql.catalog.warm.uri"])
+def test_a_catalog_of_the_profile_is_not_defined_in_spark_conf_too(key: str) -> None:
+    others = (OtherCatalog("warm", "/warm", {"type": "hive"}), OtherCatalog("cold"))
+    with pytest.raises(ProfileError, match=re.escape(f"spark_conf sets {key}")):
+        SparkSettings("lake", "/w", spark_conf={key: "x"}, others=others)
+    with pytest.raises(ProfileError, match=re.escape("spark_conf sets spark.sql.catalog.lake.uri")):
+        connect_conf("lake", None, {"type": "hive"}, {f"{LAKE}.uri": "x"})
+    elsewhere = {"spark.sql.catalog.cold.uri": "x", f"{LAKE}house.uri": "x"}
+    assert SparkSettings("lake", "/w", spark_conf=elsewhere, others=others)
+    assert connect_conf("lake", None, {}, {f"{LAKE}.uri": "x"})
+
+
+def test_the_cache_of_tables_stays_off() -> None:
+    for name, settings in (
+        ("lake", {"catalog_properties": {"cache-enabled": "true"}}),
+        ("warm", {"others": (OtherCatalog("warm", "", {"type": "hive", "cache-enabled": "TRUE"}),)}),
+    ):
+        with pytest.raises(ProfileError, match=f"(?i)cache-enabled is true for the catalog {name}"):
+            SparkSettings("lake", "/w", **settings)  # type: ignore[arg-type]
+    with pytest.raises(ProfileError, match="cache-enabled"):
+        connect_conf("lake", None, {"type": "hive", "cache-enabled": "true"}, {})
+    assert SparkSettings("lake", "/w", {"cache-enabled": "false"})
 
 
 def test_statements_are_kept_for_the_ui_where_there_is_one() -> None:
