@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gzip import BadGzipFile
 from typing import Literal
 
 from dbt_arctic.errors import CatalogUnavailable
@@ -72,6 +73,11 @@ def unreadable_rows(
 def _remedy(error: Exception, otherwise: str) -> str:
     if isinstance(error, PermissionError):
         return "give this user the right to read the file, and to enter the folders above it"
+    if isinstance(error, OSError) and not isinstance(error, FileNotFoundError | BadGzipFile):
+        # The store has not answered, or has refused the request. The file may well be complete.
+        return (
+            "check that the store answers and the credentials are valid, and run again; change nothing else"
+        )
     return otherwise
 
 
