@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from dbt_arctic.keyed.assignment import INTEGER_DIGITS
 from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql
 from dbt_arctic.keyed.null_safe_equality import comparable
@@ -25,7 +25,8 @@ class TypeChange:
 def exact_cast(value: str, change: TypeChange, *, column: str, where: str) -> str:
     """SQL of a value as the table stores it. The statement fails with ``AR-305`` if the value does not fit.
 
-    :param value: SQL of the value; it may be repeated in the result.
+    :param value: SQL of the value, with the fields of its structs in the order of the table
+        (``stored_value``); it may be repeated in the result.
     :param change: its types. Each value that fits is stored unchanged.
     :param column: the name of the column, for the error.
     :param where: the model or table, for the error.
@@ -36,8 +37,11 @@ def exact_cast(value: str, change: TypeChange, *, column: str, where: str) -> st
     produced, stored = change.produced, change.stored
     if not is_narrower(parse_type(produced), parse_type(stored)):
         return f"CAST({value} AS {stored})"
-    kept = f"TRY_CAST({value} AS {stored})"
-    back = comparable(f"CAST({kept} AS {produced})", produced)
+    kept, given = (
+        f"TRY_CAST({value} AS {stored})",
+        type_text(_shaped(parse_type(produced), parse_type(stored))),
+    )
+    back = comparable(f"CAST({kept} AS {given})", given)
     error = raise_error_sql(
         "AR-305",
         f"the column {column} cannot store ".replace("|", "/"),
@@ -46,9 +50,22 @@ def exact_cast(value: str, change: TypeChange, *, column: str, where: str) -> st
         f"it is {produced} in the query and {stored} in the table, which has no such value",
         "cast the column in the query so that it fits, or rebuild the table with --full-refresh",
     )
-    return (
-        f"CASE WHEN {back} <=> {comparable(value, produced)} THEN {kept} ELSE CAST({error} AS {stored}) END"
-    )
+    return f"CASE WHEN {back} <=> {comparable(value, given)} THEN {kept} ELSE CAST({error} AS {stored}) END"
+
+
+def _shaped(produced: DataType, stored: DataType) -> DataType:
+    """A type with the fields of its structs in the order of the table."""
+    match produced, stored:
+        case Struct(), Struct():
+            there = ((name, produced.field(name), type_) for name, type_ in stored.fields)
+            return Struct(
+                tuple((name, _shaped(found[1], type_) if found else type_) for name, found, type_ in there)
+            )
+        case Array(one), Array(other):
+            return Array(_shaped(one, other))
+        case Map(), Map():
+            return Map(_shaped(produced.key, stored.key), _shaped(produced.value, stored.value))
+    return produced
 
 
 def is_narrower(produced: DataType, stored: DataType) -> bool:
