@@ -30,7 +30,7 @@ class SchemaApi(KeyedApi):
                 f"Spark has created the schema {name.catalog}.{schema}, and dbt-arctic does not find it.",
                 where=f"the catalog {name.catalog} of the profile",
                 why="Spark and dbt-arctic read different catalogs: a server, spark_conf or the environment "
-                f"defines {name.catalog} otherwise than the profile. Its tables would seem to be missing.",
+                f"defines {name.catalog} differently from the profile. Its tables would seem to be missing.",
                 fix="give the profile the server's settings of this catalog (type, uri, warehouse, region, "
                 "name), or leave them out: dbt-arctic then reads the catalog with SQL",
             )
