@@ -175,7 +175,7 @@ def _append_plain(
         with staged(context, name, state.current_snapshot_id, branch):
             statement = insert_plain(name.branch(branch), columns, {**properties, PROPERTY_KEY: key}, select)
             rows = rows_written(context, context.run("append", statement), name, branch=branch)
-            if publish(context, name, branch, None, state.current_snapshot_id, state.columns):
+            if publish(context, name, branch, None, state.current_snapshot_id, state.columns, 1):
                 return Appended(name.dotted, written=True, rows=rows)
     raise ConcurrentRun(
         f"the commit to {name} conflicted with other commits {ATTEMPTS} times",

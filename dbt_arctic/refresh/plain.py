@@ -121,7 +121,8 @@ def execute_plain_write(
         with staged(context, write.target, state.current_snapshot_id, write.branch):
             consumed = {**write.last_consumed, **write.consumed}
             rows = _with_properties(context, consumed, statements, notes)
-            if publish(context, write.target, write.branch, None, state.current_snapshot_id):
+            since, most = state.current_snapshot_id, len(statements)
+            if publish(context, write.target, write.branch, None, since, most_commits=most):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(
         f"the commit to {write.target} conflicted with other commits {ATTEMPTS} times",

@@ -53,18 +53,28 @@ def publish(
     table: KeyedTable | None,
     since: int | None,
     columns: Sequence[CatalogColumn] = (),
+    most_commits: int | None = None,
 ) -> bool:
     """Fast-forward main to a branch. Returns ``False`` if main has moved since the branch was created.
 
     :param since: the snapshot at which the branch was created.
     :param columns: the columns with which its rows were written, if the write requires that they are
         unchanged.
+    :param most_commits: how many commits its statements make at most; ``None`` if repeated ones are harmless.
+    :raises CommitStateUnknown: the branch has more commits, so a statement was executed twice.
     """
     state = context.catalog.of(target).load_table(target.schema, target.identifier)
     is_as_made = state is not None and _begins_at(state, branch, since) and _has(state, columns)
     if not (is_as_made or context.prints_only):
         return False
     made = None if state is None else state.branches.get(branch)
+    if state is not None and most_commits is not None and _commits(state, branch, since) > most_commits:
+        raise CommitStateUnknown(
+            f"the rows of a run were committed twice to a branch of {target}",
+            where=target.dotted,
+            why="a component between Spark and the catalog got no answer and repeated the commit",
+            fix="run again; the table was not changed",
+        )
     for left in reversed(range(ATTEMPTS)):
         try:
             context.run("fast_forward", fast_forward(target, branch), table)
@@ -100,6 +110,12 @@ def _begins_at(state: TableState, branch: str, since: int | None) -> bool:
     if at is None:
         return False
     return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None) == since
+
+
+def _commits(state: TableState, branch: str, since: int | None) -> int:
+    """The number of commits of a branch after it was created."""
+    ids = [one.snapshot_id for one in state.history(state.branches.get(branch))]
+    return ids.index(since) if since in ids else len(ids)
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:

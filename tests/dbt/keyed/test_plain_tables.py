@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import yaml
 
@@ -263,3 +265,32 @@ def snapshot_ids(shop: Shop, name: str) -> set[int]:
     state = shop.catalog.load_table(shop.schema, name)
     assert state is not None, name
     return {snapshot.snapshot_id for snapshot in state.snapshots}
+
+
+def test_a_statement_that_is_executed_twice_is_not_published(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a gateway had got no answer to a commit, and had sent it again."""
+    shop.source("raw_rows", "SELECT 1 AS id, 10 AS n")
+    shop.file(
+        "models/sources.yml", f"sources: [{{name: raw, schema: {shop.schema}, tables: [{{name: raw_rows}}]}}]"
+    )
+    config = "materialized='incremental', incremental_strategy='delete+insert', unique_key='id'"
+    shop.model(
+        "replaced", f"{{{{ config({config}) }}}} select id, n from {{{{ source('raw', 'raw_rows') }}}}"
+    )
+    shop.dbt("run")
+    shop.source("raw_rows", "SELECT 1 AS id, 11 AS n")
+    run = shop.script.run
+
+    def twice(sql: str, execute: Callable[[], None]) -> None:
+        run(sql, execute)
+        if "insert into" in sql:
+            execute()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.script, "run", twice)
+        assert "AR-203 the rows of a run were committed twice" in shop.fail("run")
+    assert shop.rows("replaced") == [(1, 10)]
+    shop.dbt("run")
+    assert shop.rows("replaced") == [(1, 11)]
