@@ -72,6 +72,24 @@ def refuse_model(model: Mapping[str, Any], names: Sequence[str]) -> None:
     )
 
 
+def refuse_upper_case(model: Mapping[str, Any], lower_case: Sequence[str]) -> None:
+    """Refuse a name that the catalog would store in another way.
+
+    :param lower_case: the catalogs of the profile that store all names in lower case.
+    :raises ConfigError: the relation would never be found under its name, and each run would build it again.
+    """
+    name, schema = str(model.get("alias") or model["name"]), str(model.get("schema") or "")
+    changed = [one for one in (schema, name) if one != one.lower()]
+    if str(model.get("database")) not in lower_case or not changed:
+        return
+    raise ConfigError(
+        f"{changed[0]} has upper-case letters, and its catalog is Hive's",
+        where=str(model.get("original_file_path") or model["name"]),
+        why="Hive stores all names in lower case, so the relation would not be found under this name",
+        fix=f"write {changed[0].lower()}: {'in schema' if changed[0] == schema else 'as alias'}",
+    )
+
+
 def refuse_reserved_name(model: Mapping[str, Any]) -> None:
     """Refuse a relation with the name of a base or change table, of a record, or of a temporary relation.
 

@@ -301,6 +301,14 @@ class ArcticCredentials(Credentials):
         return catalogs
 
     @property
+    def lower_case_catalogs(self) -> list[str]:
+        """The names of the catalogs that store all names in lower case: those of Hive."""
+        own = self.iceberg_properties
+        found = [self.database] if names_a_kind(own) and catalog_kind(own) == "hive" else []
+        others = ((name, given) for name, given in self.catalogs.items() if isinstance(given, dict))
+        return [*found, *(name for name, given in others if given.get("type") == "hive")]
+
+    @property
     def catalog_names(self) -> list[str]:
         """The names of all catalogs of the profile, its own first."""
         return [self.database, *self.catalogs]

@@ -15,7 +15,12 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import pins
-from dbt_arctic.adapter.catalog_names import is_known, refuse_model, refuse_reserved_name
+from dbt_arctic.adapter.catalog_names import (
+    is_known,
+    refuse_model,
+    refuse_reserved_name,
+    refuse_upper_case,
+)
 from dbt_arctic.adapter.constraints import (
     contract_mismatch,
     contracted_select,
@@ -142,6 +147,7 @@ class ModelApi(KeyedApi):
             parse_keep(model["name"], model["config"])
             refuse_grants(model)
             refuse_model(model, self.config.credentials.catalog_names)
+            refuse_upper_case(model, self.config.credentials.lower_case_catalogs)
             refuse_reserved_name(model)
             others = pins.other_reads()
             if others is not None and model.get("language") == "sql":

@@ -298,7 +298,9 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
     )
     # A REST catalog chooses the reader of a file by its scheme, so only the settings show that it may be on
     # S3.
-    rest_on_s3 = "rest" in named and any(name.startswith("s3.") for name in catalog)
+    rest_on_s3 = "rest" in named and any(
+        name.startswith("s3.") or name == "client.region" for name in catalog
+    )
     if "glue" in named or ".aws." in named or rest_on_s3:
         found.append(f"{AWS_BUNDLE}:{version}")
     return tuple(found)

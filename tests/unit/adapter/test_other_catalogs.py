@@ -120,6 +120,14 @@ def test_a_wrong_definition_is_refused(others: dict[str, Any], told: str) -> Non
         profile(catalogs=others)
 
 
+def test_only_hive_stores_all_names_in_lower_case() -> None:
+    hive = {"type": "hive", "uri": "thrift://h:1"}
+    assert profile(catalogs={"warm": hive, "cold": None}, method="connect", host="h").lower_case_catalogs == [
+        "warm"
+    ]
+    assert profile(catalog_properties=hive, catalogs={"warm": POSTGRES}).lower_case_catalogs == ["lake"]
+
+
 def test_a_file_would_be_on_the_server() -> None:
     archive = {"type": "sqlite", "warehouse": "/w"}
     with pytest.raises(DbtRuntimeError, match=r"(?s)archive has the type 'sqlite'.*server's machine"):

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.catalog_names import catalog_of, is_schema_of, refuse_model, refuse_reserved_name
+from dbt_arctic.adapter.catalog_names import (
+    catalog_of,
+    is_schema_of,
+    refuse_model,
+    refuse_reserved_name,
+    refuse_upper_case,
+)
 from dbt_arctic.adapter.other_schema import OtherSchemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.target_session import TargetSession
@@ -123,6 +129,15 @@ def test_the_names_of_the_parts_of_a_keyed_table_are_reserved(name: str, problem
     free = ("orders", "orders__base", "orders__arctic_keyed_2", "__arctic_keyed")
     for other in (*free, "orders__arctic_new_x", "orders__arctic_old_2024", "orders__pull_2024"):
         refuse_reserved_name({"name": other})
+
+
+def test_names_that_hive_would_change_are_refused() -> None:
+    for schema, alias, wrong in (("Shop", "orders", "Shop"), ("shop", "Orders", "Orders")):
+        model = {"name": "m", "alias": alias, "schema": schema, "database": "warm"}
+        with pytest.raises(ConfigError, match=f"{wrong} has upper-case letters, and its catalog is Hive's"):
+            refuse_upper_case(model, ["warm"])
+        refuse_upper_case({**model, "database": "lake"}, ["warm"])
+    refuse_upper_case({"name": "orders", "schema": "shop", "database": "warm"}, ["warm"])
 
 
 def test_its_own_are_those_that_dbt_makes_and_the_manifest_has() -> None:

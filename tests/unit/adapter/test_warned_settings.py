@@ -26,7 +26,7 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     adapter.config = SimpleNamespace(
         project_name="shop",
         models={"shop": {"+buckets": 4}},
-        credentials=SimpleNamespace(database="lake", catalog_names=["lake"]),
+        credentials=SimpleNamespace(database="lake", catalog_names=["lake"], lower_case_catalogs=[]),
     )
     adapter._warned = set()
 
