@@ -436,6 +436,12 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("text[]", "'{}'"),
     ("float8", "'Infinity'"),
     ("timestamp", "'2026-01-02 03:04:05.123456'"),
+    ("inet", "'10.0.0.1'"),
+    ("inet[]", "ARRAY['10.0.0.1', NULL, '::1']::inet[]"),
+    ("host", "'10.0.0.1'"),
+    ("xml", "'<?xml version=\"1.0\" encoding=\"UTF-8\"?><a/>'"),
+    ("pair", "ROW(NULL, NULL)"),
+    ("pair", "ROW('10.0.0.1', NULL)"),
 ]
 """In addition to those of sources that are read through JDBC alone."""
 
@@ -451,6 +457,8 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         "CREATE DOMAIN cents AS numeric(12,2)",
         "CREATE DOMAIN code AS char(4)",
         "CREATE DOMAIN short_code AS code",
+        "CREATE DOMAIN host AS inet",
+        "CREATE TYPE pair AS (a inet, b text)",
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
@@ -468,10 +476,12 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
             )
             for (kind, *_), left, right in zip(cases, before, after, strict=True):
                 assert left == right, kind
+        at = next(at for at, (kind, *_) in enumerate(cases) if kind == "host")
+        assert shop.rows("customers WHERE id = 1", f"c{at}") == [("10.0.0.1",)]
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
-        server.sql("DROP TABLE typed", "DROP TYPE mood", "DROP DOMAIN cents, short_code, code")
+        server.sql("DROP TABLE typed", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host")
 
 
 def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:
