@@ -24,6 +24,7 @@ from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
 from dbt_arctic.sources.capture_settings import CaptureSource
 from dbt_arctic.sources.capture_table import (
     COLUMNS,
+    LOG_BEGAN_AGAIN,
     Captured,
     CapturedRange,
     append_statement,
@@ -183,8 +184,16 @@ class Capture:
         """Begin at the position of the log, without rows from before."""
         begin = state.begin
         log.wait_for_prepared()
+        # What models have read of a log from before is no position in this one.
+        origin = "" if before is None else str(self.context.new_txn())
         range_ = CapturedRange(
-            state.identity, begin, begin, self._today(), tables=_dotted(tables), mark=log.mark(begin)
+            state.identity,
+            begin,
+            begin,
+            self._today(),
+            tables=_dotted(tables),
+            mark=log.mark(begin),
+            origin=origin,
         )
         self._commit(before, range_, remove_statements)
         return self._reloaded()
@@ -275,7 +284,7 @@ def _lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     if state.oldest > range_.end:
         return log.why_removed(range_.end, state.oldest)
     if state.current < range_.end or log.mark(range_.end) != range_.mark:
-        return "the log has begun again, or it is that of a restored server"
+        return LOG_BEGAN_AGAIN
     return ""
 
 

@@ -320,8 +320,10 @@ def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server)
         said = shop.fail("run")
         assert said.count("AR-403") == 2
         assert says in said
-        for model in TABLES:
-            shop.dbt("run", "--full-refresh", "--select", model)
+        shop.dbt("run", "--full-refresh", "--select", "customers")
+        # What the other model has read is a position in the log from before.
+        assert "AR-403" in shop.fail("run", "--select", "orders")
+        shop.dbt("run", "--full-refresh", "--select", "orders")
         assert_followed(shop, server)
 
 

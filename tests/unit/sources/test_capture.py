@@ -106,6 +106,8 @@ def test_another_table_of_the_same_name_is_not_the_one_that_was_read() -> None:
         ("public.orders", RANGE, 99, "were not captured"),
         ("public.old", RANGE, 199, "retention"),
         ("public.orders", replace(RANGE, identity="2/crm/slot"), 400, "another table, replication slot"),
+        ("public.orders", RANGE, 401, "begun again"),  # another log of the server has smaller positions
+        ("public.orders", replace(RANGE, origin="2"), 400, "begun again"),
     ],
 )
 def test_a_model_that_would_miss_changes_fails(
@@ -126,7 +128,11 @@ def test_a_model_that_misses_nothing_goes_on(table: str, position: int) -> None:
 
 
 def test_a_range_is_recorded_as_it_is() -> None:
-    assert CapturedRange.of(RANGE.consumed()) == RANGE
+    for one in (RANGE, replace(RANGE, origin="2")):
+        assert CapturedRange.of(one.consumed()) == one
+        found = replace(captured((400, {})), range=one)
+        last = one.at(300, "public.orders", "7")
+        assert found.require_unread(last, "public.orders", "crm.orders", "orders", "7") == 300
 
 
 def changes(*messages: Message) -> list[tuple[int, Any]]:
