@@ -124,15 +124,9 @@ class Capture:
         log.lock()
         versions = log.versions()
         state, captured = log.state(), self._load()
-        if captured is None or (lost := _lost(captured.range, state, log)):
+        if captured is None or (lost := why_lost(captured.range, state, log)):
             if captured is not None and not starts_again:
-                raise VersionUnavailable(
-                    f"changes of the source {self.source.name} are lost",
-                    where=model,
-                    why=lost,
-                    fix=f"load the table again: dbt run --full-refresh --select {model}. The other models "
-                    "of the source need the same",
-                )
+                raise changes_lost(self.source.name, model, lost)
             captured = self._begin(state, log, captured, tables)
         captured = self._without_old(captured)
         try:
@@ -277,7 +271,18 @@ def _much_kept(log: ChangeLog, state: LogState) -> tuple[str, ...]:
     )
 
 
-def _lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
+def changes_lost(source: str, model: str, why: str) -> VersionUnavailable:
+    """The error of a model of a source whose log lacks changes that were not captured."""
+    return VersionUnavailable(
+        f"changes of the source {source} are lost",
+        where=model,
+        why=why,
+        fix=f"load the table again: dbt run --full-refresh --select {model}. The other models of the source "
+        "need the same",
+    )
+
+
+def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     """Why changes after a range are not in the log; empty if they are."""
     if range_.identity != state.identity:
         return f"they were captured from {range_.identity}, and the log is that of {state.identity}"
@@ -288,4 +293,4 @@ def _lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     return ""
 
 
-__all__ = ["Capture", "CaptureRead", "waiting_changes"]
+__all__ = ["Capture", "CaptureRead", "changes_lost", "waiting_changes", "why_lost"]

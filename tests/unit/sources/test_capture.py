@@ -29,7 +29,7 @@ from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
-from dbt_arctic.sources.capture_changes import _lost, _much_kept
+from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
@@ -358,7 +358,7 @@ def test_changes_of_a_table_that_was_not_followed_for_a_while_are_missing() -> N
     ],
 )
 def test_changes_that_the_slot_no_longer_has_are_lost(identity: str, confirmed: int, says: str) -> None:
-    found = _lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
+    found = why_lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
     assert says in found
     assert bool(found) == bool(says)
 
