@@ -359,6 +359,18 @@ def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Serve
     assert "dropped and created again" in shop.fail("run", "--select", "customers")
     shop.dbt("run", "--full-refresh", "--select", "customers")
     assert_equal(shop, server)
+    # The publication was created after the slot, and a table was changed in between.
+    changed = "INSERT INTO customers VALUES (1, 'a', 1) ON CONFLICT (id) DO UPDATE SET score = 2"
+    tables = "FOR TABLE customers, orders"
+    server.sql(f"DROP PUBLICATION {SLOT}", changed, f"CREATE PUBLICATION {SLOT} {tables}")
+    said = shop.fail("run", "--select", "customers")
+    assert "AR-403" in said
+    assert "when its publication did not exist" in said
+    server.sql(*said.partition("run this in the database: ")[2].partition(", and build")[0].split("; "))
+    shop.dbt("run", "--full-refresh")
+    server.sql(changed)
+    shop.dbt("run")
+    assert_equal(shop, server)
     # The slot is read by another program.
     other = server.connect()
     other.execute("SELECT pg_advisory_lock(hashtextextended('dbt-arctic ' || %s, 0))", (SLOT,))
