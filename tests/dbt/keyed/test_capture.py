@@ -20,7 +20,7 @@ from dbt_arctic.databases.address import parse_address
 from dbt_arctic.databases.api import RowQuery
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot
-from dbt_arctic.errors import ServerUnreachable, UnknownRelation
+from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
@@ -318,6 +318,21 @@ def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
         for statement in ("ALTER TABLE customers ALTER score TYPE numeric(20,3)", "TRUNCATE customers"):
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 server.sql("SET lock_timeout = '100ms'", statement)
+    # Rows that a policy hides from the user would be missing.
+    server.sql(
+        f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT SELECT ON customers TO reader",
+        "ALTER TABLE customers ENABLE ROW LEVEL SECURITY",
+    )
+    try:
+        reader = replace(followed, address=parse_address(server.url, "reader", PASSWORD, "t"))
+        with pytest.raises(ConfigError, match="row-level security hides rows"):
+            reader.begin().close()
+        assert "row_security = off" in reader.read(RowQuery(())).options["sessionInitStatement"]
+        server.sql('ALTER ROLE "reader" BYPASSRLS')
+        reader.begin().close()
+    finally:
+        server.sql("REVOKE ALL ON customers FROM reader", "DROP ROLE reader")
     missing = replace(followed, name="public.missing")
     with pytest.raises(UnknownRelation):
         missing.begin()
@@ -474,12 +489,22 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
+        "CREATE TABLE heir () INHERITS (typed)",
+        f"INSERT INTO heir VALUES (9, {values})",
     )
     try:
         declare(shop, server, customers={"table": "typed"})
         shop.dbt("run", "--select", "customers")
-        server.sql(f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})")
+        # The log has the rows of a table that inherits as those of another table.
+        assert shop.rows("customers", "id") == [(1,), (2,)]
+        long = f"c{[kind for kind, *_ in cases].index('text')}"
+        server.sql(
+            f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})",
+            f"INSERT INTO typed (id, {long}) VALUES (5, repeat('x', 20000001))",
+            f"INSERT INTO heir VALUES (10, {values})",
+        )
         shop.dbt("run", "--select", "customers")
+        assert shop.rows("customers WHERE id > 4", f"id, length({long})") == [(5, 20000001)]
         assert "twice" not in [row[0] for row in shop.sql("DESCRIBE {s}.customers")]
         names = ", ".join(f"c{at}" for at in range(len(cases)))
         for loaded, captured in ((1, 3), (2, 4)):
@@ -493,7 +518,9 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
-        server.sql("DROP TABLE typed", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host")
+        server.sql(
+            "DROP TABLE typed CASCADE", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host"
+        )
 
 
 def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:
