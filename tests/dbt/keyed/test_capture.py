@@ -466,7 +466,7 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("inet", "'10.0.0.1'"),
     ("inet[]", "ARRAY['10.0.0.1', NULL, '::1']::inet[]"),
     ("host", "'10.0.0.1'"),
-    ("xml", "'<?xml version=\"1.0\" encoding=\"UTF-8\"?><a/>'"),
+    ("xml", '\'<?xml version="1.0" encoding="UTF-8"?><a/>\''),
     ("pair", "ROW(NULL, NULL)"),
     ("pair", "ROW('10.0.0.1', NULL)"),
 ]
@@ -515,6 +515,10 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
                 assert left == right, kind
         at = next(at for at, (kind, *_) in enumerate(cases) if kind == "host")
         assert shop.rows("customers WHERE id = 1", f"c{at}") == [("10.0.0.1",)]
+        # An array of arrays is an error in the initial load as well.
+        listed = f"c{[kind for kind, *_ in cases].index('text[]')}"
+        server.sql(f"INSERT INTO typed (id, {listed}) VALUES (6, ARRAY[['a','b'],['c','d']])")
+        assert f"{listed} is not a array<string>" in shop.fail("run", "--select", "customers")
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
