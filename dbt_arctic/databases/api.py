@@ -78,6 +78,7 @@ class Table(NamedTuple):
     :param rows: about how many it has.
     :param identity: the columns whose old values the log of the database has.
     :param version: of a table that is followed by its log.
+    :param is_alone: whether tables that inherit from it are left out.
     """
 
     table_id: str
@@ -86,6 +87,7 @@ class Table(NamedTuple):
     rows: int = 0
     identity: tuple[str, ...] = ()
     version: TableVersion | None = None
+    is_alone: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of a name, in any case if there is only one."""
@@ -138,6 +140,7 @@ class RowQuery:
     :param ranges: one for each concurrent statement; empty for one statement.
     :param ranges_of: the column of the ranges.
     :param snapshot: of ``TableTransaction.share``; empty for the state of the table when it is read.
+    :param is_alone: of the table.
     """
 
     columns: Sequence[SelectedColumn]
@@ -146,6 +149,7 @@ class RowQuery:
     ranges: Sequence[KeyRange] = ()
     ranges_of: Column | None = None
     snapshot: str = ""
+    is_alone: bool = False
 
 
 class JdbcRead(NamedTuple):

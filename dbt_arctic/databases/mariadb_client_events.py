@@ -31,6 +31,7 @@ _SECOND = timedelta(seconds=1)
 _LOAD_HEADER = 26
 _UNREADABLE: Mapping[int, str] = {
     **dict.fromkeys(range(165, 170), "compressed events (log_bin_compress)"),
+    26: "an incident: the server could not write all changes",
     39: "partial JSON values",
     40: "compressed transactions",
 }

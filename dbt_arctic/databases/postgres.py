@@ -29,7 +29,7 @@ from dbt_arctic.databases.client import (
 )
 from dbt_arctic.databases.postgres_types import PostgresDialect, postgres_type
 from dbt_arctic.databases.postgres_versions import read_versions
-from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.errors import ConfigError, UnknownRelation
 
 DRIVER = "org.postgresql.Driver"
 _TIMEOUT_S = 10
@@ -53,11 +53,14 @@ _BEFORE = (
     # The transaction waits while Spark reads.
     "SET idle_in_transaction_session_timeout = 0",
 )
+_ALL_ROWS = "SET row_security = off"
+"""A statement that would leave out rows is then an error."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_IS_TABLE = """
-SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+_KIND = """
+SELECT c.relkind FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
+_HIDES_ROWS = "SELECT row_security_active(%s::oid)"
 _FIND = """
 SELECT c.oid, c.reltuples, current_database(), c.relreplident = 'f'
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -211,18 +214,23 @@ class PostgresTable:
         """Begin a transaction that reads the table."""
         connection = connect(self.address, self.where)
         with connection.reading(_BEFORE) as run:
-            is_locked = bool(self.publication) and bool(run(_IS_TABLE, self.place))
+            kinds = run(_KIND, self.place) if self.publication else []
+            # The log has the rows of tables that inherit from this one as their own.
+            is_alone = bool(kinds) and str(kinds[0][0]) == "r"
+            name = f"ONLY {self._quoted}" if is_alone else self._quoted
+            if self.publication:
+                run(_ALL_ROWS)
             run(_BEGIN)
-            if is_locked:
+            if kinds:
                 # ALTER TABLE and TRUNCATE write a table again so that transactions from before find no rows.
                 # A lock that comes before the transaction's snapshot keeps them away.
-                run(f"LOCK TABLE {self._quoted} IN ACCESS SHARE MODE")
+                run(f"LOCK TABLE {name} IN ACCESS SHARE MODE")
             table = PostgresSchemaReader(run, self.address, self.where).describe(self.place)
             if self.publication:
                 oid = int(table.table_id.rpartition("/")[2])
-                table = table._replace(
-                    version=read_versions(run, {oid: self.place}, self.publication).get(self.place)
-                )
+                self._require_all_rows(run, oid)
+                version = read_versions(run, {oid: self.place}, self.publication).get(self.place)
+                table = table._replace(version=version, is_alone=is_alone)
 
         def others() -> UnseenTransactions:
             ((beginning,),) = run(f"SELECT txid_snapshot_xmax(txid_current_snapshot()) & {_IDS}")
@@ -233,21 +241,34 @@ class PostgresTable:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        return ClientTransaction(PostgresDialect(), connection, table, self._quoted, export, others)
+        return ClientTransaction(PostgresDialect(), connection, table, name, export, others)
+
+    def _require_all_rows(self, run: Run, oid: int) -> None:
+        if run(_HIDES_ROWS, (oid,)) == [(True,)]:
+            user = PostgresDialect().quote(self.address.user)
+            raise ConfigError(
+                f"row-level security hides rows of the table {self.place.dotted} from the user "
+                f"{self.address.user}",
+                where=self.where,
+                why="the log has the changes of all rows, so the first run must read them all",
+                fix=f"run this in the database: ALTER ROLE {user} BYPASSRLS; or read the table as its owner",
+            )
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table, in the transaction's snapshot if the query has one."""
         options = {
             "url": self.address.jdbc_url("postgresql", ApplicationName="dbt-arctic"),
             "driver": DRIVER,
-            "dbtable": sql.rows(PostgresDialect(), query, self._quoted),
+            "dbtable": sql.rows(
+                PostgresDialect(), query, f"ONLY {self._quoted}" if query.is_alone else self._quoted
+            ),
             "fetchsize": _FETCHED,
             # The database could compare in another way than Spark does.
             "pushDownPredicate": "false",
             "user": self.address.user,
             "password": self.address.password,
         }
-        statements = list(SESSION)
+        statements = [*SESSION, *([_ALL_ROWS] if self.publication else [])]
         if query.snapshot:
             name = query.snapshot.replace("'", "''")
             # Before any other statement of the transaction.

@@ -30,6 +30,11 @@ _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _TIME_DIGITS = re.compile(r"(?<=timestamp)\(\d\)")
 _NATIVE: tuple[Family, ...] = ("boolean", "integer", "float", "binary")
 _NO_ELEMENTS = ("money",)
+_CASTS = ("text", "character", "character varying", "json", "jsonb", "uuid")
+"""Types read as text whose cast gives what the log has. A cast of ``inet`` adds the bits of its mask, and one
+of ``xml`` keeps its declaration. Those of extensions may do anything."""
+_OTHER_CASTS = ("inet", "xml")
+_LENGTH = re.compile(r"\(\d+\)$")
 
 
 def postgres_type(name: str) -> tuple[Family, str]:
@@ -75,7 +80,12 @@ class PostgresDialect:
         if column.family == "binary":
             return f"encode({value}, 'hex')"
         if column.family == "array":
-            return f"to_json({value}::text[])::text"
+            # The text of an array has the texts of its elements as their types write them.
+            cast = "::text::text[]" if column.type.removesuffix("[]") in _OTHER_CASTS else "::text[]"
+            return f"to_json({value}{cast})::text"
+        if column.family == "text" and _LENGTH.sub("", column.type) not in _CASTS:
+            # It writes a value as its type does. This test is right also for a row of NULLs.
+            return f"CASE WHEN {value} IS DISTINCT FROM NULL THEN concat({value}) END"
         return f"{value}::numeric::text" if column.type == "money" else f"{value}::text"
 
     def transport(self, column: Column, value: str) -> str:

@@ -23,7 +23,7 @@ from dbt_arctic.databases.postgres_values import ValueType
 from dbt_arctic.databases.postgres_versions import read_versions
 from dbt_arctic.errors import ArcticError, ConcurrentRun, ConfigError, VersionUnavailable
 
-_IN_USE, _LOCKED, _NOT_ALLOWED = "55006", "55P03", "42501"
+_IN_USE, _LOCKED, _NOT_ALLOWED, _UNDEFINED = "55006", "55P03", "42501", "42704"
 _LOCK = "hashtextextended('dbt-arctic ' || %s, 0)"
 _SESSION = (
     *SESSION,
@@ -127,8 +127,7 @@ class PostgresSlot:
                 where=self.where,
                 why="the server has removed a part of the log that was not read "
                 "(max_slot_wal_keep_size), or the slot was invalidated",
-                fix=f"drop the slot, create it again ({self.creation}), and build the models of the source "
-                "again: dbt run --full-refresh",
+                fix=f"{_again(self.name)}, and build the models of the source again: dbt run --full-refresh",
             )
         identity, position = f"{system}/{database}/{self.name}", int(confirmed)
         return LogState(identity, position, int(current), position, int(kept or 0))
@@ -294,6 +293,13 @@ def _explained(error: Exception, slot: str, user: str, where: str) -> ArcticErro
             why=why,
             fix=f"run this in the database: ALTER ROLE {_quoted(user)} REPLICATION",
         )
+    if code == _UNDEFINED:  # a slot reads the catalog as it was at the time of each change
+        return VersionUnavailable(
+            f"the replication slot {slot} has changes from a time when its publication did not exist",
+            where=where,
+            why=f"the publication was created after the slot, or created again: {why}",
+            fix=f"{_again(slot)}, and build the models of the source again: dbt run --full-refresh",
+        )
     return None
 
 
@@ -313,6 +319,11 @@ def capture_statements(slot: str, tables: Sequence[str]) -> list[str]:
     """
     names = [".".join(map(_quoted, parts_of(table, "publication"))) for table in tables]
     return [f"CREATE PUBLICATION {_quoted(slot)} FOR TABLE {', '.join(names)}", _creation(slot)]
+
+
+def _again(slot: str) -> str:
+    name = slot.replace("'", "''")
+    return f"run this in the database: SELECT pg_drop_replication_slot('{name}'); {_creation(slot)}"
 
 
 def _creation(slot: str) -> str:

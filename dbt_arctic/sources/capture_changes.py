@@ -24,6 +24,7 @@ from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
 from dbt_arctic.sources.capture_settings import CaptureSource
 from dbt_arctic.sources.capture_table import (
     COLUMNS,
+    LOG_BEGAN_AGAIN,
     Captured,
     CapturedRange,
     append_statement,
@@ -123,15 +124,9 @@ class Capture:
         log.lock()
         versions = log.versions()
         state, captured = log.state(), self._load()
-        if captured is None or (lost := _lost(captured.range, state, log)):
+        if captured is None or (lost := why_lost(captured.range, state, log)):
             if captured is not None and not starts_again:
-                raise VersionUnavailable(
-                    f"changes of the source {self.source.name} are lost",
-                    where=model,
-                    why=lost,
-                    fix=f"load the table again: dbt run --full-refresh --select {model}. The other models "
-                    "of the source need the same",
-                )
+                raise changes_lost(self.source.name, model, lost)
             captured = self._begin(state, log, captured, tables)
         captured = self._without_old(captured)
         try:
@@ -183,8 +178,16 @@ class Capture:
         """Begin at the position of the log, without rows from before."""
         begin = state.begin
         log.wait_for_prepared()
+        # What models have read of a log from before is no position in this one.
+        origin = "" if before is None else str(self.context.new_txn())
         range_ = CapturedRange(
-            state.identity, begin, begin, self._today(), tables=_dotted(tables), mark=log.mark(begin)
+            state.identity,
+            begin,
+            begin,
+            self._today(),
+            tables=_dotted(tables),
+            mark=log.mark(begin),
+            origin=origin,
         )
         self._commit(before, range_, remove_statements)
         return self._reloaded()
@@ -268,15 +271,26 @@ def _much_kept(log: ChangeLog, state: LogState) -> tuple[str, ...]:
     )
 
 
-def _lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
+def changes_lost(source: str, model: str, why: str) -> VersionUnavailable:
+    """The error of a model of a source whose log lacks changes that were not captured."""
+    return VersionUnavailable(
+        f"changes of the source {source} are lost",
+        where=model,
+        why=why,
+        fix=f"load the table again: dbt run --full-refresh --select {model}. The other models of the source "
+        "need the same",
+    )
+
+
+def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     """Why changes after a range are not in the log; empty if they are."""
     if range_.identity != state.identity:
         return f"they were captured from {range_.identity}, and the log is that of {state.identity}"
     if state.oldest > range_.end:
         return log.why_removed(range_.end, state.oldest)
     if state.current < range_.end or log.mark(range_.end) != range_.mark:
-        return "the log has begun again, or it is that of a restored server"
+        return LOG_BEGAN_AGAIN
     return ""
 
 
-__all__ = ["Capture", "CaptureRead", "waiting_changes"]
+__all__ = ["Capture", "CaptureRead", "changes_lost", "waiting_changes", "why_lost"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.databases.api import Table, TableName
-from dbt_arctic.databases.change_log import ChangeLog
+from dbt_arctic.databases.change_log import ChangeLog, LogState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
-from dbt_arctic.sources.capture_changes import waiting_changes
+from dbt_arctic.sources.capture_changes import changes_lost, waiting_changes, why_lost
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
@@ -49,11 +49,13 @@ class LogContents:
     :param kept_bytes: how much of it the server keeps only for this reader.
     :param changes: by table.
     :param followed: the tables of which the log has all changes.
+    :param lost: why it lacks changes after those that were captured; empty if it has them.
     """
 
     kept_bytes: int
     changes: Mapping[str, TableChanges]
     followed: frozenset[TableName]
+    lost: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class CapturedTable:
             captured = self.captured()
             contents = self._contents(captured)
             kept = contents.kept_bytes
-            found = self._unread(captured, contents.changes, model, last)
+            found = self._unread(captured, contents, model, last)
             if last is not None:
                 evolution = self._evolution(found, last, writes, others, model)
         except ArcticError as error:
@@ -121,7 +123,7 @@ class CapturedTable:
         name = self.source.name
         try:
             captured = self.captured()
-            found = self._unread(captured, self._contents(captured).changes, model, last)
+            found = self._unread(captured, self._contents(captured), model, last)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
         return Unread(name, "change", found.number, found.oldest_ms or (read_ms if found.number else None))
@@ -139,25 +141,38 @@ class CapturedTable:
         if self.name not in self.logs:
             with self.open_log() as log:
                 state = log.state()
-                waiting = waiting_changes(log, state, captured)
-                self.logs[self.name] = LogContents(state.kept_bytes, waiting, log.followed())
+                lost = "" if captured is None else self._lost(log, state, captured)
+                waiting = waiting_changes(log, state, None if lost else captured)
+                self.logs[self.name] = LogContents(state.kept_bytes, waiting, log.followed(), lost)
         contents = self.logs[self.name]
         if self.table not in contents.followed:
             with self.open_log() as log:
                 raise log.not_followed(self.table)
         return contents
 
+    def _lost(self, log: ChangeLog, state: LogState, captured: Captured) -> str:
+        """Why the log lacks changes after the captured ones; empty if it has them, or a run takes them."""
+        if not why_lost(captured.range, state, log) or not log.try_lock():
+            return ""
+        now = self.captured()  # a run may have ended in between
+        return "" if now is None else why_lost(now.range, log.state(), log)
+
     def _unread(
         self,
         captured: Captured | None,
-        waiting: Mapping[str, TableChanges],
+        contents: LogContents,
         model: str,
         last: Consumed | None,
     ) -> TableChanges:
-        """The changes that a model has not read, in the capture table and in the log."""
+        """The changes that a model has not read, in the capture table and in the log.
+
+        :raises VersionUnavailable: some are in neither, and the model does not start again.
+        """
         table = self.table.dotted
-        found = waiting.get(table, TableChanges())
-        if captured is None:
+        found = contents.changes.get(table, TableChanges())
+        if contents.lost and last is not None:
+            raise changes_lost(self.source.name, model, contents.lost)
+        if captured is None or contents.lost:
             return found
         start = captured.range.start
         if last is not None:

@@ -38,6 +38,7 @@ have a few, and read the file's footer again."""
 
 PLACE_DIGITS = 20
 """The length of a position in the place of a change."""
+LOG_BEGAN_AGAIN = "the log has begun again, or it is that of a restored server"
 _ENTRY = "slot"
 """The name under which a commit records the range."""
 
@@ -54,6 +55,7 @@ class CapturedRange:
         not captured because the table was not followed.
     :param tables: those whose changes are captured up to ``end``.
     :param mark: of ``ChangeLog.mark`` for ``end``.
+    :param origin: differs after the capture has begun again, because changes were lost; empty before.
     """
 
     identity: str
@@ -63,6 +65,7 @@ class CapturedRange:
     removed: Mapping[str, int] = field(default_factory=dict)
     tables: frozenset[str] = frozenset()
     mark: str = ""
+    origin: str = ""
 
     def consumed(self) -> Consumed:
         """The form in which a commit of the capture table records the range."""
@@ -73,6 +76,7 @@ class CapturedRange:
             "removed": dict(sorted(self.removed.items())),
             "tables": sorted(self.tables),
             "mark": self.mark,
+            "origin": self.origin,
         }
         return Consumed(SLOT + self.identity, json.dumps(parts))
 
@@ -88,6 +92,7 @@ class CapturedRange:
             parts["removed"],
             frozenset(parts["tables"]),
             parts["mark"],
+            parts.get("origin", ""),
         )
 
     def following(self, tables: Iterable[str]) -> CapturedRange:
@@ -111,7 +116,8 @@ class CapturedRange:
         :param recorded: the table as the model has read it.
         """
         columns = None if recorded is None else recorded.as_json()
-        version = json.dumps([position, columns], ensure_ascii=False, separators=(",", ":"))
+        parts = [position, columns, *([self.origin] if self.origin else [])]
+        version = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
         return Consumed(f"{self.table_key(table)}{table_id}", version)
 
     def table_key(self, table: str) -> str:
@@ -175,6 +181,9 @@ class Captured:
             why = f"the table {table} was dropped and created again, or another one has its name now"
         elif position < self.range.start:
             why = f"the changes between {position} and {self.range.start} were not captured"
+        elif position > self.range.end or _origin_of(last) != self.range.origin:
+            # Positions of another log may be greater, and those of this one will be greater later.
+            why = LOG_BEGAN_AGAIN
         elif position < self.range.removed.get(table, 0):
             why = (
                 "they were removed from the capture table before the model read them (retention), or the "
@@ -188,6 +197,10 @@ class Captured:
             why=why,
             fix=f"load the table again: dbt run --full-refresh --select {model}",
         )
+
+
+def _origin_of(last: Consumed) -> str:
+    return str((*json.loads(last.version), "")[2])
 
 
 def position_of(last: Consumed) -> int:
@@ -343,6 +356,7 @@ def cutoff_of(today: date, retention_days: int) -> date:
 
 __all__ = [
     "COLUMNS",
+    "LOG_BEGAN_AGAIN",
     "PLACE_DIGITS",
     "PROPERTY_CAPTURES",
     "Captured",

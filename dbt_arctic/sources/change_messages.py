@@ -207,7 +207,9 @@ def _captured(source: str) -> str:
         "operation STRING, `table` STRING, at_ms BIGINT, place STRING, unsent ARRAY<STRING>, "
         "`before` MAP<STRING, STRING>, `after` MAP<STRING, STRING>"
     )
-    parsed = computed([("_message", f"from_json({quote(TEXT)}, {literal(schema)})")], source)
+    # Without the option, Jackson reads no text of more than 20 million characters.
+    message = f"from_json({quote(TEXT)}, {literal(schema)}, map('maxStringLen', '2147483647'))"
+    parsed = computed([("_message", message)], source)
     columns = [
         ("_kind", "IF(`_message`.operation IN ('truncate', 'alter'), `_message`.operation, 'change')"),
         ("_table", "`_message`.`table`"),

@@ -260,6 +260,8 @@ def _scale(kind: str) -> int:
 def _array(item: str, encoded: EncodedValue, events: ChangeEvents, column: str) -> str:
     each = replace(encoded, value="i", text="TRY_CAST(i AS STRING)")
     one = decoded(item, each, events, column)
+    if item == "string":  # the text of an array is JSON
+        one = f"CASE WHEN NOT startswith(schema_of_variant(i), 'ARRAY') THEN {one} END"
     wrong = f"exists(a, i -> NOT is_variant_null(i) AND {one} IS NULL)"
     values = f"transform(a, i -> CASE WHEN NOT is_variant_null(i) THEN {one} END)"
     return _bound("a", f"TRY_CAST({encoded.value} AS ARRAY<VARIANT>)", f"IF({wrong}, NULL, {values})")

@@ -156,6 +156,7 @@ def create_view(
             ranges[1] if ranges else (),
             ranges[0] if ranges else None,
             snapshot,
+            transaction.table.is_alone,
         )
     )
     view = f"{source.name.replace('.', '__')}__pull_{context.new_txn()}"

@@ -20,7 +20,7 @@ from dbt_arctic.databases.address import parse_address
 from dbt_arctic.databases.api import RowQuery
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot
-from dbt_arctic.errors import ServerUnreachable, UnknownRelation
+from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
@@ -318,6 +318,21 @@ def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
         for statement in ("ALTER TABLE customers ALTER score TYPE numeric(20,3)", "TRUNCATE customers"):
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 server.sql("SET lock_timeout = '100ms'", statement)
+    # Rows that a policy hides from the user would be missing.
+    server.sql(
+        f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT SELECT ON customers TO reader",
+        "ALTER TABLE customers ENABLE ROW LEVEL SECURITY",
+    )
+    try:
+        reader = replace(followed, address=parse_address(server.url, "reader", PASSWORD, "t"))
+        with pytest.raises(ConfigError, match="row-level security hides rows"):
+            reader.begin().close()
+        assert "row_security = off" in reader.read(RowQuery(())).options["sessionInitStatement"]
+        server.sql('ALTER ROLE "reader" BYPASSRLS')
+        reader.begin().close()
+    finally:
+        server.sql("REVOKE ALL ON customers FROM reader", "DROP ROLE reader")
     missing = replace(followed, name="public.missing")
     with pytest.raises(UnknownRelation):
         missing.begin()
@@ -358,6 +373,18 @@ def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Serve
     server.sql(f"ALTER PUBLICATION {SLOT} ADD TABLE customers", "DROP TABLE before")
     assert "dropped and created again" in shop.fail("run", "--select", "customers")
     shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert_equal(shop, server)
+    # The publication was created after the slot, and a table was changed in between.
+    changed = "INSERT INTO customers VALUES (1, 'a', 1) ON CONFLICT (id) DO UPDATE SET score = 2"
+    tables = "FOR TABLE customers, orders"
+    server.sql(f"DROP PUBLICATION {SLOT}", changed, f"CREATE PUBLICATION {SLOT} {tables}")
+    said = shop.fail("run", "--select", "customers")
+    assert "AR-403" in said
+    assert "when its publication did not exist" in said
+    server.sql(*said.partition("run this in the database: ")[2].partition(", and build")[0].split("; "))
+    shop.dbt("run", "--full-refresh")
+    server.sql(changed)
+    shop.dbt("run")
     assert_equal(shop, server)
     # The slot is read by another program.
     other = server.connect()
@@ -436,6 +463,12 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("text[]", "'{}'"),
     ("float8", "'Infinity'"),
     ("timestamp", "'2026-01-02 03:04:05.123456'"),
+    ("inet", "'10.0.0.1'"),
+    ("inet[]", "ARRAY['10.0.0.1', NULL, '::1']::inet[]"),
+    ("host", "'10.0.0.1'"),
+    ("xml", '\'<?xml version="1.0" encoding="UTF-8"?><a/>\''),
+    ("pair", "ROW(NULL, NULL)"),
+    ("pair", "ROW('10.0.0.1', NULL)"),
 ]
 """In addition to those of sources that are read through JDBC alone."""
 
@@ -451,15 +484,27 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         "CREATE DOMAIN cents AS numeric(12,2)",
         "CREATE DOMAIN code AS char(4)",
         "CREATE DOMAIN short_code AS code",
+        "CREATE DOMAIN host AS inet",
+        "CREATE TYPE pair AS (a inet, b text)",
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
+        "CREATE TABLE heir () INHERITS (typed)",
+        f"INSERT INTO heir VALUES (9, {values})",
     )
     try:
         declare(shop, server, customers={"table": "typed"})
         shop.dbt("run", "--select", "customers")
-        server.sql(f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})")
+        # The log has the rows of a table that inherits as those of another table.
+        assert shop.rows("customers", "id") == [(1,), (2,)]
+        long = f"c{[kind for kind, *_ in cases].index('text')}"
+        server.sql(
+            f"INSERT INTO typed VALUES (3, {values}), (4, {nulls})",
+            f"INSERT INTO typed (id, {long}) VALUES (5, repeat('x', 20000001))",
+            f"INSERT INTO heir VALUES (10, {values})",
+        )
         shop.dbt("run", "--select", "customers")
+        assert shop.rows("customers WHERE id > 4", f"id, length({long})") == [(5, 20000001)]
         assert "twice" not in [row[0] for row in shop.sql("DESCRIBE {s}.customers")]
         names = ", ".join(f"c{at}" for at in range(len(cases)))
         for loaded, captured in ((1, 3), (2, 4)):
@@ -468,10 +513,18 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
             )
             for (kind, *_), left, right in zip(cases, before, after, strict=True):
                 assert left == right, kind
+        at = next(at for at, (kind, *_) in enumerate(cases) if kind == "host")
+        assert shop.rows("customers WHERE id = 1", f"c{at}") == [("10.0.0.1",)]
+        # An array of arrays is an error in the initial load as well.
+        listed = f"c{[kind for kind, *_ in cases].index('text[]')}"
+        server.sql(f"INSERT INTO typed (id, {listed}) VALUES (6, ARRAY[['a','b'],['c','d']])")
+        assert f"{listed} is not a array<string>" in shop.fail("run", "--select", "customers")
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
-        server.sql("DROP TABLE typed", "DROP TYPE mood", "DROP DOMAIN cents, short_code, code")
+        server.sql(
+            "DROP TABLE typed CASCADE", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host"
+        )
 
 
 def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:

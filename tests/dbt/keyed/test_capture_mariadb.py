@@ -317,11 +317,17 @@ def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server)
         while is_longer and position(server) <= end:
             files = file_and_offset(end)[0] - file_and_offset(position(server))[0]
             server.sql(*["FLUSH BINARY LOGS"] * files, "REPLACE INTO customers VALUES (1, 'x', 2)")
+        (planned, _), (lag,) = Terminal(shop).json("ingest", "plan"), Terminal(shop).json("lag", "customers")
+        assert planned["problem"]
+        assert lag["upstreams"][0]["problem"] == planned["problem"]
         said = shop.fail("run")
         assert said.count("AR-403") == 2
         assert says in said
-        for model in TABLES:
-            shop.dbt("run", "--full-refresh", "--select", model)
+        assert planned["problem"] in said
+        shop.dbt("run", "--full-refresh", "--select", "customers")
+        # What the other model has read is a position in the log from before.
+        assert "AR-403" in shop.fail("run", "--select", "orders")
+        shop.dbt("run", "--full-refresh", "--select", "orders")
         assert_followed(shop, server)
 
 

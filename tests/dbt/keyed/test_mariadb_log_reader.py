@@ -19,7 +19,7 @@ from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.mariadb_log import MariaLog, open_log
 from dbt_arctic.databases.mariadb_types import MariaDialect
-from dbt_arctic.errors import ArcticError
+from dbt_arctic.errors import ArcticError, VersionUnavailable
 from tests.matrix.components import PASSWORD
 
 from .database_servers import Server, run
@@ -288,3 +288,25 @@ def test_a_reader_begins_when_no_transaction_is_prepared(
         finally:
             with contextlib.suppress(pymysql.Error):
                 run(connection, "XA ROLLBACK 'x'")
+
+
+def test_an_incident_is_a_log_that_lacks_changes(server: Server) -> None:
+    """The server writes one if a change of a table cannot be rolled back and does not fit into the log."""
+    _create(server)
+    server.sql("CREATE TABLE untransacted (id int, t longtext) ENGINE = MyISAM")
+    limit = "SET GLOBAL max_binlog_stmt_cache_size = {}, GLOBAL binlog_stmt_cache_size = {}"
+    before = server.sql("SELECT @@max_binlog_stmt_cache_size, @@binlog_stmt_cache_size")[0]
+    with opened(server) as log:
+        since = log.state().current
+        server.sql(limit.format(4096, 4096))
+        try:
+            with pytest.raises(pymysql.Error, match="max_binlog_stmt_cache_size"):
+                server.sql("INSERT INTO untransacted SELECT seq, repeat('x', 9999) FROM seq_1_to_99")
+        finally:
+            server.sql(limit.format(*before))
+        server.sql(f"INSERT INTO `{NAME}` VALUES (1, 1)")
+        with pytest.raises(VersionUnavailable, match="incident"):
+            read(log, since)
+        now = log.state().current
+        server.sql(f"INSERT INTO `{NAME}` VALUES (2, 1)")
+        assert [one.after and one.after["id"] for one in read(log, now)] == ["2"]

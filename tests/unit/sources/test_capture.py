@@ -29,7 +29,7 @@ from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
-from dbt_arctic.sources.capture_changes import _lost, _much_kept
+from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
@@ -106,6 +106,8 @@ def test_another_table_of_the_same_name_is_not_the_one_that_was_read() -> None:
         ("public.orders", RANGE, 99, "were not captured"),
         ("public.old", RANGE, 199, "retention"),
         ("public.orders", replace(RANGE, identity="2/crm/slot"), 400, "another table, replication slot"),
+        ("public.orders", RANGE, 401, "begun again"),  # another log of the server has smaller positions
+        ("public.orders", replace(RANGE, origin="2"), 400, "begun again"),
     ],
 )
 def test_a_model_that_would_miss_changes_fails(
@@ -126,7 +128,11 @@ def test_a_model_that_misses_nothing_goes_on(table: str, position: int) -> None:
 
 
 def test_a_range_is_recorded_as_it_is() -> None:
-    assert CapturedRange.of(RANGE.consumed()) == RANGE
+    for one in (RANGE, replace(RANGE, origin="2")):
+        assert CapturedRange.of(one.consumed()) == one
+        found = replace(captured((400, {})), range=one)
+        last = one.at(300, "public.orders", "7")
+        assert found.require_unread(last, "public.orders", "crm.orders", "orders", "7") == 300
 
 
 def changes(*messages: Message) -> list[tuple[int, Any]]:
@@ -352,7 +358,7 @@ def test_changes_of_a_table_that_was_not_followed_for_a_while_are_missing() -> N
     ],
 )
 def test_changes_that_the_slot_no_longer_has_are_lost(identity: str, confirmed: int, says: str) -> None:
-    found = _lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
+    found = why_lost(RANGE, LogState(identity, confirmed, 900, confirmed), slot())
     assert says in found
     assert bool(found) == bool(says)
 
