@@ -155,9 +155,9 @@ def _is_change(events: ChangeEvents, delivery: Delivery) -> str:
 def _actions(events: ChangeEvents) -> str:
     """SQL of the upserts and deletes of an event. An update that changes the key deletes the old one."""
     changed = " OR ".join(
-        f"(map_contains_key(c.before, {name}) AND NOT "
-        f"(TRY_CAST(c.before[{name}] AS STRING) <=> TRY_CAST(c.after[{name}] AS STRING)))"
-        for name in map(literal, events.key)
+        f"(map_contains_key(c.before, {literal(name)}) AND NOT "
+        f"({_of_key(events, name, 'c.before')} <=> {_of_key(events, name, 'c.after')}))"
+        for name in events.key
     )
     delete = "named_struct('action', 'D', 'vals', c.before, 'ordinal', p, 'is_new_key', false)"
     upsert = "named_struct('action', 'U', 'vals', c.after, 'ordinal', p, 'is_new_key', "
@@ -166,6 +166,14 @@ def _actions(events: ChangeEvents) -> str:
         f"WHEN c.before IS NOT NULL AND ({changed}) THEN array({delete}, {upsert}true)) "
         f"ELSE array({upsert}`_operation` = 'insert')) END))"
     )
+
+
+def _of_key(events: ChangeEvents, name: str, values: str) -> str:
+    """SQL of a value of the key that differs if the key does."""
+    value, kind = f"{values}[{literal(name)}]", events.columns.get(name, "string")
+    if events.format == "capture" and kind_of(kind) == "decimal":  # 1.0 and 1.00 are one key
+        return decoded(kind, EncodedValue(value, value), events, name)
+    return f"TRY_CAST({value} AS STRING)"
 
 
 def _sequence(events: ChangeEvents, delivery: Delivery) -> str:

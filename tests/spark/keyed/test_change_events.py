@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.databases.api import Column, Table, TableName
+from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.errors import ArcticError, MalformedFile
 from dbt_arctic.keyed.names import literal, quote_all
+from dbt_arctic.sources.capture_messages import message_of
+from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
 from dbt_arctic.sources.change_settings import ChangeEvents
-from dbt_arctic.sources.change_sql import rows_of_events, summary_of
+from dbt_arctic.sources.change_sql import Delivery, rows_of_events, summary_of
 from dbt_arctic.sources.change_types import EncodedValue, SchemaInMessage, decoded
 from dbt_arctic.sources.kafka_settings import KafkaSource, parse_kafka
 from dbt_arctic.sources.kafka_sql import delivery_of
@@ -267,3 +271,23 @@ def test_what_cannot_be_read_is_an_error(shop: Any) -> None:
             shop.main.query(rows(shop, source(**tool.settings), view))
         assert isinstance(failed.value, MalformedFile)
         assert "partition 0, offset 7" in str(failed.value)
+
+
+def test_a_decimal_key_with_more_zeros_is_the_same_key(shop: Any) -> None:
+    """A delete and an upsert of one key and one change would have no order."""
+    table = Table(
+        "postgresql/x/7", (Column("id", "numeric", "decimal", "DECIMAL(38,18)"),), ("id",), 0, ("id",)
+    )
+    columns = resolve_columns(parse_capture("crm.t", {"slot": "s"}), table, TableName("public", "t"), "t")
+    delivery = Delivery("crm.t", "`message`", "CAST(NULL AS STRING)", "'here'", {})
+    for before, after, actions in (
+        ("1.0", "1.00", [("U", 1)]),
+        ("1.0", "1.01", [("D", 1), ("U", Decimal("1.01"))]),
+    ):
+        change = LoggedChange(9, 1, "5", "public.t", "update", 0, {"id": before}, {"id": after})
+        shop.main.query(
+            f"CREATE OR REPLACE TEMPORARY VIEW changed AS SELECT {literal(message_of(change))} AS message"
+        )
+        made = rows_of_events(columns.events, delivery, "changed")
+        found = shop.main.query(f"SELECT _action, id FROM ({made}) ORDER BY _action")
+        assert list(map(tuple, found)) == actions
