@@ -113,9 +113,12 @@ def _begins_at(state: TableState, branch: str, since: int | None) -> bool:
 
 
 def _commits(state: TableState, branch: str, since: int | None) -> int:
-    """The number of commits of a branch after it was created."""
+    """The number of commits of a branch after it was created.
+
+    Iceberg creates the branch of an empty table with a commit of its own.
+    """
     ids = [one.snapshot_id for one in state.history(state.branches.get(branch))]
-    return ids.index(since) if since in ids else len(ids)
+    return ids.index(since) if since in ids else len(ids) - 1
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
