@@ -11,7 +11,6 @@ _BOOL, _BYTEA, _MONEY, _CHAR = 16, 17, 790, 1042
 _OTHER_TEXTS = frozenset((_BOOL, _BYTEA, _MONEY, _CHAR))
 _TRUTH: Mapping[str, str] = {"t": "true", "f": "false"}
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")
-_SPECIAL = re.compile(r'[\\{},"]')
 
 
 class ValueType(NamedTuple):
@@ -19,10 +18,13 @@ class ValueType(NamedTuple):
 
     :param base: the oid of the type, or of the type below a domain.
     :param element: the oid of an array's elements; 0 for other types.
+    :param delimiter: what is between an array's elements. It is another one for ``box``, and for types of
+        extensions.
     """
 
     base: int
     element: int = 0
+    delimiter: str = ","
 
     @property
     def is_text(self) -> bool:
@@ -39,7 +41,7 @@ def as_json(text: str, kind: ValueType) -> Any:
     if kind.element in (_BYTEA, _MONEY):
         return text  # read as text from the table as well
     if kind.element and text.startswith(("{", "[")):  # the text of an int2vector has no braces
-        return _array(text, ValueType(kind.element))
+        return _array(text, ValueType(kind.element), kind.delimiter)
     if kind.base == _BOOL:
         return _TRUTH.get(text, text)
     if kind.base == _BYTEA:
@@ -51,14 +53,16 @@ def as_json(text: str, kind: ValueType) -> Any:
     return text
 
 
-def _array(text: str, element: ValueType) -> Any:
+def _array(text: str, element: ValueType, delimiter: str = ",") -> Any:
     """An array of any number of dimensions.
 
     >>> _array('{"a,b",NULL,"NULL"}', ValueType(25)), _array("[0:1]={{1,2},{3,4}}", ValueType(23))
     (['a,b', None, 'NULL'], [['1', '2'], ['3', '4']])
+    >>> _array("{(1,1),(0,0);NULL}", ValueType(603), ";")
+    ['(1,1),(0,0)', None]
     """
     stack: list[list[Any]] = [[]]
-    for part in _parts(_BOUNDS.sub("", text)):
+    for part in _parts(_BOUNDS.sub("", text), delimiter):
         if part == "{":
             inner: list[Any] = []
             stack[-1].append(inner)
@@ -71,15 +75,15 @@ def _array(text: str, element: ValueType) -> Any:
     return stack[0][0]
 
 
-def _parts(text: str) -> Iterator[str]:
+def _parts(text: str, delimiter: str) -> Iterator[str]:
     """Braces and elements; an element in double quotes begins with one, and has no escapes left."""
-    at = 0
+    at, special = 0, re.compile(rf'[\\{{}}"{re.escape(delimiter)}]')
     while at < len(text):
         sign = text[at]
         if sign in "{}":
             yield sign
             at += 1
-        elif sign == ",":
+        elif sign == delimiter:
             at += 1
         elif sign == '"':
             end, made = at + 1, []
@@ -90,7 +94,7 @@ def _parts(text: str) -> Iterator[str]:
             yield '"' + "".join(made)
             at = end + 1
         else:
-            found = _SPECIAL.search(text, at)
+            found = special.search(text, at)
             end = len(text) if found is None else found.start()
             yield text[at:end]
             at = end

@@ -49,7 +49,7 @@ FROM pg_logical_slot_peek_binary_changes(
 """
 _TYPES = """
 SELECT t.oid, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE 0 END,
-  CASE WHEN t.typcategory = 'A' AND t.typtype <> 'd' THEN t.typelem ELSE 0 END
+  CASE WHEN t.typcategory = 'A' AND t.typtype <> 'd' THEN t.typelem ELSE 0 END, t.typdelim
 FROM pg_catalog.pg_type t
 """
 _COMPLETE = "p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate"
@@ -233,8 +233,8 @@ class PostgresSlot:
     def _value_types(self) -> Mapping[int, ValueType]:
         """The types of the database by oid."""
         rows = self.run(_TYPES)
-        below = {int(oid): int(base) for oid, base, _ in rows}
-        elements = {int(oid): int(element) for oid, _, element in rows}
+        below = {int(oid): int(base) for oid, base, *_ in rows}
+        elements = {int(oid): (int(element), str(delimiter)) for oid, _, element, delimiter in rows}
 
         def base_of(oid: int) -> int:
             while below.get(oid):
@@ -242,7 +242,11 @@ class PostgresSlot:
             return oid
 
         bases = {oid: base_of(oid) for oid in below}
-        return {oid: ValueType(base, base_of(elements.get(base, 0))) for oid, base in bases.items()}
+        found = {}
+        for oid, base in bases.items():
+            element, delimiter = elements.get(base, (0, ","))
+            found[oid] = ValueType(base, base_of(element), delimiter)
+        return found
 
     def advance(self, position: int) -> None:
         """Confirm that all changes up to a position are stored. The server may forget them."""

@@ -466,6 +466,7 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("inet", "'10.0.0.1'"),
     ("inet[]", "ARRAY['10.0.0.1', NULL, '::1']::inet[]"),
     ("host", "'10.0.0.1'"),
+    ("box[]", "ARRAY['((2,2),(1,1))', NULL, '((4,4),(3,3))']::box[]"),
     ("xml", '\'<?xml version="1.0" encoding="UTF-8"?><a/>\''),
     ("pair", "ROW(NULL, NULL)"),
     ("pair", "ROW('10.0.0.1', NULL)"),
