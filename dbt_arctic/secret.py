@@ -31,8 +31,10 @@ _known: set[str] = set()
 def is_secret(name: str) -> bool:
     """Whether a setting of this name holds a secret.
 
-    >>> is_secret("spark.hadoop.fs.s3a.secret.key"), is_secret("jdbc.user")
-    (True, False)
+    >>> is_secret("spark.hadoop.fs.s3a.secret.key"), is_secret("header.Cookie"), is_secret("header.X-Auth")
+    (True, True, True)
+    >>> is_secret("jdbc.user"), is_secret("max_authors")
+    (False, False)
     """
     return _SECRET_NAME.search(name) is not None
 

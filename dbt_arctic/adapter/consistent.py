@@ -26,7 +26,9 @@ class ConsistentReadsApi(KeyedApi):
         super().__init__(config, mp_context)
         pins.begin(None)
         own, *others = config.credentials.catalog_names
-        pins.begin_others(OtherReads(self.catalog, own) if others else None, self.catalog)
+        with as_dbt_errors():  # a mistake in the profile is found here; dbt adds a traceback to other errors
+            catalog = self.catalog
+        pins.begin_others(OtherReads(catalog, own) if others else None, catalog)
 
     def acquire_connection(self, name: str | None = None) -> Any:
         """Pin versions before anything else, even if dbt does not list all relations first.

@@ -14,7 +14,7 @@ from dbt_arctic.engine.catalog_checks import catalog_prefix
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.settings import OtherCatalog, check_catalog_name
 from dbt_arctic.errors import ProfileError
-from dbt_arctic.locations import same_place
+from dbt_arctic.locations import canonical_location
 
 _NEED_WAREHOUSE = ("sqlite", "postgres")
 """The types whose default warehouse would be that of the profile's own catalog."""
@@ -105,7 +105,7 @@ def resolved(catalog: OtherCatalog, own_warehouse: str, project_root: str | None
     is_name = names_a_kind(properties) and catalog_kind(properties) == "rest"
     if warehouse and not is_name and "://" not in warehouse and not warehouse.startswith("file:"):
         warehouse = str(Path(project_root or os.getcwd(), os.path.expanduser(warehouse)).resolve())
-    if warehouse and not is_name and same_place(warehouse) == same_place(own_warehouse):
+    if warehouse and not is_name and canonical_location(warehouse) == canonical_location(own_warehouse):
         raise _shared(catalog.name, "the profile's own catalog")
     return replace(catalog, warehouse=warehouse)
 
@@ -121,7 +121,7 @@ def require_own_places(catalogs: Sequence[OtherCatalog]) -> None:
         properties = catalog.properties or {}
         if not catalog.warehouse or (names_a_kind(properties) and catalog_kind(properties) == "rest"):
             continue
-        other = found.setdefault(same_place(catalog.warehouse), catalog.name)
+        other = found.setdefault(canonical_location(catalog.warehouse), catalog.name)
         if other != catalog.name:
             raise _shared(catalog.name, f"the catalog {other}")
 

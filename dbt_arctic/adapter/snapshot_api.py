@@ -129,7 +129,8 @@ class SnapshotApi(PlainApi):
         with as_dbt_errors():
             types = {column.quoted: column.dtype for column in queried}
             type_ = types.get(updated_at) or self._schema(f"SELECT {updated_at}\nFROM (\n{sql}\n)")[0].type
-            return time_type(model["name"], model["config"]["updated_at"], type_, strategy["hard_deletes"])
+            hard_deletes = strategy.get("hard_deletes") or "ignore"  # a project's own strategy may lack it
+            return time_type(model["name"], model["config"]["updated_at"], type_, hard_deletes)
 
     @available.parse(lambda *a, **k: "")
     def known_deletions(self, rows: str, is_deleted: str) -> str:

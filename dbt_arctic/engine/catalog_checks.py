@@ -34,15 +34,20 @@ def check_defined_once(conf: Mapping[str, str], names: Iterable[str]) -> None:
             )
 
 
-def check_uncached(name: str, properties: Mapping[str, str]) -> None:
-    """Raise ``ProfileError`` if Iceberg's cache of tables is on."""
-    if str(properties.get("cache-enabled", "false")).strip().lower() != "false":
-        raise ProfileError(
-            f"cache-enabled is {properties['cache-enabled']} for the catalog {name}.",
-            where="profile: catalog_properties",
-            why="A session would not see what others have written, and could lose their rows.",
-            fix="remove it",
-        )
+def check_uncached(conf: Mapping[str, str]) -> None:
+    """Raise ``ProfileError`` if Iceberg's cache of tables is on for any catalog.
+
+    :param conf: settings of a Spark session, those of catalogs among them.
+    """
+    for key, value in conf.items():
+        is_cache = key.startswith(catalog_prefix("")) and key.endswith(".cache-enabled")
+        if is_cache and str(value).strip().lower() != "false":
+            raise ProfileError(
+                f"{key} is {value}.",
+                where="profile: spark_conf, or the properties of the catalog",
+                why="A session would not see what others have written, and could lose their rows.",
+                fix="remove it",
+            )
 
 
 __all__ = ["catalog_prefix", "check_defined_once", "check_uncached"]

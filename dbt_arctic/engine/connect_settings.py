@@ -118,7 +118,6 @@ def connect_conf(
     catalogs = (OtherCatalog(catalog, warehouse or "", catalog_properties), *others)
     check_defined_once(spark_conf, (one.name for one in catalogs if one.properties))
     for one in catalogs:
-        check_uncached(one.name, one.properties or {})
         prefix = catalog_prefix(one.name)
         conf[f"{prefix}.cache-enabled"] = "false"
         if one.properties:
@@ -126,6 +125,7 @@ def connect_conf(
             if one.warehouse:
                 conf[f"{prefix}.warehouse"] = one.warehouse
             conf |= {f"{prefix}.{key}": value for key, value in one.properties.items()}
+    check_uncached(conf | dict(spark_conf))
     return conf | dict(spark_conf)
 
 

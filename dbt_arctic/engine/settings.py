@@ -151,8 +151,9 @@ class SparkSettings:
         defined = {self.catalog: self.catalog_properties}
         defined |= {one.name: one.properties for one in self.others if one.properties is not None}
         check_defined_once(self.spark_conf, defined)
+        check_uncached(self.spark_conf)
         for name, properties in defined.items():
-            check_uncached(name, properties)
+            check_uncached({f"{catalog_prefix(name)}.{key}": value for key, value in properties.items()})
         uri = self.catalog_properties.get("uri", "")
         if uri and is_embedded(self) and not uri.startswith("jdbc:sqlite:"):
             raise ProfileError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbt_arctic import secret
+from dbt_arctic.engine.catalog_checks import check_uncached
 from dbt_arctic.engine.connect_settings import DEFAULT_TIMEOUT_S
 from dbt_arctic.engine.settings import check_catalog_name, check_spark_conf
 
@@ -43,6 +44,7 @@ class ThriftSettings:
         secret.remember(self.conf)
         check_catalog_name(self.catalog)
         check_spark_conf(self.conf)
+        check_uncached(self.conf)
 
     @property
     def endpoint(self) -> str:

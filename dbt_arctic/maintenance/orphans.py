@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.locations import same_place
+from dbt_arctic.locations import canonical_location
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 
@@ -80,9 +80,9 @@ def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | 
         damaged: list[str] = [*inventory.damaged_tables, *inventory.damaged_views]
         found |= dict.fromkeys((inventory.name(name) for name in damaged), None)
         for name, table in inventory.tables.items():
-            found[inventory.name(name)] = _Folder(same_place(table.location) + "/", True)
+            found[inventory.name(name)] = _Folder(canonical_location(table.location) + "/", True)
         for name, view in inventory.views.items():
-            known = _Folder(same_place(view.location) + "/", False) if view.location else None
+            known = _Folder(canonical_location(view.location) + "/", False) if view.location else None
             found[inventory.name(name)] = known
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from tests.dbt.keyed.conftest import Shop
@@ -198,3 +199,16 @@ def test_a_catalog_without_views_gets_no_part_of_a_view(shop: Shop, monkeypatch:
     entries = shop.catalog.list_relations(shop.schema)
     assert [(entry.name, entry.kind) for entry in entries] == [("shown", "table")]
     assert shop.rows("shown") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "conf", [{"spark.sql.catalog.lake.uri": "x"}, {"spark.sql.parser.escapedStringLiterals": "true"}]
+)
+def test_a_mistake_in_spark_conf_is_an_error_of_dbt_and_no_crash(shop: Shop, conf: dict[str, str]) -> None:
+    profile = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    profile["shop"]["outputs"]["dev"]["spark_conf"] = conf
+    shop.file("profiles.yml", yaml.safe_dump(profile))
+    error = shop.try_dbt("run").exception
+    assert isinstance(error, DbtRuntimeError), "dbt prints a traceback of any other"
+    assert "AR-101" in str(error)
+    assert "spark_conf" in str(error)

@@ -19,6 +19,7 @@ from dbt_arctic.engine.settings import (
     local_cores,
     session_conf,
 )
+from dbt_arctic.engine.thrift_settings import ThriftSettings
 from dbt_arctic.errors import DependencyError, ProfileError
 
 LAKE = "spark.sql.catalog.lake"
@@ -87,10 +88,18 @@ def test_the_cache_of_tables_stays_off() -> None:
         ("lake", {"catalog_properties": {"cache-enabled": "true"}}),
         ("warm", {"others": (OtherCatalog("warm", "", {"type": "hive", "cache-enabled": "TRUE"}),)}),
     ):
-        with pytest.raises(ProfileError, match=f"(?i)cache-enabled is true for the catalog {name}"):
+        with pytest.raises(ProfileError, match=f"(?i)catalog.{name}.cache-enabled is true"):
             SparkSettings("lake", "/w", **settings)  # type: ignore[arg-type]
     with pytest.raises(ProfileError, match="cache-enabled"):
         connect_conf("lake", None, {"type": "hive", "cache-enabled": "true"}, {})
+    elsewhere = {"spark.sql.catalog.cold.cache-enabled": "true"}
+    for defined_by_the_server in (
+        lambda: SparkSettings("lake", "/w", spark_conf=elsewhere),
+        lambda: connect_conf("cold", None, {}, elsewhere),
+        lambda: ThriftSettings("h", "cold", conf=elsewhere),
+    ):
+        with pytest.raises(ProfileError, match=r"cold\.cache-enabled is true"):
+            defined_by_the_server()
     assert SparkSettings("lake", "/w", {"cache-enabled": "false"})
 
 
