@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal, getcontext
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_an_average_of_decimals_is_that_of_their_exact_sum() -> None:
 @pytest.mark.parametrize("scale", [0, 2, 9])
 def test_rounding_twice_changes_no_average_of_so_few_rows(scale: int) -> None:
     """Where two states of rounding could differ, the quotient is close to a tie: no count below 10^9 is."""
-    getcontext().prec = 60
+    exact = Context(prec=60, rounding=ROUND_HALF_UP)
     kept, shown = scale + 4 + 9, scale + 4
     once, twice = Decimal(1).scaleb(-shown), Decimal(1).scaleb(-kept)
     for count in (3, 7, 999_999_937, 10**9 - 1):
@@ -55,9 +55,9 @@ def test_rounding_twice_changes_no_average_of_so_few_rows(scale: int) -> None:
         tie = Decimal(5).scaleb(-shown - 1)
         nearest = int((tie * count).scaleb(scale))
         for total in range(nearest - 2, nearest + 3):
-            value = Decimal(total).scaleb(-scale) / count
-            rounded = value.quantize(twice, ROUND_HALF_UP).quantize(once, ROUND_HALF_UP)
-            assert rounded == value.quantize(once, ROUND_HALF_UP)
+            value = exact.divide(Decimal(total).scaleb(-scale), Decimal(count))
+            rounded = value.quantize(twice, context=exact).quantize(once, context=exact)
+            assert rounded == value.quantize(once, context=exact)
 
 
 @pytest.mark.parametrize("of_sum", ["decimal(38,2)", "decimal(38,35)", "decimal(35,0)"])
