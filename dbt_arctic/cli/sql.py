@@ -125,6 +125,8 @@ def counts_text(done: Modified) -> str:
     >>> counts_text(Modified("t", updated=1, inserted=0, deleted=2))
     '1 row updated, 2 rows deleted'
     """
+    if done.updated is None:
+        return "done; an erasure removed the commit before its rows were counted"
     counts = {"updated": done.updated, "inserted": done.inserted, "deleted": done.deleted}
     parts = [f"{counted(count, 'row')} {what}" for what, count in counts.items() if count]
     return ", ".join(parts) or "no row affected"

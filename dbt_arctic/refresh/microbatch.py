@@ -20,6 +20,7 @@ from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
+from dbt_arctic.store.state import head
 from dbt_arctic.store.stored_interval import may_hold
 from dbt_arctic.store.writer_lock import writer_lock
 
@@ -76,9 +77,8 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
     def statement(attempt: Attempt) -> str:
         rows = batch
         if (overtaken := attempt.previous) is not None:
-            rows = replace.from_attempt(
-                table, batch, branch_head(context, table, overtaken.branch), overtaken.txn
-            )
+            written = branch_head(context, table, overtaken.branch, head(overtaken.change))
+            rows = replace.from_attempt(table, batch, written, overtaken.txn)
         if not may_hold(context.catalog, table, attempt.pinned, column.name, lowest, highest):
             one_task, few = batch_in_one_task(config, table, rows)
             return insert_into_change(
