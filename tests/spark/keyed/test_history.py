@@ -4,6 +4,7 @@ it has to come to the same."""
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,39 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     with pytest.raises(ConstraintBroken):
         roll_back(session.context, orders.name, null)
     assert orders.rows() == ROWS[:1]
+
+
+@pytest.mark.modelled
+@pytest.mark.parametrize("sequence_by", [None, "seq"])
+def test_a_rollback_to_other_types_keeps_each_value_or_is_refused(shop: Any, sequence_by: str | None) -> None:
+    then = {"id": "decimal(10,3)", "seq": "int", "amount": "decimal(10,4)", "note": "int"}
+    order = {"sequence_by": sequence_by} if sequence_by else {}
+    orders = shop.table("orders", then, **order)
+    rows = [
+        {"id": "1.001", "seq": 1, "amount": "1.0049", "note": 5},
+        {"id": "1.002", "seq": 1, "amount": "0.0000", "note": None},
+    ]
+    orders.build(rows)
+    version = orders.version.token
+
+    def rebuilt(**types: str) -> Any:
+        made = orders.with_types({**then, **types})
+        made.build([{"id": "7", "seq": 1, "amount": "7", "note": None}])
+        return made
+
+    for column, type_ in (("id", "decimal(10,2)"), ("amount", "decimal(9,4)"), ("note", "boolean")):
+        made = rebuilt(**{column: type_})
+        before, commits = made.rows(), made.commits()
+        with pytest.raises(VersionUnavailable, match=f"{column} was stored as {re.escape(then[column])} in"):
+            roll_back(shop.main.context, orders.name, version)
+        assert (made.rows(), made.commits()) == (before, commits)
+        undo_full_refresh(shop.main.context, orders.name)
+    made = rebuilt(id="string", amount="decimal(12,6)", note="string", seq="bigint")
+    roll_back(shop.main.context, orders.name, version)
+    assert made.rows() == [
+        {"id": "1.001", "seq": 1, "amount": "1.004900", "note": "5"},
+        {"id": "1.002", "seq": 1, "amount": "0.000000", "note": None},
+    ]
 
 
 @pytest.mark.modelled
