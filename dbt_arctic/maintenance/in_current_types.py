@@ -6,11 +6,10 @@ would round values when they are stored, and values of a key that differ could b
 
 from __future__ import annotations
 
-from dbt_arctic.data_type import parse_type
 from dbt_arctic.errors import VersionUnavailable
-from dbt_arctic.keyed.assignment import mismatches, stored_value
+from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.narrowing import is_narrower
+from dbt_arctic.keyed.narrowing import holds_all_values
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.context import Context
@@ -27,7 +26,7 @@ def in_current_types(context: Context, table: KeyedTable, rows: str, to: Version
     if all(then[name] == type_ for name, type_ in now.items()):
         return rows
     for name, type_ in now.items():
-        if _loses_values(name, then[name], type_):
+        if not holds_all_values(then[name], type_):
             raise _other_type(table, to, name, then[name])
     values = (
         quote(name)
@@ -37,13 +36,6 @@ def in_current_types(context: Context, table: KeyedTable, rows: str, to: Version
     )
     others = (quote(name) for name in then if name not in now)
     return f"SELECT {', '.join([*values, *others])}\nFROM (\n{rows}\n)"
-
-
-def _loses_values(name: str, then: str, now: str) -> bool:
-    if is_narrower(parse_type(then), parse_type(now)):
-        return True
-    # A field that was dropped in the meantime is left out, as a dropped column is.
-    return any(mismatch.stored for mismatch in mismatches(name, then, now, fill=True))
 
 
 def _other_type(table: KeyedTable, to: Version, column: str, then: str) -> VersionUnavailable:
