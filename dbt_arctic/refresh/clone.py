@@ -24,7 +24,8 @@ from dbt_arctic.store.other_catalogs import is_of_others, require_own_names
 from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
-"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view."""
+"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view, and
+set on a plain table that does."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class ClonedRows:
     ordered: KeyedTable | None = None
     with_deletes: str = ""
     keys: tuple[str, ...] = ()
+
+    @property
+    def clone_property(self) -> str:
+        """The value of ``PROPERTY_CLONE`` for a plain table with these rows."""
+        return _property_value(self.source)
 
     def sql_for(self, config: KeyedConfig) -> str:
         """The SQL of the first rows of a keyed table.
@@ -71,11 +77,15 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
         )
     if view is not None and not is_keyed(view.properties) and not is_clone(view.properties):
         return ""
+    return _property_value(source)
+
+
+def _property_value(source: Name) -> str:
     return json.dumps([source.catalog, source.schema, source.identifier])
 
 
 def began_as(properties: Mapping[str, str]) -> Name | None:
-    """The source of a view that is or was a clone, from its properties."""
+    """The source of a relation that is or was a clone, from its properties."""
     text = properties.get(PROPERTY_CLONE)
     return Name(*json.loads(text)) if text else None
 
