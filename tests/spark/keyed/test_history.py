@@ -228,6 +228,40 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
         undo_full_refresh(context, orders.name)
 
 
+@pytest.mark.modelled
+def test_a_time_is_read_as_it_was_seen_then_whatever_was_undone(story: Story) -> None:
+    orders, context, catalog = story.orders, story.session.context, story.session.catalog
+    seen: list[tuple[int, list[Row]]] = []
+
+    def look() -> None:
+        seen.append((context.now_ms(), orders.rows()))
+
+    for amounts in ([1], [1, 2]):
+        orders.build([{"id": number, "amount": number} for number in amounts])
+        look()
+        orders.upsert([{"id": 9, "amount": len(amounts)}])
+        look()
+    for number in (1, 2, 1):  # undo, redo, undo
+        assert undo_full_refresh(context, orders.name).generation.number == number
+        look()
+        orders.upsert([{"id": 10 + len(seen), "amount": 1}])
+        look()
+
+    def at(time_ms: int) -> list[Row]:
+        return story.read(rows_at_time(catalog, orders.name, f"{iso(time_ms)}Z", "test"))
+
+    for time_ms, rows in seen:
+        assert at(time_ms) == rows
+    orders.build([{"id": 5, "amount": 5}])  # only generation 1 is kept
+    of_first = [*seen[:2], *seen[4:6], *seen[8:]]
+    for time_ms, rows in seen:
+        if (time_ms, rows) in of_first:
+            assert at(time_ms) == rows
+        else:
+            with pytest.raises(VersionUnavailable, match="generation 2, which was current then, is gone"):
+                at(time_ms)
+
+
 def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse: Path) -> None:
     orders, session = story.orders, story.session
     orders.build(ROWS)
