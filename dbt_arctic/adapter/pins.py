@@ -82,7 +82,8 @@ def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
     if not isinstance(found, Upstream):
         return None
     text = f"(\n{found.states['new']}\n)"
-    if found.kind == "table" and (snapshot_id := found.consumed.snapshot_id) is not None:
+    snapshot_id = found.consumed.snapshot_id if found.kind == "table" else None
+    if found.name_reads_new and snapshot_id is not None:
         text = name.at(snapshot_id)
     return Pin(name, found.consumed, text)
 

@@ -37,7 +37,7 @@ from dbt_arctic.store.before_images import count_images
 from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.consumption import has_read_further, not_before
 from dbt_arctic.store.key_ranges import between, key_ranges
-from dbt_arctic.store.plain_snapshot import plain_at
+from dbt_arctic.store.plain_snapshot import plain_at, same_columns_at
 from dbt_arctic.store.state import (
     bytes_of_row,
     columns_at,
@@ -90,6 +90,7 @@ class Upstream:
     :param ranges: MIN and MAX of the key columns over the changes, as SQL literals.
     :param old_table: the earlier version, if it must be read to find the old rows of changed keys.
     :param field_ids: Iceberg's ids of the columns and their nested fields, if the catalog supplies them.
+    :param name_reads_new: whether the bare name at the consumed snapshot reads what the state ``new`` does.
     """
 
     name: Name
@@ -111,6 +112,7 @@ class Upstream:
     old_table: TableAtVersion | None = None
     field_ids: Mapping[str, str] = field(default_factory=dict)
     is_declared: bool = False
+    name_reads_new: bool = False
 
     @property
     def is_keyed(self) -> bool:
@@ -336,6 +338,7 @@ def _plain(
             stored_rows=total,
             field_ids=_field_ids(state),
             is_declared=bool(key),
+            name_reads_new=now is not None and same_columns_at(today, there),
         )
 
     if last is None:

@@ -243,10 +243,10 @@ class CatalogReader(Protocol):
         ...
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        """The columns that a table had when a snapshot was committed, by their current names.
+        """The columns that a table had when a snapshot was committed, by their current names and in order.
 
-        Columns may have been renamed or widened since. A catalog that is read by SQL does not detect renamed
-        ones.
+        Columns may have been renamed, widened or dropped since. A dropped one has its name of that time,
+        unless a current column has it. A catalog that is read by SQL does not detect renamed ones.
         """
         ...
 

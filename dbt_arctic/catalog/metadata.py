@@ -27,7 +27,7 @@ class TableMetadata:
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
     columns_at: dict[int, dict[str, CatalogColumn]]
-    """Snapshot id to the columns that the table had then, by their current names."""
+    """Snapshot id to the columns that the table had then, see ``CatalogReader.columns_at``."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
@@ -98,9 +98,11 @@ def _columns_at(
     # By field id: a renamed column is the same, and one that was dropped and added again is a different one,
     # which older rows lack.
     known = {field["id"]: field["name"] for field in current}
+    taken = set(known.values())
 
     def then(fields: list[dict[str, Any]]) -> dict[str, CatalogColumn]:
-        return {known[column.field_id]: column for column in _columns(fields) if column.field_id in known}
+        named = ((known.get(column.field_id, column.name), column) for column in _columns(fields))
+        return {name: column for name, column in named if column.field_id in known or name not in taken}
 
     columns = {schema["schema-id"]: then(schema["fields"]) for schema in document.get("schemas") or []}
     now = then(current)

@@ -13,7 +13,7 @@ from typing import Literal
 from dbt_arctic.keyed.checks import Check, raise_error_sql, shown_row, when_broken
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import key_equality, merge_on_read
+from dbt_arctic.keyed.read import key_equality, merge_on_read, tombstones_of
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import insert_rows
@@ -27,6 +27,7 @@ order."""
 
 _OLD, _NEW, _CLAUSE = "_arctic_old_", "_arctic_new_", quote("_arctic_clause")
 _IN_TARGET, _IN_SOURCE = quote("_arctic_in_target"), quote("_arctic_in_source")
+_TOMBSTONE = quote("_arctic_tombstone")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ def modify_rows(
     if modification.source is None and not modification.moves_keys(table):
         select = _of_one_table(table, modification, rows, txn, where)
     else:
-        select = _of_several_rows(table, modification, rows, txn, where)
+        deleted = None
+        if table.sequence_by and modification.moves_keys(table):
+            # A tombstone is not one of the merged rows, but overrides a new row of its key.
+            deleted = tombstones_of(table, version, known)
+        select = _of_several_rows(table, modification, rows, deleted, txn, where)
     statement = insert_rows(table, txn, properties, select, branch)
     return f"{modification.prefix}\n{statement}" if modification.prefix else statement
 
@@ -131,13 +136,17 @@ FROM (
 ) AS r"""
 
 
-def _of_several_rows(table: KeyedTable, modification: Modification, rows: str, txn: int, where: str) -> str:
+def _of_several_rows(
+    table: KeyedTable, modification: Modification, rows: str, deleted: str | None, txn: int, where: str
+) -> str:
     """SQL for a statement that joins rows.
 
     Joins source with target rows, and moved rows with those at their new keys.
 
     Each affected row is split into the new row under its new key and the old row under its old key. For each
     key, the new row is kept if there is one, otherwise the delete.
+
+    :param deleted: SQL of the tombstones that override a new row of their key; ``None`` if there can be none.
     """
     key = quote_all(table.key)
     of_key = f"OVER (PARTITION BY {key})"
@@ -148,6 +157,7 @@ def _of_several_rows(table: KeyedTable, modification: Modification, rows: str, t
         *_key_checks(table, where),
         *_row_checks(table, where),
         *(_sequence_checks(table, where, quote(_OLD + "sequence")) if table.sequence_by else []),
+        *(_tombstone_checks(table, where) if deleted is not None else []),
     ]
     old_sequence = ""
     if table.sequence_by:
@@ -165,13 +175,24 @@ FROM (
 ) AS r
 ) AS o
   ON {key_equality("w", "o", table.key)} AND w.`_arctic_was` = 0"""
+    overriding, gone = "", ""
+    if deleted is not None:
+        gone = f", d.{_TOMBSTONE}"
+        overriding = f"""
+LEFT JOIN (
+SELECT {key}, {quote(str(table.sequence_by))} AS {_TOMBSTONE}
+FROM (
+{deleted}
+) AS t
+) AS d
+  ON {key_equality("w", "d", table.key)}"""
     listed = ", ".join(f"w.{quote(column)}" for column in table.column_names)
     return f"""\
 SELECT {quote_all(table.column_names)}, {quote(ACTION)},
   CASE {" ".join(checks)} ELSE {what} END, CAST({txn} AS BIGINT)
 FROM (
 SELECT {listed}, w.{quote(ACTION)}, w.{what}, w.`_arctic_comes`, w.`_arctic_changed`,
-  {tested} AS {there}{f", w.{quote(_OLD + 'sequence')}" if table.sequence_by else ""}
+  {tested} AS {there}{f", w.{quote(_OLD + 'sequence')}" if table.sequence_by else ""}{gone}
 FROM (
   SELECT *,
     count_if({quote(ACTION)} = 'U') {of_key} AS `_arctic_comes`,
@@ -182,7 +203,7 @@ FROM (
   FROM (
 {_taken_apart(table, modification, rows)}
   ) AS e
-) AS w{collisions}
+) AS w{collisions}{overriding}
 WHERE w.`_arctic_rank` = 1
 ) AS f"""
 
@@ -350,3 +371,19 @@ def _sequence_checks(table: KeyedTable, where: str, old: str) -> list[str]:
         f"WHEN {quote(ACTION)} = 'U' AND ({sequence} IS NULL OR {sequence} < {old}) "
         f"THEN CAST({wrong} AS BIGINT)"
     ]
+
+
+def _tombstone_checks(table: KeyedTable, where: str) -> list[str]:
+    assert table.sequence_by is not None
+    sequence = quote(table.sequence_by)
+    # A vertical bar separates the parts of the error.
+    deleted_at = f"replace(CAST({_TOMBSTONE} AS STRING), '|', '/')"
+    loses = raise_error_sql(
+        "AR-309",
+        f"a row would get the key of a deleted row, but no greater value in {table.sequence_by}: ",
+        f"concat({shown_row([*table.key, table.sequence_by])}, ', deleted at ', {deleted_at})",
+        where,
+        "the greatest value of a key wins, and between equal values the delete, so the row would not exist",
+        f"give the row a value in {table.sequence_by} that is greater than that of the delete",
+    )
+    return [f"WHEN {quote(ACTION)} = 'U' AND {sequence} <= {_TOMBSTONE} THEN CAST({loses} AS BIGINT)"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
-from dbt_arctic.keyed.assignment import INTEGER_DIGITS
+from dbt_arctic.keyed.assignment import INTEGER_DIGITS, mismatches
 from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql
 from dbt_arctic.keyed.null_safe_equality import comparable
 
@@ -83,6 +83,21 @@ def is_narrower(produced: DataType, stored: DataType) -> bool:
     return False
 
 
+def holds_all_values(produced: str, stored: str) -> bool:
+    """Whether each value of a type is stored unchanged in a column of another one.
+
+    Fields of a struct that the column does not have are left out, and those that only it has are NULL.
+
+    >>> holds_all_values("int", "bigint"), holds_all_values("bigint", "int")
+    (True, False)
+    >>> holds_all_values("decimal(10,3)", "decimal(10,2)"), holds_all_values("struct<a:int>", "struct<b:int>")
+    (False, True)
+    """
+    if is_narrower(parse_type(produced), parse_type(stored)):
+        return False
+    return not any(mismatch.stored for mismatch in mismatches("", produced, stored, fill=True))
+
+
 def _whole_digits(type_: Atomic) -> int:
     """The decimal digits before the point; 0 for a type that is neither an integer nor a decimal."""
     if type_.kind == "decimal":
@@ -91,4 +106,4 @@ def _whole_digits(type_: Atomic) -> int:
     return INTEGER_DIGITS.get(type_.kind, 0)
 
 
-__all__ = ["TypeChange", "exact_cast", "is_narrower"]
+__all__ = ["TypeChange", "exact_cast", "holds_all_values", "is_narrower"]

@@ -12,9 +12,12 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erasure
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.columns_at import select_columns
+from dbt_arctic.keyed.exact_text import why_inexact
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.narrowing import holds_all_values
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
+from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -107,10 +110,12 @@ def plan_by_values(context: Context, name: Name, values: Sequence[ColumnValue]) 
     ]
     (row,) = context.query(erasure.check_literals(texts))
     for one, is_value in zip(texts, row, strict=True):
-        if not is_value:
+        why = why_inexact(one.text, one.type)
+        if why or not is_value:
             raise ConfigError(
                 f"{one.text!r} is not a value of {one.column}, which is {one.type}",
                 where=name.dotted,
+                why=why,
                 fix="write it in the form that Spark casts from a string; write a binary value in hex digits",
             )
     condition = " AND ".join(
@@ -177,9 +182,19 @@ def _generations(context: Context, table: KeyedTable) -> list[KeyedTable]:
             before = load_generation(
                 context.catalog, table.name, table.storage_name.identifier, table.previous.number
             )
-            if before.generation == table.previous and before.key == table.key:
+            is_same = before.generation == table.previous and before.key == table.key
+            if is_same and _holds_keys(before, table):
                 found.append(before)
     return found
+
+
+def _holds_keys(before: KeyedTable, table: KeyedTable) -> bool:
+    """Whether each key of an earlier generation is one of the table's, so that a text means the same key."""
+    then, now = before.types, table.types
+    return all(
+        holds_all_values(then[column], now[column]) and compare_exactly(then[column], now[column])
+        for column in table.key
+    )
 
 
 def find_in_the_way(context: Context, table: KeyedTable) -> tuple[RemainingCopy, ...]:
@@ -196,7 +211,7 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
             yield from _refs(name, state)
         elif state.properties.get(PROPERTY_OF) == table.storage_name.dotted:
             forget = name in table.side_tables
-            why = "the previous generation has a different key" if forget else "no view uses it"
+            why = "the previous generation has another key or key type" if forget else "no view uses it"
             yield RemainingCopy("generation", identifier, why, sides=(name,), forget=forget)
         elif staging_of(identifier) == table.name.identifier:
             yield RemainingCopy(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dbt_arctic.data_type import kind_of
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.erasure import KeyText, any_of, check_literals
+from dbt_arctic.keyed.exact_text import why_inexact
 from dbt_arctic.keyed.table import KeyedTable
 
 _EXAMPLES = {
@@ -61,13 +62,14 @@ def check_key(
     """
     texts = [KeyText(column, one.types[column], text) for one in generations for column, text in key.items()]
     (row,) = query(check_literals(texts))
-    for text, is_value in list(zip(texts, row, strict=True))[: len(key)]:
+    reasons = [why_inexact(text.text, text.type) for text in texts]
+    are_values = [bool(is_value) and not why for is_value, why in zip(row, reasons, strict=True)]
+    for text, why, is_value in list(zip(texts, reasons, are_values, strict=True))[: len(key)]:
         if not is_value:
-            raise _wrong(
-                generations[0], f"{text.text!r} is not a value of {text.column}, which is {text.type}"
-            )
+            what = f"{text.text!r} is not a value of {text.column}, which is {text.type}"
+            raise _wrong(generations[0], f"{what}: {why}" if why else what)
     size = len(key)
-    return [one for at, one in enumerate(generations) if all(row[at * size : (at + 1) * size])]
+    return [one for at, one in enumerate(generations) if all(are_values[at * size : (at + 1) * size])]
 
 
 def condition_of(table: KeyedTable, key: Mapping[str, str]) -> str:

@@ -169,12 +169,13 @@ def _previous(
     view = inventory.views.get(table.name.identifier)
     if table.previous is None or current is None or view is None:
         return
-    retired_for = side_age_ms(current.properties, now_ms)
     restored = restored_of(view)
-    if table.previous.number > table.generation.number:
-        if restored is None:
-            return  # its age is unknown
-        retired_for = now_ms - restored
+    if restored is None and table.previous.number > table.generation.number:
+        return  # its age is unknown
+    retired_for = side_age_ms(current.properties, now_ms)
+    if restored is not None:
+        # The current generation was built, or restored by an undo or a redo, whichever came later.
+        retired_for = min(retired_for, now_ms - restored)
     if retired_for <= retention.keep_previous_ms:
         return
     sides = [side for side in table.side_tables if side not in (table.base, table.change)]

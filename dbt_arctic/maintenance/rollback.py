@@ -28,6 +28,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, Version, encode_consumed
 from dbt_arctic.maintenance.finding import rebuild_command
 from dbt_arctic.maintenance.generations import generation_of, load_sides
+from dbt_arctic.maintenance.in_current_types import in_current_types
 from dbt_arctic.maintenance.log_checks import check_commits
 from dbt_arctic.maintenance.rollback_build import build_version
 from dbt_arctic.maintenance.versions import resolve, state_at
@@ -70,6 +71,7 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
 
     def statement(attempt: Attempt) -> str:
         then_sql, now_sql = _states(context.catalog, table, attempt.change, to, attempt.pinned)
+        then_sql = in_current_types(context, table, then_sql, to)
         properties = {PROPERTY_RUN: context.run_id, PROPERTY_ROLLBACK: to.token}
         consumed = _consumed(context.catalog, table, attempt.change, to)
         if consumed is not None:

@@ -14,6 +14,7 @@ from dbt_arctic.keyed.log import PROPERTY_ROLLBACK
 from dbt_arctic.keyed.rollback import required_checks, rows_and_deletes
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.maintenance.in_current_types import in_current_types
 from dbt_arctic.maintenance.versions import deletes_at, state_at
 from dbt_arctic.refresh.build import BuildStart, build_generation
 from dbt_arctic.refresh.config import KeyedConfig
@@ -50,9 +51,9 @@ def build_version(
         checks=required_checks(table),
         required=table.required,
     )
-    sql = rows_and_deletes(
-        table, state_at(context.catalog, table, to), deletes_at(context.catalog, table, to)
-    )
+    rows = in_current_types(context, table, state_at(context.catalog, table, to), to)
+    deletes = in_current_types(context, table, deletes_at(context.catalog, table, to), to)
+    sql = rows_and_deletes(table, rows, deletes)
     _, outcome = build_generation(
         context,
         table.name,

@@ -14,8 +14,8 @@ from dbt_arctic.keyed.savepoint import RESERVED, savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import as_shown, generation_of, load_sides
+from dbt_arctic.maintenance.generations_at import generations_at
 from dbt_arctic.maintenance.pairs import base_for
-from dbt_arctic.maintenance.restored import restored_ms
 from dbt_arctic.maintenance.short_versions import complete, is_short
 from dbt_arctic.store.generations import generation_numbers
 from dbt_arctic.store.state import columns_at, current_version, load_keyed
@@ -95,11 +95,10 @@ def find_savepoint(catalog: CatalogReader, table: KeyedTable, name: str) -> Vers
 def version_at(catalog: CatalogReader, table: KeyedTable, at_ms: int) -> Version:
     """The version that was current at a time: the last commit before it, in the generation of that time.
 
-    :raises VersionUnavailable: the time is before the oldest remaining version.
+    :raises VersionUnavailable: the time is before the oldest remaining version, or its generation is gone.
     """
-    back_ms = restored_ms(catalog, table)
     oldest: int | None = None
-    for number in _newest_first(table, at_ms, back_ms):
+    for number in generations_at(catalog, table, at_ms):
         generation = generation_of(catalog, table, number)
         base, change = load_sides(catalog, generation)
         history = change.history()
@@ -114,18 +113,6 @@ def version_at(catalog: CatalogReader, table: KeyedTable, at_ms: int) -> Version
         why=f"the oldest remaining version is from {since:%Y-%m-%d %H:%M:%S} UTC",
         fix=f"choose a version that `dbt-arctic history {table.name.identifier}` lists",
     )
-
-
-def _newest_first(table: KeyedTable, at_ms: int, back_ms: int | None) -> list[int]:
-    """The generations that may have been current at a time, the most likely first."""
-    current, previous = table.generation.number, table.previous
-    if previous is None:
-        return [current]
-    # If a full refresh was undone, the younger generation was current only until then.
-    undone = previous.number > current
-    if undone and back_ms is not None and at_ms >= back_ms:
-        return [current]
-    return [previous.number, current] if undone else [current, previous.number]
 
 
 def last_until(history: Sequence[Snapshot], at_ms: int) -> int | None:

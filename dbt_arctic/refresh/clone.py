@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
-from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import tombstones_of
 from dbt_arctic.keyed.rollback import rows_and_deletes
 from dbt_arctic.keyed.table import KeyedTable, is_keyed
@@ -21,10 +21,12 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
 from dbt_arctic.store.other_catalogs import is_of_others, require_own_names
+from dbt_arctic.store.plain_snapshot import plain_at
 from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
-"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view."""
+"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view, and
+set on a plain table that does."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class ClonedRows:
     ordered: KeyedTable | None = None
     with_deletes: str = ""
     keys: tuple[str, ...] = ()
+
+    @property
+    def clone_property(self) -> str:
+        """The value of ``PROPERTY_CLONE`` for a plain table with these rows."""
+        return _property_value(self.source)
 
     def sql_for(self, config: KeyedConfig) -> str:
         """The SQL of the first rows of a keyed table.
@@ -71,11 +78,15 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
         )
     if view is not None and not is_keyed(view.properties) and not is_clone(view.properties):
         return ""
+    return _property_value(source)
+
+
+def _property_value(source: Name) -> str:
     return json.dumps([source.catalog, source.schema, source.identifier])
 
 
 def began_as(properties: Mapping[str, str]) -> Name | None:
-    """The source of a view that is or was a clone, from its properties."""
+    """The source of a relation that is or was a clone, from its properties."""
     text = properties.get(PROPERTY_CLONE)
     return Name(*json.loads(text)) if text else None
 
@@ -149,8 +160,9 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
             why="a clone has no rows of its own until its first write",
             fix=f"build it: dbt run --full-refresh --select {clone.identifier}",
         )
-    columns = quote_all(column.name for column in state.columns)
-    sql = f"SELECT {columns}\nFROM {source.at(state.current_snapshot_id)}"
+    today, now = {column.name: column for column in state.columns}, state.current_snapshot_id
+    then = {} if now is None else catalog.of(source).columns_at(source.schema, source.identifier, now)
+    sql = plain_at(source, today, then, now)
     keys = appended_keys(state.history(), state.properties)
     return ClonedRows(source, sql, consumed_versions(state.history()), keys=keys)
 

@@ -10,6 +10,18 @@ from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.widening import is_widened
 
 
+def same_columns_at(columns: Mapping[str, CatalogColumn], present: Mapping[str, CatalogColumn]) -> bool:
+    """Whether a snapshot has the columns of today. Spark reads a snapshot with the columns of that time.
+
+    :param columns: the columns that the table has today.
+    :param present: those of the snapshot, as ``CatalogReader.columns_at`` returns them.
+    """
+    return list(columns) == list(present) and all(
+        (then.name, then.type, then.nested) == (name, columns[name].type, columns[name].nested)
+        for name, then in present.items()
+    )
+
+
 def plain_at(
     name: Name,
     columns: Mapping[str, CatalogColumn],

@@ -20,7 +20,8 @@ class Process:
     """A process, in a form that others on the same machine can recognise.
 
     :param space: the namespace of the process id. A container has its own ids.
-    :param started: a mark of the start time, which distinguishes it from a later process with the same id.
+    :param started: a mark of the machine's start and of the process's, which distinguishes it from a later
+        process with the same id.
     """
 
     host: str
@@ -40,11 +41,18 @@ def this_process() -> Process:
 
 
 def is_running(process: Process) -> bool | None:
-    """Whether a process is still running; ``None`` if that cannot be determined from here."""
+    """Whether a process is still running; ``None`` if that cannot be determined from here.
+
+    Machines may have the same name, and all have the same number for the ids outside of containers. Only
+    since the same start of a machine is the absence of a process a proof that it has ended.
+    """
     here = this_process()
     if (process.host, process.space) != (here.host, here.space):
         return None
-    return started(process.pid) == process.started
+    if started(process.pid) == process.started:
+        return True
+    boot = _boot_of(process.started)
+    return False if boot and boot == _boot_of(here.started) else None
 
 
 def started(pid: int) -> str:
@@ -67,12 +75,27 @@ def _process(pid: int) -> Process:
     return Process(socket.gethostname(), os.readlink(space) if space.is_symlink() else "", pid, started(pid))
 
 
+def _boot_of(mark: str) -> str:
+    return mark.partition(":")[0]
+
+
+@lru_cache(maxsize=1)
 def _boot() -> str:
-    return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+    """The id of the machine's current start; empty if unknown."""
+    try:
+        return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+    except OSError:
+        return _output("sysctl", "-n", "kern.bootsessionuuid")
 
 
 def _started_by_ps(pid: int) -> str:
-    shown = subprocess.run(
-        ["ps", "-p", str(pid), "-o", "stat=", "-o", "lstart="], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return "" if shown.startswith("Z") else " ".join(shown.split()[1:])
+    shown = _output("ps", "-p", str(pid), "-o", "stat=", "-o", "lstart=")
+    since = "" if shown.startswith("Z") else " ".join(shown.split()[1:])
+    return f"{_boot()}:{since}" if since else ""
+
+
+def _output(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""

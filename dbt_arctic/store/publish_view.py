@@ -75,6 +75,19 @@ def observe_view(context: Context, name: Name) -> ViewObservation:
     return _seen(context.catalog.of(name).load_view(name.schema, name.identifier))
 
 
+class Switch(NamedTuple):
+    """A switch of a view to a generation, and its time."""
+
+    at_ms: int
+    generation: Generation
+
+
+def switches_of(view: ViewState) -> list[Switch]:
+    """The latest switches of a view, oldest first."""
+    shown = sorted((int(number), generation) for number, generation in _seen(view).shown.items())
+    return [Switch(number >> 20, generation) for number, generation in shown]
+
+
 def publish_generation(
     context: Context,
     table: KeyedTable,

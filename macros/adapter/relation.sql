@@ -87,8 +87,8 @@
   {%- if config.persist_relation_docs() and model.description %}comment {{ adapter.string_literal(model.description) }}{% endif -%}
 {%- endmacro %}
 
-{% macro arctic__table_properties_clause() -%}
-  tblproperties ({% for name, value in adapter.table_properties(config.get('tblproperties'), config.get('dbt_valid_to_current')).items() -%}
+{% macro arctic__table_properties_clause(more={}) -%}
+  tblproperties ({% for name, value in dict(adapter.table_properties(config.get('tblproperties'), config.get('dbt_valid_to_current')), **more).items() -%}
     {{ adapter.string_literal(name) }} = {{ adapter.string_literal(value) }}{{ ', ' if not loop.last }}
   {%- endfor %})
 {%- endmacro %}

@@ -62,7 +62,7 @@
       using iceberg
       {{ arctic__partition_clause(rows.sql) }}
       {{ arctic__comment_clause() }}
-      {{ arctic__table_properties_clause() }}
+      {{ arctic__table_properties_clause({'arctic.clone': rows.clone_property}) }}
       as
       {{ rows.sql }}
     {%- endset -%}

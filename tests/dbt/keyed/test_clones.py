@@ -13,6 +13,8 @@ import yaml
 import dbt_arctic
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.consumers import find_consumers
+from dbt_arctic.refresh.clone import began_as
 from dbt_arctic.refresh.materializations import is_materialized_view
 from dbt_arctic.store.state import find_keyed
 from tests.dbt.keyed.conftest import Shop
@@ -116,6 +118,11 @@ def test_a_project_goes_on_from_its_clones(production: Shop) -> None:
     assert shop.rows("by_order", "id, twice") == [(1, 20), (2, 40)]
     assert heads(shop) == before
     assert find_keyed(shop.catalog, Name("lake", f"{shop.schema}_ci", "by_order")) is not None
+    # What has to be erased in production has been copied to these tables.
+    source = find_keyed(shop.catalog, Name("lake", shop.schema, "orders"))
+    assert source is not None
+    copies = {one.name for one in find_consumers(shop.catalog, source) if one.began_as_clone}
+    assert copies == {f"lake.{shop.schema}_ci.orders"}
     # A batch that is in the cloned rows is not written again.
     assert not dbt_arctic.append("orders", batch, target="ci", **sent).written
 
@@ -149,14 +156,20 @@ def test_a_plain_model_and_a_snapshot_go_on_from_their_clones(production: Shop) 
     shop.model("appended", APPENDED)
     shop.file("snapshots/history.yml", SNAPSHOT)
     build(shop, "build")
+    # The columns of a table may be newer than its last snapshot.
+    shop.sql("alter table {s}.appended alter column at type bigint")
     clone(shop)
     before = heads(shop)
     shop.sql(LATER)
     shop.sql("delete from {s}.raw_orders where id = 1 and at = 1")  # a snapshot follows one row of a key
     ci(shop, "build")
     assert in_ci(shop, "appended", "id, at") == [(1, 1), (1, 2), (2, 1), (3, 2)]
+    assert in_ci(shop, "appended", "distinct typeof(at)") == [("bigint",)]
     assert in_ci(shop, "history", "id, dbt_valid_to") == [(1, 2), (1, None), (2, None), (3, None)]
     assert entries(shop, f"{shop.schema}_ci") == {"appended": "table", "history": "table"}
+    written = shop.catalog.load_table(f"{shop.schema}_ci", "appended")
+    assert written is not None
+    assert began_as(written.properties) == Name("lake", shop.schema, "appended")
     assert {**heads(shop), "raw_orders": None} == {**before, "raw_orders": None}
 
 

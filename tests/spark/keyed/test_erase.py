@@ -19,6 +19,7 @@ from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.maintenance.erase import ErasureResult, erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.provenance import explain_row
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.config import parse_config
@@ -290,9 +291,30 @@ def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_e
         ([("land", "FR"), ("id", "4")], "also contains at"),
         ([*key, ("customer", "Bob")], "customer is not part of the key"),
         ([*key, ("id", "four")], "'four' is not a value of id"),
+        ([*key, ("at", "2026-01-31 12:00:00.0000001Z")], "at most 6 digits after the second"),
     ):
         with pytest.raises(ConfigError, match=message):
             plan_by_values(context, orders.name, wrong)
+
+
+@pytest.mark.modelled
+def test_a_text_that_a_cast_would_round_is_no_key(shop: Any) -> None:
+    orders = shop.table("orders", {"id": "decimal(10,3)", "amount": "int"})
+    orders.build([{"id": "1.005", "amount": 5}])
+    now = orders.with_types({"id": "decimal(10,2)", "amount": "int"})
+    now.build([{"id": "1.01", "amount": 1}])
+    context = shop.main.context
+    with pytest.raises(ConfigError, match=r"'1\.005' is not a value of id, which is decimal\(10,2\)"):
+        plan_by_values(context, orders.name, [("id", "1.005")])
+    with pytest.raises(ConfigError, match="fewer digits after the point"):
+        explain_row(context, orders.name, ["id=1.005"])
+    # The key of a row in the earlier generation is not rounded to another one either.
+    plan = plan_by_condition(context, orders.name, "amount = 5")
+    assert plan.keys == 0
+    assert {copy.why for copy in plan.in_the_way} == {"the previous generation has another key or key type"}
+    plan = plan_by_values(context, orders.name, [("id", "1.010")])
+    assert plan.keys == 1
+    assert [side.rows for side in plan.sides] == [1, 0]
 
 
 @pytest.mark.modelled

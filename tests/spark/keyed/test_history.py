@@ -4,6 +4,7 @@ it has to come to the same."""
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,40 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
         undo_full_refresh(context, orders.name)
 
 
+@pytest.mark.modelled
+def test_a_time_is_read_as_it_was_seen_then_whatever_was_undone(story: Story) -> None:
+    orders, context, catalog = story.orders, story.session.context, story.session.catalog
+    seen: list[tuple[int, list[Row]]] = []
+
+    def look() -> None:
+        seen.append((context.now_ms(), orders.rows()))
+
+    for amounts in ([1], [1, 2]):
+        orders.build([{"id": number, "amount": number} for number in amounts])
+        look()
+        orders.upsert([{"id": 9, "amount": len(amounts)}])
+        look()
+    for number in (1, 2, 1):  # undo, redo, undo
+        assert undo_full_refresh(context, orders.name).generation.number == number
+        look()
+        orders.upsert([{"id": 10 + len(seen), "amount": 1}])
+        look()
+
+    def at(time_ms: int) -> list[Row]:
+        return story.read(rows_at_time(catalog, orders.name, f"{iso(time_ms)}Z", "test"))
+
+    for time_ms, rows in seen:
+        assert at(time_ms) == rows
+    orders.build([{"id": 5, "amount": 5}])  # only generation 1 is kept
+    of_first = [*seen[:2], *seen[4:6], *seen[8:]]
+    for time_ms, rows in seen:
+        if (time_ms, rows) in of_first:
+            assert at(time_ms) == rows
+        else:
+            with pytest.raises(VersionUnavailable, match="generation 2, which was current then, is gone"):
+                at(time_ms)
+
+
 def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse: Path) -> None:
     orders, session = story.orders, story.session
     orders.build(ROWS)
@@ -303,6 +338,39 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     with pytest.raises(ConstraintBroken):
         roll_back(session.context, orders.name, null)
     assert orders.rows() == ROWS[:1]
+
+
+@pytest.mark.modelled
+@pytest.mark.parametrize("sequence_by", [None, "seq"])
+def test_a_rollback_to_other_types_keeps_each_value_or_is_refused(shop: Any, sequence_by: str | None) -> None:
+    then = {"id": "decimal(10,3)", "seq": "int", "amount": "decimal(10,4)", "note": "int"}
+    order = {"sequence_by": sequence_by} if sequence_by else {}
+    orders = shop.table("orders", then, **order)
+    rows = [
+        {"id": "1.001", "seq": 1, "amount": "1.0049", "note": 5},
+        {"id": "1.002", "seq": 1, "amount": "0.0000", "note": None},
+    ]
+    orders.build(rows)
+    version = orders.version.token
+
+    def rebuilt(**types: str) -> Any:
+        made = orders.with_types({**then, **types})
+        made.build([{"id": "7", "seq": 1, "amount": "7", "note": None}])
+        return made
+
+    for column, type_ in (("id", "decimal(10,2)"), ("amount", "decimal(9,4)"), ("note", "boolean")):
+        made = rebuilt(**{column: type_})
+        before, commits = made.rows(), made.commits()
+        with pytest.raises(VersionUnavailable, match=f"{column} was stored as {re.escape(then[column])} in"):
+            roll_back(shop.main.context, orders.name, version)
+        assert (made.rows(), made.commits()) == (before, commits)
+        undo_full_refresh(shop.main.context, orders.name)
+    made = rebuilt(id="string", amount="decimal(12,6)", note="string", seq="bigint")
+    roll_back(shop.main.context, orders.name, version)
+    assert made.rows() == [
+        {"id": "1.001", "seq": 1, "amount": "1.004900", "note": "5"},
+        {"id": "1.002", "seq": 1, "amount": "0.000000", "note": None},
+    ]
 
 
 @pytest.mark.modelled

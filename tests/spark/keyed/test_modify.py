@@ -163,9 +163,23 @@ def test_with_a_sequence_a_change_that_would_lose_is_an_error(shop: Any) -> None
         with pytest.raises(NoSequence):
             modify_orders(orders, sql)
     assert orders.rows() == [{"id": 1, "status": "x", "at": 5}]
-    orders.upsert([{"id": 2, "status": "late", "at": 4}])
+    # The key of a deleted row may be used again, by a row that comes after the delete.
+    again = "AND false WHEN NOT MATCHED THEN INSERT (id, status, at) VALUES (s.id, 'again', {at})"
+    losing = ["UPDATE {t} SET id = 2", *(FROM_TWO + again.replace("{at}", at) for at in ("4", "5"))]
+    for compacted in (False, True):
+        if compacted:
+            orders.upsert([{"id": 2, "status": "late", "at": 4}])
+            orders.compact()
+        for sql in losing:
+            with pytest.raises(NoSequence, match="deleted at 5"):
+                modify_orders(orders, sql)
+        assert orders.rows() == [{"id": 1, "status": "x", "at": 5}]
+    assert modify_orders(orders, FROM_TWO + again.replace("{at}", "6")) == (0, 1, 0)
+    assert modify_orders(orders, "DELETE FROM {t} WHERE id = 1") == (0, 0, 1)
+    assert modify_orders(orders, "UPDATE {t} SET id = 1") == (1, 0, 0)
+    assert orders.rows() == [{"id": 1, "status": "again", "at": 6}]
     orders.compact()
-    assert orders.rows() == [{"id": 1, "status": "x", "at": 5}]
+    assert orders.rows() == [{"id": 1, "status": "again", "at": 6}]
 
 
 @pytest.mark.modelled

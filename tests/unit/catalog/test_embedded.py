@@ -170,7 +170,8 @@ def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
         ],
         refs={"main": {"snapshot-id": 10, "type": "branch"}},
     )
-    assert open_embedded(handmade).columns_at("a", "t", 10) == {"id": CatalogColumn("id", "bigint")}
+    then = {"id": CatalogColumn("id", "bigint"), "gone": CatalogColumn("gone", "bigint")}
+    assert open_embedded(handmade).columns_at("a", "t", 10) == then
 
 
 def test_a_table_without_snapshots_has_no_main(handmade: HandmadeWarehouse) -> None:

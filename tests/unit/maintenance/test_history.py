@@ -92,6 +92,24 @@ def test_after_an_undo_a_time_is_of_the_generation_that_was_shown_then(refreshed
     assert found == ["1.2.1", "2.2.1", "1.3.1"]
 
 
+def test_after_a_redo_a_time_is_of_the_generation_that_was_shown_then(refreshed: Any) -> None:
+    """Generation 1 was shown again between 20 s and 30 s, and generation 3, which is gone, until 40 s."""
+    orders, tables = refreshed
+    shown = [(1100, 1), (11_100, 2), (20_000, 1), (30_000, 2), (35_000, 3), (40_000, 2)]
+    catalog = catalog_of(
+        orders,
+        *tables,
+        **{f"arctic.shown-{at << 20}": f'[{one}, "base-{one}", "change-{one}"]' for at, one in shown},
+    )
+    times = {1000: "1.1.1", 2500: "1.2.1", 11_000: "2.1.1", 19_999: "2.2.1"}
+    times |= {20_000: "1.3.1", 29_999: "1.3.1", 30_000: "2.2.1", 40_000: "2.2.1"}
+    assert {at: version_at(catalog, orders.table, at).token for at in times} == times
+    with pytest.raises(VersionUnavailable, match="generation 3, which was current then, is gone"):
+        version_at(catalog, orders.table, 36_000)
+    with pytest.raises(VersionUnavailable, match="1970-01-01 00:00:01 UTC"):
+        version_at(catalog, orders.table, 999)
+
+
 def test_a_version_is_a_token_a_savepoint_a_time_or_now(refreshed: Any) -> None:
     orders, tables = refreshed
     tables[0] = replace(tables[0], tags={"savepoint_good": 1, "savepoint_half": 1})

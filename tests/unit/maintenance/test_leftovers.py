@@ -71,6 +71,17 @@ def test_after_an_undo_the_younger_generation_counts_from_that_moment() -> None:
         assert set(found_leftovers(undone, keep_previous_ms=DAY).values()) == expected
 
 
+def test_after_a_redo_the_older_generation_counts_from_that_moment() -> None:
+    """And a full refresh after a restoration counts from its own moment."""
+    orders = Orders(generation=2, previous=1)
+    for built, restored, expected in ((0, YOUNG, set()), (0, OLD, {"previous"}), (YOUNG, OLD, set())):
+        inventory = orders.inventory(*orders.sides(1, 2, created_ms=built))
+        view = orders.view
+        shown = replace(view, properties={**view.properties, "arctic.restored-ms": str(restored)})
+        redone = replace(inventory, views={"orders": shown})
+        assert set(found_leftovers(redone, keep_previous_ms=DAY).values()) == expected, (built, restored)
+
+
 def test_an_older_generation_is_removed_and_a_younger_one_if_its_build_cannot_be_active() -> None:
     orders = Orders(generation=3, previous=2)
     shown = [*orders.sides(2), *orders.sides(3, created_ms=YOUNG)]

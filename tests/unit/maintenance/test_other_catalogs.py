@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 from dbt_arctic.maintenance import overview
 from dbt_arctic.maintenance.claims import Claim, find_claims
-from dbt_arctic.maintenance.consumers import find_consumers
+from dbt_arctic.maintenance.consumers import can_continue, find_consumers
 from dbt_arctic.maintenance.expire_plan import plan_plain
 
 OF_ORDERS = Consumed("change-1", "1.5.5")
@@ -33,12 +33,13 @@ ORDERS = KeyedTable(
 
 @dataclass
 class Catalog(OneCatalog):
-    """Plain tables in the schema ``shop``, each with what its only commit has consumed.
+    """Plain tables in the schema ``shop``, each with what its only commit has consumed, and views of clones.
 
     :param problem: why nothing of it can be read.
     """
 
     consumed: dict[str, dict[str, Consumed]] = field(default_factory=dict)
+    clones: dict[str, ViewState] = field(default_factory=dict)
     problem: str = ""
 
     def list_schemas(self) -> list[str]:
@@ -47,7 +48,8 @@ class Catalog(OneCatalog):
         return ["shop"]
 
     def list_names(self, schema: str) -> list[RelationEntry]:
-        return [RelationEntry(schema, name, "table") for name in self.consumed]
+        tables = [RelationEntry(schema, name, "table") for name in self.consumed]
+        return [*tables, *(RelationEntry(schema, name, "view") for name in self.clones)]
 
     def load_table(self, schema: str, name: str) -> TableState | None:
         if name not in self.consumed:
@@ -56,7 +58,7 @@ class Catalog(OneCatalog):
         return TableState(schema, name, f"file:/{name}", {}, (), (commit,), 1, {"main": 1})
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
-        return None
+        return self.clones.get(name)
 
 
 @pytest.fixture
@@ -74,6 +76,11 @@ def archive() -> Catalog:
 @pytest.fixture
 def catalog(lake: Catalog, archive: Catalog) -> CatalogReader:
     return together({"lake": lake, "Archive": archive})  # type: ignore[dict-item]
+
+
+def clone_of(source: str, properties: Mapping[str, str] | None = None) -> ViewState:
+    made = {**(properties or {}), "arctic.clone": f'["lake", "shop", "{source}"]'}
+    return ViewState("shop", "view", made, (), "SELECT 1")
 
 
 def test_consumers_in_other_catalogs_hold_versions(catalog: CatalogReader) -> None:
@@ -111,6 +118,25 @@ def test_copies_of_rows_are_found_in_other_catalogs(catalog: CatalogReader, arch
     assert unknown.name == "the catalog Archive"
     assert unknown.why == "it cannot be read: connection refused"
     assert known.name == "lake.shop.near"
+
+
+def test_clones_of_clones_hold_copies_before_and_after_their_first_write() -> None:
+    """A keyed table keeps the property of the clone in whose place it is; another source is another table."""
+    written = replace(ORDERS, name=Name("lake", "shop", "written")).to_properties()
+    clones = {
+        "shown": clone_of("orders"),
+        "written": clone_of("shown", written),
+        "again": clone_of("written"),
+        "other": clone_of("near"),
+        "circle": clone_of("circle"),
+    }
+    found = find_consumers(Catalog(consumed={}, clones=clones), ORDERS)
+    assert [(one.name, one.is_clone, one.began_as_clone, bool(one.why)) for one in found] == [
+        ("lake.shop.again", True, False, False),
+        ("lake.shop.shown", True, False, False),
+        ("lake.shop.written", False, True, True),
+    ]
+    assert all(can_continue(Catalog(), ORDERS, one) for one in found)
 
 
 def test_tables_of_several_catalogs_are_looked_at_in_their_own(

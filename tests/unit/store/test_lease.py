@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from dbt_arctic.errors import CommitConflict
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
-from dbt_arctic.store import lease
+from dbt_arctic.store import lease, process
 from dbt_arctic.store.context import Context, RunStatement
 from dbt_arctic.store.process import Process, is_running, started, this_process
 
@@ -62,10 +63,43 @@ def ended() -> Process:
 def test_a_process_is_distinguished_from_an_ended_one_and_from_a_later_one_with_its_number() -> None:
     here = this_process()
     assert is_running(here) is True
-    assert is_running(replace(here, started="another time")) is False
+    boot = here.started.partition(":")[0]
+    assert boot
+    assert is_running(replace(here, started=f"{boot}:another time")) is False
     assert is_running(ended()) is False
     assert is_running(replace(here, host="elsewhere")) is None
     assert is_running(replace(here, space="another container")) is None
+    # Another machine of the same name, or this one before it was started again: it is unknown which.
+    assert is_running(replace(ended(), started="another-boot:7")) is None
+
+
+def test_without_a_known_start_of_the_machine_only_a_running_process_is_certain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "_boot", lambda: "")
+    process._process.cache_clear()
+    try:
+        assert is_running(this_process()) is True
+        assert is_running(ended()) is None
+    finally:
+        process._process.cache_clear()
+
+
+def test_ps_tells_the_start_of_a_process_where_there_are_no_files_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(process, "_PROC", tmp_path)
+    shown = {"ps": "S    Mon Nov 30 15:10:57 2026", "sysctl": "a-boot"}
+    monkeypatch.setattr(process, "_output", lambda command, *_: shown[command])
+    process._boot.cache_clear()
+    try:
+        assert started(7) == "a-boot:Mon Nov 30 15:10:57 2026"
+        shown["ps"] = "Z    Mon Nov 30 15:10:57 2026"
+        assert started(7) == ""
+        shown["ps"] = ""
+        assert started(7) == ""
+    finally:
+        process._boot.cache_clear()
 
 
 def test_a_process_that_ended_and_was_not_waited_for_does_not_run() -> None:

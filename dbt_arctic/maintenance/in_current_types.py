@@ -1,0 +1,54 @@
+"""The rows of an earlier version in the current types of the columns, for a rollback.
+
+A full refresh may have changed the type of a column, and so may dropping a column and adding it again. Spark
+would round values when they are stored, and values of a key that differ could become equal.
+"""
+
+from __future__ import annotations
+
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed.assignment import stored_value
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.narrowing import holds_all_values
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.store.context import Context
+
+
+def in_current_types(context: Context, table: KeyedTable, rows: str, to: Version) -> str:
+    """SQL of the same rows, each value unchanged in the type that its column has now.
+
+    :param rows: SQL of the rows of the version, or of its deletes, with the columns of the table.
+    :raises VersionUnavailable: the current type of a column does not have all values of the earlier one.
+    """
+    then = {column.name: column.type for column in context.query_schema(rows)}
+    now = table.types
+    if all(then[name] == type_ for name, type_ in now.items()):
+        return rows
+    for name, type_ in now.items():
+        if not holds_all_values(then[name], type_):
+            raise _other_type(table, to, name, then[name])
+    values = (
+        quote(name)
+        if then[name] == type_
+        else f"CAST({stored_value(quote(name), then[name], type_)} AS {type_}) AS {quote(name)}"
+        for name, type_ in now.items()
+    )
+    others = (quote(name) for name in then if name not in now)
+    return f"SELECT {', '.join([*values, *others])}\nFROM (\n{rows}\n)"
+
+
+def _other_type(table: KeyedTable, to: Version, column: str, then: str) -> VersionUnavailable:
+    name = f"{table.name.schema}.{table.name.identifier}"
+    fix = (
+        f"choose a version of which {column} has its current type: dbt-arctic history {name}"
+        if to.generation == table.generation.number
+        else f"restore that generation: dbt-arctic restore {name} --generation {to.generation}"
+    )
+    return VersionUnavailable(
+        f"{table.name} cannot be rolled back to version {to}",
+        where=table.name.dotted,
+        why=f"{column} was stored as {then} in that version; its type {table.types[column]} of today does "
+        "not have all of these values",
+        fix=fix,
+    )
