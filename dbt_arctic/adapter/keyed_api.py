@@ -88,14 +88,17 @@ class KeyedApi(SQLAdapter):
         )
         return reading_records(context) if isinstance(self.catalog, WithRecords) else context
 
-    def _shared_rows(self) -> SharedRows | None:
-        """The row cache of this invocation; ``None`` with a server, which would outlive it."""
+    def _shared_rows(self, settings: str = "") -> SharedRows | None:
+        """The row cache of this invocation; ``None`` with a server, which would outlive it.
+
+        :param settings: those of the sessions that share it.
+        """
         credentials = self.config.credentials
         if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
             return None
         with _SHARING:
-            found: SharedRows = self.__dict__.setdefault("_rows_of_this_invocation", SharedRows())
-        return found
+            caches: dict[str, SharedRows] = self.__dict__.setdefault("_rows_of_this_invocation", {})
+            return caches.setdefault(settings, SharedRows(settings))
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle
@@ -117,7 +120,7 @@ class KeyedApi(SQLAdapter):
             if is_overridden(self.get_macro_resolver()):
                 arguments = {"step": step, "sql": sql, "table": table}
                 sql = str(self.execute_macro(STATEMENT_MACRO, kwargs=arguments))
-            response, _ = self.execute(sql, auto_begin=False, fetch=False)
+            response, _ = self.connections.execute(sql, auto_begin=False, fetch=False)
         return None if response.rows_affected is None else int(response.rows_affected)
 
     # Methods for the run of a model

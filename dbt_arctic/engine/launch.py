@@ -8,6 +8,7 @@ the class path of the JVM. Pure functions over settings and folders; nothing is 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from dbt_arctic.engine.settings import SparkSettings
 
 CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_ENTRY = re.compile(r"\s*([^\s#!=:]+)\s*[\s=:]\s*(.*?)\s*")
 _PACKAGES = ("spark.jars.packages", "spark.jars.repositories")
 
 
@@ -61,9 +63,22 @@ def _known_jars(conf: Mapping[str, str], settings: SparkSettings) -> list[Path] 
     return cached_jars(conf)
 
 
+def spark_defaults() -> dict[str, str]:
+    """The settings of the user's ``spark-defaults.conf``, with which a Spark of this process starts."""
+    if not _has_defaults_file():
+        return {}
+    lines = _defaults_file().read_text(encoding="utf-8").splitlines()
+    found = (_ENTRY.fullmatch(line) for line in lines)
+    return {entry[1]: entry[2] for entry in found if entry is not None}
+
+
 def _has_defaults_file() -> bool:
     """Whether the user has a ``spark-defaults.conf``, which may set the class path as well."""
+    return _defaults_file().exists()
+
+
+def _defaults_file() -> Path:
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call] # pyspark's
-    return Path(folder, "spark-defaults.conf").exists()
+    return Path(folder, "spark-defaults.conf")

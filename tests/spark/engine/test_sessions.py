@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.session_settings import session_text
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.engine.capabilities import probe
 from dbt_arctic.engine.doctor import diagnose
@@ -54,6 +55,22 @@ def test_conf_and_temporary_views_are_a_connections_own(engine: SessionEngine, s
         assert cursor.fetchall() != [("spark.sql.shuffle.partitions", "3")]
         with pytest.raises(StatementError, match="TABLE_OR_VIEW_NOT_FOUND"):
             cursor.execute("SELECT * FROM mine")
+
+
+def test_the_conf_of_a_session_is_known_before_it_is_opened(
+    spark_settings: SparkSettings,
+) -> None:
+    settings = dataclasses.replace(
+        spark_settings, spark_conf={**spark_settings.spark_conf, "spark.sql.x": "a"}
+    )
+    with contextlib.closing(SessionEngine(settings).connect()) as own:
+        expected = session_text(own.conf(start=False))
+        assert "spark.sql.x=a" in expected.split(";")
+        assert not own.is_open
+        assert session_text(own.conf()) == expected
+        own.cursor().execute("SET `spark.sql.x`=`b -> c; d`")
+        assert own.conf(start=False)["spark.sql.x"] == "b -> c; d"
+        assert len(session_text(own.conf()).split(";")) == len(expected.split(";"))
 
 
 def test_a_short_statement_does_not_wait_for_all_tasks_of_a_long_one(

@@ -12,7 +12,7 @@ import pytest
 
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.java import Java
-from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf, python_of_workers
+from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf, python_of_workers, spark_defaults
 from dbt_arctic.engine.local_hadoop import needs_defaults
 from dbt_arctic.engine.settings import COLLECTOR, SparkSettings, session_conf
 
@@ -105,6 +105,20 @@ def test_python_models_run_on_the_python_of_this_environment_or_on_the_chosen_on
     assert python_of_workers({"spark.pyspark.python": "/opt/python"}) == "/opt/python"
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     assert python_of_workers({"spark.pyspark.python": "/opt/python"}) == "./environment/bin/python"
+
+
+def test_the_settings_of_sparks_own_defaults_are_known(tmp_path: Path) -> None:
+    assert spark_defaults() == {}
+    lines = (
+        "# a comment\n\nspark.sql.caseSensitive   true \n spark.sql.x=a b\nspark.sql.y: c=d\nspark.sql.z \n"
+    )
+    (tmp_path / "spark-defaults.conf").write_text(lines)
+    assert spark_defaults() == {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.x": "a b",
+        "spark.sql.y": "c=d",
+        "spark.sql.z": "",
+    }
 
 
 def test_a_class_path_of_sparks_own_defaults_stays(tmp_path: Path, archive: Path) -> None:

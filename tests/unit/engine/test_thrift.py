@@ -151,6 +151,21 @@ def test_settings_are_read_and_changed_by_sql(client: type[Client], connection: 
     assert client.ran[-1] == "SET `a`=`2`"
 
 
+def test_all_settings_are_read_at_once_and_those_of_a_new_session_only_once(client: type[Client]) -> None:
+    answering(client, {"SET": Result(["key", "value"], ["string"] * 2, [("a", "1"), ("b", "x=y")])})
+    engine = ThriftEngine(ThriftSettings("h", "lake", conf={}))
+    first, second, third = (engine.connect() for _ in range(3))
+    first.cursor().execute("SET c=2")
+    assert first.conf(start=False) == {"a": "1", "b": "x=y"}, "its own, which no other session has"
+    assert second.conf(start=False) == {"a": "1", "b": "x=y"}
+    assert client.ran == ["SET c=2", "SET", "SET"]
+    assert third.conf(start=False) == {"a": "1", "b": "x=y"}
+    assert not third.is_open
+    third.conf()
+    assert client.ran == ["SET c=2", "SET", "SET", "SET"]
+    assert not third._has_state, "a query is still repeated if the session is lost"
+
+
 def test_what_needs_a_pyspark_session_is_refused(client: type[Client], connection: ThriftConnection) -> None:
     files = FileRead("csv", ["/x"], "/x", "", {})
     for refused in (
