@@ -72,6 +72,24 @@ def test_a_proxy_fails_as_it_should(
         proxy.close()
 
 
+def test_an_answer_is_held_back_until_it_is_over(answering: int) -> None:
+    proxy = Proxy(answering, (b"PUT ",))
+    try:
+        proxy.begin(Trouble.ANSWER_HELD)
+        first: list[bytes] = []
+        waiting = threading.Thread(target=lambda: first.append(answer_to(proxy, b"PUT /x")))
+        waiting.start()
+        while not proxy.met:
+            threading.Event().wait(0.01)
+        assert answer_to(proxy, b"PUT /x") == b"answer"
+        assert first == []
+        proxy.heal()
+        waiting.join(10)
+        assert first == [b""]
+    finally:
+        proxy.close()
+
+
 def test_a_silent_proxy_answers_once_it_is_over(answering: int) -> None:
     proxy = Proxy(answering, (b"PUT ",))
     try:

@@ -62,7 +62,7 @@ def test_postgres_is_one_database_for_spark_and_pyiceberg(monkeypatch: pytest.Mo
     assert catalog_of(session_conf(made.spark_settings())) == {
         "cache-enabled": "false",
         "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "uri": "jdbc:postgresql://db:5433/lake",
+        "uri": "jdbc:arctic:postgresql://db:5433/lake",
         "warehouse": "/data/lake",
         "jdbc.schema-version": "V1",
         "jdbc.user": "ada",
