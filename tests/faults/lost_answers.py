@@ -1,9 +1,9 @@
 """Commits whose answers are lost, with other commits before the client notices it.
 
 ``python -m tests.faults.lost_answers postgres``, or ``rest``. The word ``short`` after it plays
-some cases only. A statement commits through a proxy that holds back the answer. Another writer commits a number
-of times, then the connection is cut. Nothing may be lost or doubled, each snapshot must remain readable, and an
-error has to say that the outcome is unknown.
+some cases only. A statement commits through a proxy that holds back the answer. Another writer commits a
+number of times, then the connection is cut. Nothing may be lost or doubled, each snapshot must remain
+readable, and an error has to say that the outcome is unknown.
 """
 
 from __future__ import annotations
