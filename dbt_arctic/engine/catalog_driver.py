@@ -20,8 +20,13 @@ _URI = re.compile(r"spark\.sql\.catalog\.\w+\.uri")
 
 def with_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
     """The conf of a Spark whose catalogs in databases use the driver, with its jar on the class path."""
-    uris = {key: f"{_PREFIX}{uri.removeprefix('jdbc:')}" for key, uri in conf.items() if _needs_it(key, uri)}
-    if not uris and not any(uri.startswith(_PREFIX) for key, uri in conf.items() if _URI.fullmatch(key)):
+    given = {key: uri for key, uri in conf.items() if _URI.fullmatch(key) and uri.startswith("jdbc:")}
+    uris = {
+        key: f"{_PREFIX}{uri.removeprefix('jdbc:')}"
+        for key, uri in given.items()
+        if needs_catalog_driver(uri)
+    }
+    if not uris and not any(uri.startswith(_PREFIX) for uri in given.values()):
         return dict(conf)
     class_path = os.pathsep.join(filter(None, [conf.get(CLASS_PATH), str(JAR)]))
     return {**conf, **uris, CLASS_PATH: class_path}
@@ -35,7 +40,10 @@ def without_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _needs_it(key: str, uri: str) -> bool:
-    if _URI.fullmatch(key) is None or not uri.startswith("jdbc:"):
-        return False
-    return not uri.startswith(("jdbc:sqlite:", _PREFIX))
+def needs_catalog_driver(uri: str) -> bool:
+    """Whether the address of a catalog is that of a database on another machine, without the driver.
+
+    >>> needs_catalog_driver("jdbc:postgresql://db/lake"), needs_catalog_driver("jdbc:sqlite:/catalog.db")
+    (True, False)
+    """
+    return uri.startswith("jdbc:") and not uri.startswith(("jdbc:sqlite:", _PREFIX))
