@@ -171,7 +171,8 @@ def _sqlite(options: _Options) -> dict[str, str]:
 def _postgres(options: _Options) -> dict[str, str]:
     options.only("uri", "user", "password", "password_file", "sslmode", "sslrootcert")
     uri = options.required("uri", "postgresql://db.example.org:5432/lake")
-    parts = urlsplit(uri.removeprefix("jdbc:"))
+    driver = "arctic:" if uri.startswith("jdbc:arctic:") else ""  # see ``catalog_driver``
+    parts = urlsplit(uri.removeprefix("jdbc:").removeprefix(driver))
     if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or not parts.path.strip("/"):
         raise options.wrong("uri", "It has to be the address of a database: postgresql://host:port/name.")
     if parts.query:
@@ -190,7 +191,7 @@ def _postgres(options: _Options) -> dict[str, str]:
     }
     return {
         "catalog-impl": JDBC_CATALOG,
-        "uri": f"jdbc:postgresql://{address}{parts.path}",
+        "uri": f"jdbc:{driver}postgresql://{address}{parts.path}",
         "jdbc.schema-version": "V1",  # V0 does not support views
         **{key: value for key, value in given.items() if value},
     }

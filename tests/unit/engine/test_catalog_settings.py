@@ -138,6 +138,14 @@ def test_rest_has_its_ways_to_log_in(tmp_path: Path) -> None:
     assert (pyiceberg_properties(basic) or {})["auth"]["basic"] == {"username": "ada", "password": "pw"}
 
 
+def test_postgres_of_a_server_with_the_driver_has_its_address() -> None:
+    arctic = {**POSTGRES, "uri": "jdbc:arctic:postgresql://ada:pw@db:5433/lake"}
+    found = read_definition(arctic, {}).properties
+    assert (found["uri"], found["jdbc.user"]) == ("jdbc:arctic:postgresql://db:5433/lake", "ada")
+    on_server = profile(method="connect", host="sc://h", catalog=arctic).connect_settings()
+    assert catalog_of(dict(on_server.conf))["uri"] == "jdbc:arctic:postgresql://db:5433/lake"
+
+
 def test_hive_and_glue_keep_tables_in_s3() -> None:
     hive = profile(
         catalog={
