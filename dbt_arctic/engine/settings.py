@@ -345,6 +345,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # A smaller DataFrame of pandas or Arrow is a part of the plan, whose rows the driver evaluates and
         # hashes while it optimizes a statement. The default is 48 MB.
         "spark.sql.execution.arrow.localRelationThreshold": "1m",
+        "spark.redaction.regex": secret.REDACTED_BY_SPARK,
         **SESSION_DEFAULTS,
         **{catalog_prefix(one.catalog): ICEBERG_CATALOG for one in catalogs},
     }
