@@ -34,6 +34,7 @@ from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.stale_commit import require_commit_conflicts
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -85,6 +86,7 @@ class KeyedApi(SQLAdapter):
             shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),
+            require_conflicts=self._require_conflicts,
         )
         return reading_records(context) if isinstance(self.catalog, WithRecords) else context
 
@@ -103,6 +105,9 @@ class KeyedApi(SQLAdapter):
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle
         return handle
+
+    def _require_conflicts(self, name: Name) -> None:
+        require_commit_conflicts(self._handle(), name.catalog, name.schema, name.identifier)
 
     def _schema(self, sql: str) -> list[ColumnInfo]:
         return self._handle().query_schema(sql)

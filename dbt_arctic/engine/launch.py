@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbt_arctic.engine import class_archive
+from dbt_arctic.engine.catalog_driver import CLASS_PATH
 from dbt_arctic.engine.jars import cached_jars
 from dbt_arctic.engine.java import Java
 from dbt_arctic.engine.settings import SparkSettings
 
-CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _ENTRY = re.compile(r"\s*([^\s#!=:]+)\s*[\s=:]\s*(.*?)\s*")
 _PACKAGES = ("spark.jars.packages", "spark.jars.repositories")
@@ -35,10 +35,14 @@ def launch_conf(conf: Mapping[str, str], settings: SparkSettings, java: Java) ->
     launched = dict(conf)
     jars = _known_jars(conf, settings)
     if jars is None:
+        if CLASS_PATH in launched and CLASS_PATH not in settings.spark_conf:
+            # Ours replaces that of the user's spark-defaults.conf.
+            users = filter(None, [spark_defaults().get(CLASS_PATH)])
+            launched[CLASS_PATH] = os.pathsep.join([*users, launched[CLASS_PATH]])
         return launched
     for key in _PACKAGES:
         launched.pop(key, None)
-    launched[CLASS_PATH] = os.pathsep.join(map(str, jars))
+    launched[CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [conf.get(CLASS_PATH)])])
     archive = class_archive.path(java, jars)
     options = launched.get(JAVA_OPTIONS, "")
     if archive.exists() and not class_archive.is_chosen(options, os.environ):

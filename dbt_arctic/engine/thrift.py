@@ -23,6 +23,12 @@ from dbt_arctic.engine.thrift_faults import is_lost, thrift_fault, unreachable
 from dbt_arctic.engine.thrift_settings import ThriftSettings
 from dbt_arctic.errors import ArcticError, ConfigError
 
+IDLE_S = 30
+"""A server that was restarted, or that closes idle sessions, has lost a session without a word.
+
+After this many seconds without a statement, the session is checked before it is used.
+"""
+
 
 class ThriftEngine:
     """Connections to one Spark Thrift server. Creating an engine or a connection opens nothing."""
@@ -62,10 +68,18 @@ class ThriftConnection:
         """The session on the server. The first access opens it, and one after it was lost opens a new one."""
         with self._opening:
             self.running.refuse_if_cancelled(f"open a session on {self.settings.endpoint}")
+            if self._client is not None and not self._has_state and self._client.idle_s() > IDLE_S:
+                self._drop_if_lost(self._client)
             if self._client is None:
                 self._client = self._opened()
                 self._has_state = False
             return self._client
+
+    def _drop_if_lost(self, client: ThriftClient) -> None:
+        """Discard a session that the server no longer knows. No statement has been sent."""
+        if not client.is_known():
+            client.close()
+            self._client = None
 
     @property
     def session(self) -> SqlSession:

@@ -27,6 +27,15 @@ class Client:
     def __init__(self, settings: ThriftSettings) -> None:
         type(self).opened += 1
         self.is_broken = False
+        self.idle = 0.0
+        self.is_alive = True
+
+    def idle_s(self) -> float:
+        return self.idle
+
+    def is_known(self) -> bool:
+        self.ran.append("checked")
+        return self.is_alive
 
     def run(self, sql: str) -> Result:
         self.ran.append(sql)
@@ -135,6 +144,34 @@ def test_a_query_is_repeated_in_a_new_session_once(
     lost.append(ConnectionResetError("reset"))
     with pytest.raises(ConnectionLost, match="nothing was changed"):
         fetched(connection, "SHOW TABLES")
+
+
+@pytest.mark.parametrize(("idle", "is_alive"), [(1.0, False), (99.0, True), (99.0, False)])
+def test_a_session_that_was_lost_while_it_was_idle_is_opened_again_before_a_write(
+    client: type[Client], connection: ThriftConnection, idle: float, is_alive: bool
+) -> None:
+    connection.cursor().execute("INSERT INTO t VALUES (1)")
+    session: Any = connection.client
+    session.idle, session.is_alive = idle, is_alive
+    connection.cursor().execute("INSERT INTO t VALUES (2)")
+    assert client.opened == (2 if idle > 30 and not is_alive else 1)
+    assert ("checked" in client.ran) == (idle > 30)
+    assert client.ran.count("INSERT INTO t VALUES (2)") == 1
+    # A session with a setting is not replaced in silence.
+    session = connection.client
+    connection.remember_state()
+    session.idle, session.is_alive = 99.0, False
+    assert connection.client is session
+
+
+def test_a_write_that_the_server_refused_for_its_session_is_sent_again(
+    client: type[Client], connection: ThriftConnection
+) -> None:
+    refused: list[Exception] = [OperationFailed("Invalid SessionHandle: SessionHandle [1]")]
+    client.answer = lambda self, sql: refused.pop() if "INSERT" in sql and refused else Result()  # type: ignore[method-assign,assignment,misc]
+    connection.cursor().execute("INSERT INTO t VALUES (1)")
+    assert client.ran.count("INSERT INTO t VALUES (1)") == 2
+    assert client.opened == 2
 
 
 def test_settings_are_read_and_changed_by_sql(client: type[Client], connection: ThriftConnection) -> None:
