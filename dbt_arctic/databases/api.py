@@ -214,6 +214,10 @@ class TableTransaction(Protocol):
         """
         ...
 
+    def time(self) -> str:
+        """The time of the database, to the millisecond, as text in UTC."""
+        ...
+
     def share(self) -> str:
         """A name with which other connections see the same state, while this one is open.
 

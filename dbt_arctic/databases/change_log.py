@@ -110,6 +110,10 @@ class ChangeLog(Protocol):
         """
         ...
 
+    def write_visible(self) -> None:
+        """Let the log have each change on disk that a transaction can see."""
+        ...
+
     def followed(self) -> frozenset[TableName]:
         """The tables of which the log has all changes."""
         ...

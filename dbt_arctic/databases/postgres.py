@@ -56,6 +56,7 @@ _BEFORE = (
 _ALL_ROWS = "SET row_security = off"
 """A statement that would leave out rows is then an error."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_CLOCK = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')"
 _KIND = """
 SELECT c.relkind FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
@@ -241,7 +242,7 @@ class PostgresTable:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        return ClientTransaction(PostgresDialect(), connection, table, name, export, others)
+        return ClientTransaction(PostgresDialect(), connection, table, name, export, others, _CLOCK)
 
     def _require_all_rows(self, run: Run, oid: int) -> None:
         if run(_HIDES_ROWS, (oid,)) == [(True,)]:

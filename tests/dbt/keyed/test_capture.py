@@ -19,7 +19,7 @@ from dbt_arctic.databases import postgres
 from dbt_arctic.databases.address import parse_address
 from dbt_arctic.databases.api import RowQuery
 from dbt_arctic.databases.postgres import PostgresTable
-from dbt_arctic.databases.replication_slot import PostgresSlot
+from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
@@ -345,6 +345,22 @@ def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
         monkeypatch.setattr(postgres, "_BEFORE", quick)
         with pytest.raises(ServerUnreachable, match="lock timeout"):
             followed.begin()
+
+
+def test_a_commit_that_is_visible_is_in_the_log_before_it_is_waited_for(server: Server) -> None:
+    """An asynchronous commit may reach the disk seconds later, and a slot reads what is there."""
+    server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    server.sql("SELECT pg_reload_conf()")
+    address = parse_address(server.url, "", PASSWORD, "t")
+    try:
+        with open_slot(address, SLOT, SLOT, "t") as log:
+            server.sql("SET synchronous_commit = off", "INSERT INTO customers VALUES (1, 'a', 1)")
+            log.write_visible()
+            changes = log.changes(0, log.state().current, 100).changes
+        assert [one.operation for one in changes] == ["insert"]
+    finally:
+        server.sql("ALTER SYSTEM RESET wal_writer_delay")
+        server.sql("SELECT pg_reload_conf()")
 
 
 def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:

@@ -33,12 +33,12 @@ from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
+from dbt_arctic.sources.capture_sql import unseen_statement
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
     CapturedRange,
     entry,
-    unseen_statement,
 )
 
 RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
