@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from dbt_arctic.databases.api import shape_of
 from dbt_arctic.databases.change_log import ALTERED
-from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import SchemaChanged, VersionUnavailable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource

@@ -213,9 +213,9 @@ def _captured(events: ChangeEvents, source: str) -> str:
     before, after = (_named_as_now(events, f"`_message`.`{image}`") for image in ("before", "after"))
     unsent = "`_message`.unsent"
     if events.earlier is not None:
-        known, names = _names(events.earlier)
+        names = _names_of_now(events.earlier)
         renamed = f"transform(filter({unsent}, c -> map_contains_key({names}, c)), c -> {names}[c])"
-        unsent = f"IF({known}, {renamed}, {unsent})"
+        unsent = f"IF({_is_earlier(events.earlier)}, {renamed}, {unsent})"
     columns = [
         ("_kind", "IF(`_message`.operation IN ('truncate', 'alter'), `_message`.operation, 'change')"),
         ("_table", "`_message`.`table`"),
@@ -228,19 +228,22 @@ def _captured(events: ChangeEvents, source: str) -> str:
     return computed(columns, f"(\n{parsed}\n)")
 
 
-def _names(earlier: EarlierColumns) -> tuple[str, str]:
-    """SQL of whether a captured change is an earlier one, and of a map of its names to those of now."""
-    pairs = ", ".join(literal(one) for pair in earlier.names.items() for one in pair)
-    return f"`_message`.shape = {literal(earlier.shape)}", f"map({pairs})"
+def _is_earlier(earlier: EarlierColumns) -> str:
+    return f"`_message`.shape = {literal(earlier.shape)}"
+
+
+def _names_of_now(earlier: EarlierColumns) -> str:
+    """SQL of a map from the names in an earlier change to those of now."""
+    return f"map({', '.join(literal(one) for pair in earlier.names.items() for one in pair)})"
 
 
 def _named_as_now(events: ChangeEvents, image: str) -> str:
     """SQL of the values before or after a captured change, by the names that columns have now."""
     if events.earlier is None:
         return image
-    is_earlier, names = _names(events.earlier)
+    names = _names_of_now(events.earlier)
     own = f"map_filter({image}, (c, v) -> map_contains_key({names}, c))"
-    return f"IF({is_earlier}, transform_keys({own}, (c, v) -> {names}[c]), {image})"
+    return f"IF({_is_earlier(events.earlier)}, transform_keys({own}, (c, v) -> {names}[c]), {image})"
 
 
 __all__ = ["TEXT", "computed", "messages"]

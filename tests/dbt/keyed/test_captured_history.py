@@ -32,7 +32,7 @@ Row = tuple[int, "str | None", bool]
 
 
 @dataclass
-class Told:
+class Customers:
     """The customers, and the intervals of each since the history began."""
 
     server: Server
@@ -135,36 +135,36 @@ def test_a_history_has_each_state_of_a_row_once(
 ) -> None:
     declare(shop, server, customers={"truncate": "apply"})
     shop.model("customers", MODEL)
-    told = Told(server, random.Random(seed))
-    told.change(6)
+    customers = Customers(server, random.Random(seed))
+    customers.change(6)
 
     def last_before() -> None:
         """Changes that were not captured yet, and that the rows have. They may not be on the disk."""
-        told.change(8, "SET synchronous_commit = off")
-        told.begin()
+        customers.change(8, "SET synchronous_commit = off")
+        customers.begin()
 
     with monkeypatch.context() as patched:
-        around_begin(patched, last_before, lambda: told.change(3))
+        around_begin(patched, last_before, lambda: customers.change(3))
         shop.dbt("run", "--select", "customers")
     shop.dbt("run", "--select", "customers")
-    assert stored(shop) == told.rows()
+    assert stored(shop) == customers.rows()
     for _ in range(extent(1, 4)):
-        told.change(4)
+        customers.change(4)
         shop.dbt("run", "--select", "customers")
-        assert stored(shop) == told.rows()
+        assert stored(shop) == customers.rows()
     # What the log does not have shows when the run reads the rows. The changes around it are there, too.
-    told.change(4)
-    told.convert()
-    told.change(4)
-    told.read_again()
+    customers.change(4)
+    customers.convert()
+    customers.change(4)
+    customers.read_again()
     shop.dbt("run", "--select", "customers")
-    assert stored(shop) == told.rows()
+    assert stored(shop) == customers.rows()
     assert "read" in {one for (one,) in shop.rows("customers", "_source_operation")}
     # A truncation ends the intervals that the model has, and those that began since.
-    told.change(4)
-    told.truncate()
-    told.change(4)
-    told.truncate()
-    told.change(2)
+    customers.change(4)
+    customers.truncate()
+    customers.change(4)
+    customers.truncate()
+    customers.change(2)
     shop.dbt("run", "--select", "customers")
-    assert stored(shop) == told.rows()
+    assert stored(shop) == customers.rows()
