@@ -26,7 +26,8 @@ class LoggedChange(NamedTuple):
     :param after: the values after; ``None`` if there is no such row.
     :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
     :param transaction: the id of the transaction, of 32 bits; 0 if there is none.
-    :param shape: ``shape_of`` the table's columns at the time of the change; of ``alter``, see ``ALTERED``;
+    :param shape: ``shape_of`` the table's columns at the time of the change, and of those whose old values an
+        update or delete has; of ``alter``, see ``ALTERED``;
         empty for a truncation.
     """
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.databases.api import shape_of
+from dbt_arctic.databases.api import columns_shape, identity_in, shape_of
 from dbt_arctic.databases.change_log import ALTERED
 from dbt_arctic.errors import SchemaChanged, VersionUnavailable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource
-from dbt_arctic.sources.change_settings import ADDED, SEQUENCE, UNAVAILABLE, EarlierColumns
+from dbt_arctic.sources.change_settings import ADDED, SEQUENCE, UNAVAILABLE, ChangeEvents, EarlierColumns
 from dbt_arctic.sources.column_changes import RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.database_plan import Writes
 
@@ -71,8 +71,8 @@ def plan_evolution(
     """
     events, changes = columns.events, list[TableChange]()
     altered = [one for one in shapes if one.startswith(ALTERED)]
+    rows = {columns_shape(one) for one in shapes if not one.startswith(ALTERED)}
     if before is not None:
-        rows = {*shapes} - {*altered}
         changes = table_changes(before, columns.table, events.columns, events.key, rows, events.optional)
     if altered:
         names = {word for one in altered for word in one.split(" ")[1:]}
@@ -97,7 +97,7 @@ def plan_evolution(
             _not_compared(columns, writes, others) if truncated else ""
         )
         if not reason and writes.keeps_changes and before is not None:
-            earlier, reason = _earlier_columns(columns, before, {*shapes} - {*altered})
+            earlier, reason = _earlier_columns(columns, before, rows)
     if reason:
         raise VersionUnavailable(
             f"the table {events.table} of the source {source.name} has changed: {_texts(changes)}",
@@ -132,6 +132,30 @@ def _earlier_columns(
     if (before.shape == now and is_other) or is_guessed:
         return None, unknown
     return EarlierColumns(before.shape, names), ""
+
+
+def require_old_keys(
+    source: CaptureSource, events: ChangeEvents, shapes: Collection[str], model: str
+) -> None:
+    """Require that each update and delete in the log has the old values of the key.
+
+    What the table's replica identity is now says nothing of the changes from before it was set.
+
+    :param shapes: of the changes that the model has not read.
+    :raises VersionUnavailable: one of them may lack them.
+    """
+    identities = {identity_in(one) for one in shapes if not one.startswith(ALTERED)}
+    lacking = [(name, one) for one in identities if one is not None for name in events.key if name not in one]
+    if not lacking:
+        return
+    name, identity = min(lacking)
+    raise VersionUnavailable(
+        f"changes of the source {source.name} do not have the old values of {name}, a column of its key",
+        where=model,
+        why="when they were made, the replica identity of the table, or of a partition, was "
+        f"({', '.join(identity)}). An update that changes the key, or a delete, would leave the old row",
+        fix=f"load the table again: dbt run --full-refresh --select {model}",
+    )
 
 
 def _texts(changes: Collection[TableChange]) -> str:
@@ -267,4 +291,5 @@ __all__ = [
     "all_rows_and_logged_deletes",
     "deletes_by_truncations",
     "plan_evolution",
+    "require_old_keys",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from dbt_arctic.databases.api import Database, TableName, TableTransaction, shape_of
+from dbt_arctic.databases.api import Database, TableName, TableTransaction, columns_shape, shape_of
 from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
@@ -192,7 +192,8 @@ class TableLoad:
         since = now.changes_since(table, before.range.end)
         is_same = columns.events == again.columns.events and version == again.columns.table.version
         current = {shape_of(version.logged)} if version is not None else set()
-        if since is None or since.truncated_at or set(since.shapes) - current or not is_same:
+        shapes = set() if since is None else {columns_shape(one) for one in since.shapes}
+        if since is None or since.truncated_at or shapes - current or not is_same:
             raise ConcurrentRun(
                 f"the table {table} was changed while its rows were to be read",
                 where=model,

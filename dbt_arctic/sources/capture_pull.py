@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from dbt_arctic.databases.api import Database, TableName, TableTransaction, shape_of
+from dbt_arctic.databases.api import Database, TableName, TableTransaction, columns_shape, shape_of
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture_changes import Capture, CaptureRead
-from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
+from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_load import ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
@@ -102,9 +102,13 @@ class CapturePlanner:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
             before = recorded_table(last)
         known = captured.changes_since(table, start)
+        shapes, evolution = self._shapes(captured, start, known), Evolution()
         if last is not None:
             others = {one for one in of_relations(last_consumed) if one != name.dotted}
-            evolution = self._evolution(found, before, captured, start, known, others, model, purpose)
+            evolution = self._evolution(found, before, shapes, others, model, purpose)
+        if not evolution.compared:
+            require_old_keys(self.source, found.events, shapes, model)
+        if last is not None:
             if evolution.reads_again:
                 again = ReadAgain(evolution, start, found)
                 return self._load.plan(read, last_consumed, model, purpose, again)
@@ -144,30 +148,35 @@ class CapturePlanner:
         notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
         return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
+    def _shapes(self, captured: Captured, start: int, known: TableChanges | None) -> set[str]:
+        """The shapes of the changes after a position; an empty one is that of a truncation.
+
+        :param known: what the commits of the capture table say of them; ``None`` to look at the messages.
+        """
+        if known is None:
+            rows = self.context.query(shapes_statement(captured, self.place.dotted, start))
+            return {str(one) for (one,) in rows}
+        return {*known.shapes, *([""] if known.truncated_at else [])}
+
     def _evolution(
         self,
         columns: CapturedColumns,
         before: RecordedTable | None,
-        captured: Captured,
-        start: int,
-        known: TableChanges | None,
+        shapes: Collection[str],
         others: Collection[str],
         model: str,
         purpose: PullPurpose,
     ) -> Evolution:
-        """What the run does about changes of the table that are not changes of rows."""
-        if known is None:
-            found = {
-                str(one)
-                for (one,) in self.context.query(shapes_statement(captured, self.place.dotted, start))
-            }
-            shapes, truncated = found - {""}, "" in found
-        else:
-            shapes, truncated = set(known.shapes), bool(known.truncated_at)
+        """What the run does about changes of the table that are not changes of rows.
+
+        :param shapes: of ``_shapes``.
+        """
+        truncated = "" in shapes
         if truncated and self.source.truncation == "fail" and purpose == "consume":
             raise truncation_error(delivery_of(self.source), False, model)
         applied = truncated and self.source.truncation == "apply"
-        return plan_evolution(self.source, columns, before, shapes, applied, self.writes, others, model)
+        of_rows = {*shapes} - {""}
+        return plan_evolution(self.source, columns, before, of_rows, applied, self.writes, others, model)
 
     def _columns(self, model: str) -> CapturedColumns:
         transaction = self.database.begin()
@@ -188,7 +197,7 @@ def _other_columns(
 ) -> tuple[str, ...]:
     """A warning about changes from before the table's columns changed, for a model that reads them all."""
     version = columns.table.version
-    if known is None or version is None or set(known.shapes) <= {shape_of(version.logged)}:
+    if known is None or version is None or {*map(columns_shape, known.shapes)} <= {shape_of(version.logged)}:
         return ()
     return (
         f"The columns of the table {columns.events.table} have changed since the oldest changes of the "

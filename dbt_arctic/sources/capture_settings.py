@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from dbt_arctic.data_type import has_kind
 from dbt_arctic.databases.api import Column, Table, TableName, TableVersion
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
 from dbt_arctic.sources.column_changes import RecordedTable
@@ -21,6 +22,8 @@ PLACE = "capture"
 """In the place of a catalog in the name of a source."""
 DEFAULT_RETENTION_DAYS = 7
 
+_SHOWN = 3
+"""The most partitions that an error names."""
 _DAY_S = 24 * 60 * 60
 _OF_TABLE = ("table", "columns", "partitions", "partition_column")
 """Settings that a table has in the same form if it is read without its log."""
@@ -172,15 +175,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
             fix="add key: the columns that identify a row, to the source's meta.arctic",
         )
     if unlogged := [one for one in key if one not in table.identity]:
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in place)
-        raise ConfigError(
-            f"the log does not have the old values of {unlogged[0]}, a column of the key of the source "
-            f"{source.name}",
-            where=where,
-            why="an update that changes the key, or a delete, would leave the old row",
-            fix=f"run this in the database, as the owner of the table: ALTER TABLE {quoted} REPLICA IDENTITY "
-            "FULL",
-        )
+        raise _unlogged(source, table, place, unlogged[0], where)
     events = ChangeEvents(
         "capture",
         types,
@@ -192,6 +187,27 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         sends_all=source.kind == "mariadb",
     )
     return CapturedColumns(read, events, table)
+
+
+def _unlogged(source: CaptureSource, table: Table, place: TableName, column: str, where: str) -> ConfigError:
+    """The error if the log does not have the old values of a column of the key."""
+    lacking = [name for name, logged in table.partitions.items() if column not in logged] or [place]
+    statements = [
+        f"ALTER TABLE {'.'.join(map(_quoted, name))} REPLICA IDENTITY FULL" for name in lacking[:_SHOWN]
+    ]
+    rest = len(lacking) - len(statements)
+    others = f"; and the same for {counted(rest, 'other partition')}" if rest else ""
+    owner = "of the table" if lacking == [place] else "of the partitions, which have a replica identity each"
+    return ConfigError(
+        f"the log does not have the old values of {column}, a column of the key of the source {source.name}",
+        where=where,
+        why="an update that changes the key, or a delete, would leave the old row",
+        fix=f"run this in the database, as the owner {owner}: {'; '.join(statements)}{others}",
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:

@@ -229,7 +229,8 @@ def _captured(events: ChangeEvents, source: str) -> str:
 
 
 def _is_earlier(earlier: EarlierColumns) -> str:
-    return f"`_message`.shape = {literal(earlier.shape)}"
+    # The replica identity may follow.
+    return f"substring_index(`_message`.shape, '[', 1) = {literal(earlier.shape)}"
 
 
 def _names_of_now(earlier: EarlierColumns) -> str:

@@ -17,12 +17,14 @@ import yaml
 
 from dbt_arctic.databases import postgres
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.api import RowQuery
+from dbt_arctic.databases.api import RowQuery, TableName, identity_in, shape_of
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
-from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation
+from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
+from dbt_arctic.sources.capture_evolution import require_old_keys
+from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
 from tests.extent import extent
 from tests.matrix.components import PASSWORD
@@ -363,6 +365,55 @@ def test_a_commit_that_is_visible_is_in_the_log_before_it_is_waited_for(server: 
         server.sql("SELECT pg_reload_conf()")
 
 
+def test_partitions_log_old_values_by_an_identity_of_their_own(server: Server) -> None:
+    """That of the table says nothing of them, and that of now nothing of what was logged before."""
+    server.sql(
+        "CREATE TABLE parts (id int, mail text NOT NULL, PRIMARY KEY (id)) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+        "CREATE UNIQUE INDEX high_mail ON high (mail)",
+        "CREATE PUBLICATION parts FOR TABLE parts WITH (publish_via_partition_root = true)",
+        "SELECT pg_create_logical_replication_slot('parts', 'pgoutput')",
+    )
+    address = parse_address(server.url, "", PASSWORD, "t")
+    followed = PostgresTable(address, "public.parts", "t", "parts")
+    source, place = parse_capture("crm.parts", {"slot": "parts"}), TableName("public", "parts")
+
+    def resolved(key: str) -> CapturedColumns:
+        with closing(followed.begin()) as transaction:
+            return resolve_columns(replace(source, key=(key,)), transaction.table, place, "m")
+
+    def identities() -> list[Any]:
+        with open_slot(address, "parts", "parts", "t") as log:
+            found = log.changes(0, log.state().current, 100).changes
+            log.advance(found[-1].end)
+        return [(one.operation, identity_in(one.shape)) for one in found]
+
+    try:
+        resolved("id")
+        server.sql("ALTER TABLE parts REPLICA IDENTITY FULL")
+        with pytest.raises(ConfigError, match="old values of mail") as error:
+            resolved("mail")
+        assert '"low" REPLICA IDENTITY FULL; ALTER TABLE "public"."high" REPLICA' in error.value.fix
+        server.sql("INSERT INTO parts VALUES (1, 'a'), (11, 'b')", "DELETE FROM parts WHERE id = 1")
+        assert identities() == [("insert", None)] * 2 + [("delete", ("id",))]
+        server.sql(
+            "ALTER TABLE high REPLICA IDENTITY USING INDEX high_mail",
+            "UPDATE parts SET id = 12",
+            "ALTER TABLE high REPLICA IDENTITY FULL",
+            "UPDATE parts SET id = 13",
+        )
+        server.sql("ALTER TABLE low REPLICA IDENTITY FULL")
+        columns = resolved("mail")
+        assert identities() == [("update", ("mail",)), ("update", None)]
+        shapes = {shape_of(("id", "mail"), ("mail",)), shape_of(("id", "mail"))}
+        require_old_keys(source, columns.events, shapes, "m")
+        with pytest.raises(VersionUnavailable, match="old values of id"):
+            require_old_keys(source, resolved("id").events, shapes, "m")
+    finally:
+        server.sql("SELECT pg_drop_replication_slot('parts')", "DROP PUBLICATION parts", "DROP TABLE parts")
+
+
 def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:
     declare(shop, server, shared={"slot": "missing", "publication": SLOT})
     said = shop.fail("run", "--select", "customers")
@@ -565,6 +616,17 @@ def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:
     server.sql("ALTER TABLE customers REPLICA IDENTITY FULL", "UPDATE customers SET id = 3")
     shop.dbt("run", "--select", "customers")
     assert shop.rows("customers", "id, name") == [(3, "x" * 9000)]
+    # For a while, the log had no old values of the key.
+    server.sql(
+        "ALTER TABLE customers ALTER score SET NOT NULL",
+        "CREATE UNIQUE INDEX scores ON customers (score)",
+        "ALTER TABLE customers REPLICA IDENTITY USING INDEX scores",
+        "UPDATE customers SET id = 4",
+        "ALTER TABLE customers REPLICA IDENTITY FULL",
+    )
+    assert "do not have the old values of id" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert shop.rows("customers", "id") == [(4,)]
 
 
 def test_the_generated_files_follow_the_database(shop: Shop, server: Server) -> None:

@@ -183,9 +183,7 @@ def test_transactions_without_changes_have_an_end() -> None:
 
 
 def test_the_key_of_an_old_row_has_no_other_columns() -> None:
-    relation = b"R" + (7).to_bytes(4, "big") + b"public\0t\0d" + (2).to_bytes(2, "big")
-    for flag, name, type_ in ((1, b"id", 20), (0, b"body", 25)):
-        relation += bytes([flag]) + name + b"\0" + type_.to_bytes(4, "big") + b"\xff" * 4
+    relation = described(7, "d", "t", 1, 0)
     key = (2).to_bytes(2, "big") + b"t" + (1).to_bytes(4, "big") + b"5" + b"n"
     decoder = Decoder()
     assert decoder.decode(relation) is None
@@ -193,6 +191,34 @@ def test_the_key_of_an_old_row_has_no_other_columns() -> None:
         found = decoder.decode(b"D" + (7).to_bytes(4, "big") + kind + key)
         assert isinstance(found, RowChange)
         assert found.old == old
+
+
+def described(oid: int, identity: str, name: str, *flags: int) -> bytes:
+    """A description of a table with the columns ``id`` and ``body``, as the log has it."""
+    made = b"R" + oid.to_bytes(4, "big") + f"public\0{name}\0{identity}".encode() + (2).to_bytes(2, "big")
+    for flag, column, type_ in zip(flags, (b"id", b"body"), (20, 25), strict=True):
+        made += bytes([flag]) + column + b"\0" + type_.to_bytes(4, "big") + b"\xff" * 4
+    return made
+
+
+def test_a_change_of_a_partition_has_the_old_values_that_partitions_log() -> None:
+    insert = b"I" + (7).to_bytes(4, "big") + b"N" + (2).to_bytes(2, "big") + b"t\0\0\0\0015n"
+    decoder = Decoder()
+
+    def identity(*descriptions: bytes) -> Any:
+        assert [decoder.decode(one) for one in descriptions] == [None] * len(descriptions)
+        found = decoder.decode(insert)
+        assert isinstance(found, RowChange)
+        assert found.table.name == "public.t"
+        return found.table.identity
+
+    table = described(7, "f", "t", 1, 1)
+    assert identity(table) is None
+    assert identity(table, described(8, "d", "a", 1, 0)) == ("id",)
+    assert identity() == ("id",), "a partition is described once"
+    assert identity(table, described(9, "i", "b", 0, 1)) == ()
+    assert identity(table, described(9, "f", "b", 1, 1)) == ("id",)
+    assert identity(table, described(8, "f", "a", 1, 1)) == ("id", "body")
 
 
 @pytest.mark.parametrize(
