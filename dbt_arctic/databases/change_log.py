@@ -29,6 +29,7 @@ class LoggedChange(NamedTuple):
     :param shape: ``shape_of`` the table's columns at the time of the change, and of those whose old values an
         update or delete has; of ``alter``, see ``ALTERED``;
         empty for a truncation.
+    :param table_id: differs for another table of the same name; empty if the database has no such id.
     """
 
     end: int
@@ -42,6 +43,7 @@ class LoggedChange(NamedTuple):
     unsent: Sequence[str] = ()
     transaction: int = 0
     shape: str = ""
+    table_id: str = ""
 
 
 class ChangeBatch(NamedTuple):

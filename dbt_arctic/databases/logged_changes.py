@@ -57,6 +57,7 @@ def logged_changes(
                         one.unsent,
                         begin.transaction,
                         one.shape,
+                        str(one.table.oid),
                     )
                     for one in waiting
                 ]

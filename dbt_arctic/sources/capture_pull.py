@@ -9,7 +9,7 @@ from dbt_arctic.databases.api import Database, TableName, TableTransaction, colu
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.capture_changes import Capture, CaptureRead
+from dbt_arctic.sources.capture_changes import Capture, CaptureRead, changes_lost
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_load import ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
@@ -102,7 +102,14 @@ class CapturePlanner:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
             before = recorded_table(last)
         known = captured.changes_since(table, start)
-        shapes, evolution = self._shapes(captured, start, known), Evolution()
+        of_others = known is None or {*known.table_ids} - {found.table_id}
+        if of_others and known is not None and last is not None:
+            why = f"another table was called {table} for a while, and the log has its changes"
+            raise changes_lost(self.source.name, model, why)
+        own = found.table_id if self.source.kind == "postgres" and of_others else ""
+        if own:
+            known = None  # what the commits say is of another table of this name as well
+        shapes, evolution = self._shapes(captured, start, known, own), Evolution()
         if last is not None:
             others = {one for one in of_relations(last_consumed) if one != name.dotted}
             evolution = self._evolution(found, before, shapes, others, model, purpose)
@@ -119,7 +126,7 @@ class CapturePlanner:
         if last is not None and known is not None and not known.number:
             return Planned(Pull(name, self._no_rows(columns), last, False), last, warnings)
         view = f"{self.source.name.replace('.', '__')}__pull_{self.context.new_txn()}"
-        rows_read = unread_statement(captured, table, start)
+        rows_read = unread_statement(captured, table, start, None, own)
         self.context.run("stage", f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\n{rows_read}")
         recorded = found.recorded(before, read.versions.get(self.place))
         consumed = captured.range.at(captured.range.end, table, found.table_id, recorded)
@@ -148,13 +155,14 @@ class CapturePlanner:
         notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
         return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
-    def _shapes(self, captured: Captured, start: int, known: TableChanges | None) -> set[str]:
+    def _shapes(self, captured: Captured, start: int, known: TableChanges | None, own: str) -> set[str]:
         """The shapes of the changes after a position; an empty one is that of a truncation.
 
         :param known: what the commits of the capture table say of them; ``None`` to look at the messages.
+        :param own: the id of the table if there are changes of others that had its name.
         """
         if known is None:
-            rows = self.context.query(shapes_statement(captured, self.place.dotted, start))
+            rows = self.context.query(shapes_statement(captured, self.place.dotted, start, own))
             return {str(one) for (one,) in rows}
         return {*known.shapes, *([""] if known.truncated_at else [])}
 

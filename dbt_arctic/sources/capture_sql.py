@@ -10,23 +10,32 @@ PLACE_DIGITS = 20
 """The length of a position in the place of a change."""
 
 
-def unread_statement(captured: Captured, table: str, position: int, until: int | None = None) -> str:
+def unread_statement(
+    captured: Captured, table: str, position: int, until: int | None = None, table_id: str = ""
+) -> str:
     """SQL of the messages of a table after a position.
 
     :param until: the position up to which they are read; ``None`` for all.
+    :param table_id: leaves out those of other tables that had its name; empty if there are none.
     """
     limit = "" if until is None else f" AND `transaction_end` <= {until}"
+    if table_id:
+        own = literal(table_id)
+        limit += f" AND coalesce(get_json_object(`message`, '$.table_id'), {own}) = {own}"
     return (
         f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
         f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}{limit}"
     )
 
 
-def shapes_statement(captured: Captured, table: str, position: int) -> str:
-    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation."""
+def shapes_statement(captured: Captured, table: str, position: int, table_id: str = "") -> str:
+    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation.
+
+    :param table_id: as for ``unread_statement``.
+    """
     return (
         "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
-        f"FROM (\n{unread_statement(captured, table, position)}\n)"
+        f"FROM (\n{unread_statement(captured, table, position, None, table_id)}\n)"
     )
 
 

@@ -516,6 +516,27 @@ def test_a_log_of_changes_without_a_key(shop: Shop, server: Server) -> None:
     assert "AR-403" in shop.fail("run", "--select", "customers")
     shop.dbt("run", "--select", "customers", "--full-refresh")
     assert shop.rows("customers") == [(3, "c", "insert")]
+    # The log also has the changes of a table that was dropped. They are not those of the table of its name.
+    server.sql(
+        "DROP TABLE customers",
+        "CREATE TABLE customers (id bigint PRIMARY KEY, name text, score numeric(10,2))",
+        f"ALTER PUBLICATION {SLOT} ADD TABLE customers",
+        "INSERT INTO customers VALUES (4, 'd', 1)",
+    )
+    assert "dropped and created again" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--select", "customers", "--full-refresh")
+    assert shop.rows("customers") == [(4, "d", "insert")]
+    # Another table has the name while a run captures.
+    server.sql(
+        "ALTER TABLE customers RENAME TO aside",
+        "CREATE TABLE customers (LIKE aside INCLUDING ALL)",
+        f"ALTER PUBLICATION {SLOT} ADD TABLE customers",
+        "INSERT INTO customers VALUES (5, 'other', 1)",
+        "INSERT INTO aside VALUES (6, 'missed', 1)",
+    )
+    shop.dbt("run", "--select", "orders")
+    server.sql("DROP TABLE customers", "ALTER TABLE aside RENAME TO customers")
+    assert "another table was called public.customers" in shop.fail("run", "--select", "customers")
 
 
 OTHER_VALUES: list[tuple[str, str]] = [

@@ -152,7 +152,7 @@ def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -
             {
                 **{"operation": "insert", "table": "public.orders", "at_ms": 7000},
                 **{"place": f"{500:020}.{11:020}", "before": None},
-                **{"after": {"id": "1", "flag": "true", "body": "x"}, "shape": SHAPE},
+                **{"after": {"id": "1", "flag": "true", "body": "x"}, "shape": SHAPE, "table_id": "0"},
             },
         )
     ]
@@ -306,7 +306,7 @@ def test_changes_are_counted_by_table() -> None:
         TransactionEnd(4),
     ]
     assert changes_by_table(logged_changes(enumerate(messages), TYPES)[0]) == {
-        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}", (SHAPE,))
+        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}", (SHAPE,), ("0",))
     }
 
 
