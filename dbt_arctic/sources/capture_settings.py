@@ -185,6 +185,11 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         unavailable=source.unavailable,
         binary="hex",
         sends_all=source.kind == "mariadb",
+        in_utc=tuple(
+            one.column.name
+            for one in read
+            if one.column.family == "timestamptz" and has_kind(types[one.column.name], "string")
+        ),
     )
     return CapturedColumns(read, events, table)
 
@@ -211,20 +216,28 @@ def _quoted(name: str) -> str:
 
 
 def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:
-    """The table without the columns that the log does not have.
+    """The table without the generated columns that the log does not have.
 
     :raises ConfigError: one of them is declared.
     """
+    logged = () if table.version is None or source.kind == "mariadb" else table.version.logged
+
+    def is_missing(column: Column) -> bool:
+        return column.is_generated and column.name not in logged
+
     for name in source.table.columns:
         column = table.column(name)
-        if column is not None and column.is_generated:
+        if column is not None and is_missing(column):
             raise ConfigError(
                 f"the column {column.name} of the source {source.name} is a generated one",
                 where=where,
-                why="the log does not have the values of generated columns",
-                fix="remove it from columns, and compute it in the model",
+                why="the log does not have its values",
+                fix="remove it from columns, and compute it in the model; or publish it, since PostgreSQL 18 "
+                "with publish_generated_columns = stored"
+                if source.kind == "postgres"
+                else "remove it from columns, and compute it in the model",
             )
-    return table._replace(columns=tuple(one for one in table.columns if not one.is_generated))
+    return table._replace(columns=tuple(one for one in table.columns if not is_missing(one)))
 
 
 def upstream_of(source: CaptureSource) -> Name:
@@ -235,12 +248,9 @@ def upstream_of(source: CaptureSource) -> Name:
 def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
     kind = column_type(column.type.lower())
     database = column.column
-    is_other = database.family == "timestamptz" and not has_kind(kind, "timestamp")
-    if (
-        kind
-        and not is_other
-        and not (source.kind == "mariadb" and has_kind(kind, "string") and _is_coded(database))
-    ):
+    is_text = has_kind(kind, "string")
+    is_other = database.family == "timestamptz" and not (has_kind(kind, "timestamp") or is_text)
+    if kind and not is_other and not (source.kind == "mariadb" and is_text and _is_coded(database)):
         return kind
     raise ConfigError(
         f"the column {database.name} of the source {source.name} cannot be read as {column.type.lower()}",
@@ -253,7 +263,7 @@ def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
 def _is_coded(column: Column) -> bool:
     """Whether the log of MariaDB has another text of a value than SQL gives, or none: ``0000-00-00``."""
     is_padded = "zerofill" in column.type.lower() or column.type.lower().startswith("year")
-    return is_padded or column.family in ("date", "timestamp", "float")
+    return is_padded or column.family in ("date", "timestamp", "timestamptz", "float")
 
 
 def _names(given: Any) -> tuple[str, ...]:

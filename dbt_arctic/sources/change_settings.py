@@ -89,6 +89,7 @@ class ChangeEvents:
     :param decimals: how messages without a schema encode decimals; ``None`` if it is not known.
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
     :param sends_all: whether each message has all values.
+    :param in_utc: columns with points in time that are read as text, in UTC and without a zone.
     :param earlier: how changes from before the table's columns changed are read; ``None`` if all have the
         columns of now.
     """
@@ -105,6 +106,7 @@ class ChangeEvents:
     binary: Binary = "base64"
     units: Mapping[str, Unit] = field(default_factory=dict)
     sends_all: bool = False
+    in_utc: tuple[str, ...] = ()
     earlier: EarlierColumns | None = None
 
     @property

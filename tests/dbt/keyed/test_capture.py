@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import yaml
 
-from dbt_arctic.databases import postgres
+from dbt_arctic.databases import postgres, postgres_versions
 from dbt_arctic.databases.address import parse_address
 from dbt_arctic.databases.api import RowQuery, TableName, identity_in, shape_of
 from dbt_arctic.databases.postgres import PostgresTable
@@ -24,7 +24,12 @@ from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation, V
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_evolution import require_old_keys
-from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
+from dbt_arctic.sources.capture_settings import (
+    CapturedColumns,
+    CaptureSource,
+    parse_capture,
+    resolve_columns,
+)
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
 from tests.extent import extent
 from tests.matrix.components import PASSWORD
@@ -414,6 +419,37 @@ def test_partitions_log_old_values_by_an_identity_of_their_own(server: Server) -
         server.sql("SELECT pg_drop_replication_slot('parts')", "DROP PUBLICATION parts", "DROP TABLE parts")
 
 
+def test_generated_columns_are_read_if_they_are_published(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As PostgreSQL 18 can: its list of published columns has them then. That of 15 always has."""
+    server.sql("ALTER TABLE customers ADD twice bigint GENERATED ALWAYS AS (id * 2) STORED")
+    followed = PostgresTable(parse_address(server.url, "", PASSWORD, "t"), "public.customers", "t", SLOT)
+    source = parse_capture("crm.customers", {"slot": SLOT})
+    declared = parse_capture("crm.customers", {"slot": SLOT, "columns": ["id", "twice"]})
+
+    def resolved(source: CaptureSource) -> CapturedColumns:
+        with closing(followed.begin()) as transaction:
+            return resolve_columns(source, transaction.table, TableName("public", "customers"), "m")
+
+    found = resolved(source)
+    assert found.table.version is not None
+    assert "twice" not in {*found.events.columns, *found.table.version.logged}
+    with pytest.raises(ConfigError, match="publish_generated_columns"):
+        resolved(declared)
+    as_of_18 = postgres_versions._COLUMNS.replace("180000", "150000")
+    monkeypatch.setattr(postgres_versions, "_COLUMNS", as_of_18)
+    assert list(resolved(declared).events.columns) == ["id", "twice"]
+    found = resolved(source)
+    assert found.events.columns["twice"] == "bigint"
+    recorded = found.recorded(None)
+    # The log describes the table with this column.
+    assert recorded is not None
+    assert recorded.shape == shape_of(("id", "name", "score", "twice"))
+    server.sql(f"ALTER PUBLICATION {SLOT} SET TABLE customers (id, name, score), orders")
+    assert "twice" not in resolved(source).events.columns
+
+
 def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:
     declare(shop, server, shared={"slot": "missing", "publication": SLOT})
     said = shop.fail("run", "--select", "customers")
@@ -608,11 +644,44 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         listed = f"c{[kind for kind, *_ in cases].index('text[]')}"
         server.sql(f"INSERT INTO typed (id, {listed}) VALUES (6, ARRAY[['a','b'],['c','d']])")
         assert f"{listed} is not a array<string>" in shop.fail("run", "--select", "customers")
+        # What no type of Spark has is an error that names the way out: text.
+        server.sql(
+            "CREATE TABLE endless (id int PRIMARY KEY, at timestamptz, day date, moment timestamp)",
+            f"ALTER PUBLICATION {SLOT} ADD TABLE endless",
+            "INSERT INTO endless VALUES (1, '2026-01-02 03:04:05.6+02', '-infinity', 'infinity')",
+        )
+        endless = {"table": "endless"}
+        of_key = (
+            "{{ config(materialized='incremental', unique_key='id', sequence_by='_source_sequence', "
+            "buckets=1) }}\nselect * from {{ incremental_pull(source('crm', 'orders')) }}"
+        )
+        declare(shop, server, customers={"table": "typed"}, orders=endless)
+        shop.model("orders", of_key)
+        assert "{day: string}" in shop.fail("run", "--select", "orders")
+        texts = dict.fromkeys(("at", "day", "moment"), "string")
+        declare(shop, server, orders={**endless, "columns": {"id": "int", **texts}})
+        shop.model("orders", of_key)
+        shop.dbt("run", "--select", "orders")
+        server.sql(
+            "INSERT INTO endless SELECT 2, at, day, moment FROM endless",
+            "INSERT INTO endless VALUES (3, '-infinity', '0044-03-15 BC', '0044-03-15 BC')",
+            "INSERT INTO endless VALUES (4, '0044-03-15 BC', NULL, NULL)",
+        )
+        shop.dbt("run", "--select", "orders")
+        first, second, *others = shop.rows("orders", "id, at, day, moment")
+        assert first[1:] == second[1:] == ("2026-01-02 01:04:05.6", "-infinity", "infinity")
+        assert others == [
+            (3, "-infinity", "0044-03-15 BC", "0044-03-15 00:00:00 BC"),
+            (4, "0044-03-15 00:00:00 BC", None, None),
+        ]
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
         server.sql(
-            "DROP TABLE typed CASCADE", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host"
+            "DROP TABLE typed CASCADE",
+            "DROP TABLE IF EXISTS endless",
+            "DROP TYPE mood, pair",
+            "DROP DOMAIN cents, short_code, code, host",
         )
 
 
