@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.null_safe_equality import FLOATS
 from dbt_arctic.keyed.row_diff import ColumnPair
 from dbt_arctic.keyed.type_categories import compare_exactly
 
@@ -70,7 +71,8 @@ def match_columns(here: Columns, there: Columns) -> Shared:
         if other[1] != type_:
             differences.append(ColumnDifference(name, type_, other[1]))
         if compare_exactly(type_, other[1]):
-            columns.append(ColumnPair(name, other[0], type_))
+            type_of_both = "double" if {type_, other[1]} == set(FLOATS) else type_
+            columns.append(ColumnPair(name, other[0], type_of_both))
         else:
             not_compared.append(name)
     differences += [ColumnDifference(name, "", type_) for name, type_ in others.values()]
@@ -163,8 +165,13 @@ class Threshold:
         return cls(rows=int(match[1]))
 
     def is_exceeded(self, found: ModelDiff) -> bool:
-        """Whether more rows differ. What could not be compared may differ anywhere."""
+        """Whether more rows differ. A column that was lost differs in each row.
+
+        What could not be compared may differ anywhere.
+        """
         if found.state in ("not compared", "failed") or found.not_compared:
+            return True
+        if any(not one.here for one in found.schema):
             return True
         if self.rows is not None:
             return found.differing > self.rows

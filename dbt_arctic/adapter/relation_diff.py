@@ -193,7 +193,7 @@ def _as_bags(
     samples = []
     for surplus, *values in query(sample_of_bags(here.sql, there.sql, columns, options.samples)):
         held = {
-            pair.name: str(value) if value is not None else None
+            pair.name: str(_cell(value, pair)) if value is not None else None
             for pair, value in zip(columns, values, strict=True)
         }
         samples.append(Sample("here" if surplus > 0 else "there", held))

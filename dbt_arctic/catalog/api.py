@@ -32,6 +32,10 @@ class CatalogColumn:
     """Iceberg's field id, which a rename does not change; ``None`` if the catalog does not report it."""
     nested: str = field(default="", compare=False)
     """The nested type of a struct, list or map with field ids, as its Iceberg JSON; empty if unknown."""
+    initial: str = field(default="", compare=False)
+    """JSON of the value in rows that were written before the column was added; empty for NULL, or if unknown.
+    Such rows are those of engines that add a column with a default. In ``columns_at``, a column with this
+    value and no name did not exist then."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,8 @@ class CatalogReader(Protocol):
         """The columns that a table had when a snapshot was committed, by their current names and in order.
 
         Columns may have been renamed, widened or dropped since. A dropped one has its name of that time,
-        unless a current column has it. A catalog that is read by SQL does not detect renamed ones.
+        unless a current column has it. A catalog that is read by SQL does not detect renamed ones, and does
+        not know defaults.
         """
         ...
 

@@ -6,12 +6,12 @@ view specifications, format versions 1 to 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
 from dbt_arctic.catalog.partition_names import PartitionField
-from dbt_arctic.catalog.types import numbered, spark_type
+from dbt_arctic.catalog.types import initial_json, numbered, spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
 """Internal entries of Spark in the properties of a view, which SHOW TBLPROPERTIES hides."""
@@ -101,8 +101,17 @@ def _columns_at(
     taken = set(known.values())
 
     def then(fields: list[dict[str, Any]]) -> dict[str, CatalogColumn]:
-        named = ((known.get(column.field_id, column.name), column) for column in _columns(fields))
-        return {name: column for name, column in named if column.field_id in known or name not in taken}
+        there = _columns(fields)
+        named = ((known.get(column.field_id, column.name), column) for column in there)
+        ids = {column.field_id for column in there}
+        return {
+            **{name: column for name, column in named if column.field_id in known or name not in taken},
+            **{
+                column.name: replace(column, name="")
+                for column in _columns(current)
+                if column.initial and column.field_id not in ids
+            },
+        }
 
     columns = {schema["schema-id"]: then(schema["fields"]) for schema in document.get("schemas") or []}
     now = then(current)
@@ -129,6 +138,7 @@ def _columns(fields: list[dict[str, Any]]) -> tuple[CatalogColumn, ...]:
             nullable=not field["required"],
             field_id=field.get("id"),
             nested=numbered(field["type"]),
+            initial=initial_json(field),
         )
         for field in fields
     )

@@ -92,6 +92,7 @@ def _numbered(iceberg_type: Any) -> Any:
                 "name": one["name"],
                 "type": _numbered(one["type"]),
                 "spark_type": spark_type(one["type"]),
+                **({"initial": initial} if (initial := initial_json(one)) else {}),
             }
             for one in iceberg_type["fields"]
         ]
@@ -99,6 +100,16 @@ def _numbered(iceberg_type: Any) -> Any:
     parts = [part for part in ("element", "key", "value") if part in iceberg_type]
     inside: dict[str, Any] = {part: _numbered(iceberg_type[part]) for part in parts}
     return {"type": kind, **inside, **{f"{part}-id": iceberg_type[f"{part}-id"] for part in parts}}
+
+
+def initial_json(field: dict[str, Any]) -> str:
+    """JSON of the value that a column or field has in rows that were written without it; empty for NULL.
+
+    >>> initial_json({"name": "n", "type": "int", "initial-default": 5}), initial_json({"name": "n"})
+    ('5', '')
+    """
+    value = field.get("initial-default")
+    return "" if value is None else json.dumps(value)
 
 
 def requoted(described: str) -> str:

@@ -98,7 +98,8 @@ class Change:
     def shown(self, column: str) -> str:
         """A value, and the value before if it differs."""
         now = self.new[column]
-        if self.kind != "changed" or self.old is None or self.old[column] == now:
+        # Unlike `==`, the text distinguishes the two zeros of a float, and NaN has one.
+        if self.kind != "changed" or self.old is None or repr(self.old[column]) == repr(now):
             return shown_value(now)
         return f"{shown_value(self.old[column])} → {shown_value(now)}"
 
@@ -109,6 +110,9 @@ def changes_by_key(columns: Sequence[str], rows: Sequence[Sequence[Any]], key: S
     >>> rows = [(1, 10, "-U"), (1, 11, "U"), (2, 20, "-U"), (2, 20, "D"), (3, 30, "U")]
     >>> [(one.kind, one.shown("n")) for one in changes_by_key(["id", "n", "_action"], rows, ["id"])]
     [('changed', '10 → 11'), ('deleted', '20'), ('new', '30')]
+    >>> rows = [(float("nan"), -0.0, "-U"), (float("nan"), 0.0, "U")]
+    >>> [(one.kind, one.shown("n")) for one in changes_by_key(["id", "n", "_action"], rows, ["id"])]
+    [('changed', '-0.0 → 0.0')]
     """
     names = {column.lower(): column for column in columns}
     found: list[Change] = []
@@ -118,10 +122,17 @@ def changes_by_key(columns: Sequence[str], rows: Sequence[Sequence[Any]], key: S
         if row[_ACTION] == "-U":
             old = row
             continue
-        same = old is not None and all(old[names[one.lower()]] == row[names[one.lower()]] for one in key)
+        same = old is not None and all(
+            _is_same(old[names[one.lower()]], row[names[one.lower()]]) for one in key
+        )
         found.append(Change(old if same else None, row))
         old = None
     return found
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values of a key are equal in Spark, where NaN equals itself."""
+    return bool(one == other) or repr(one) == repr(other)
 
 
 def _print(

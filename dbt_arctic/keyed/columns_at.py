@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.assignment import stored_value
+from dbt_arctic.keyed.initial_value import initial_value
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.schema_difference import compare_columns
@@ -26,12 +27,14 @@ class ColumnThen:
     :param nested: its nested type there, as in ``CatalogColumn.nested``; empty if unknown.
     :param nested_today: its current nested type; empty if unknown.
     :param type_today: its current type in the same table; empty if unknown.
+    :param initial: of a column that the snapshot lacks, the value of its rows, as ``CatalogColumn.initial``.
     """
 
     type: str
     nested: str = ""
     type_today: str = ""
     nested_today: str = ""
+    initial: str = ""
 
 
 _VOID = Atomic("void")
@@ -64,6 +67,8 @@ def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt,
 def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: bool) -> str:
     if then is None:
         return f"CAST(NULL AS {column.type})"
+    if then.initial:
+        return f"CAST({initial_value(then.initial, then.type)} AS {column.type})"
     type_ = then.type
     if type_ == "void":
         return f"CAST(NULL AS {column.type})"

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from dbt_arctic.keyed.initial_value import initial_value
 from dbt_arctic.keyed.names import literal, quote
 
 
 def as_today(value: str, then: str, now: str) -> str:
     """SQL of a value with its current nested fields, matched by field id.
 
-    A field that was added later is NULL, and a widened one gets its current type.
+    A field that was added later is NULL or has its default, and a widened one gets its current type.
 
     :param then: the nested type at the snapshot, as in ``CatalogColumn.nested``.
     :param now: the current nested type.
@@ -67,5 +68,5 @@ def _made(value: str, then: Any, now: Any, depth: int) -> str:
 
 def _field(value: str, then: dict[str, Any] | None, now: dict[str, Any], depth: int) -> str:
     if then is None:
-        return f"CAST(NULL AS {now['spark_type']})"
+        return initial_value(now.get("initial", ""), now["spark_type"])
     return _made(f"{value}.{quote(then['name'])}", then["type"], now["type"], depth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbt_arctic.data_type import Array, DataType, Map, Struct, atoms, parse_type
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.names import quote
 
 FLOATS = ("double", "float")
@@ -13,7 +13,8 @@ FLOATS = ("double", "float")
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
     """SQL that is true if two rows are identical, so that no query can distinguish them.
 
-    NULL equals NULL. 0.0 differs from -0.0, and maps with the same entries in another order differ.
+    NULL equals NULL. At every depth, 0.0 differs from -0.0, strings differ that only their collation finds
+    equal, and so do maps with the same entries in another order.
 
     :param left: the alias of one row.
     :param right: the alias of the other row.
@@ -39,23 +40,25 @@ def _same(left: str, right: str, type_: str, *, sorts: bool) -> str:
         # A computed string may have a collation that the stored one lacks, and Spark cannot compare the two.
         return f"CAST({left} AS STRING) <=> CAST({right} AS STRING)"
     parsed = parse_type(type_)
-    equal = " <=> ".join(_form(value, parsed, sorts=sorts) for value in (left, right))
+    equal = " <=> ".join(_form(value, parsed, sorts=sorts, exact=True) for value in (left, right))
     if not _has_floats(parsed):
         return equal
     # The two zeros are equal in Spark but have different strings, which take longer to compare.
-    texts = " <=> ".join(_form(value, parsed, sorts=sorts, zeros=True) for value in (left, right))
+    texts = " <=> ".join(_form(value, parsed, sorts=sorts, exact=True, zeros=True) for value in (left, right))
     return f"{equal} AND ({_has_no_zero(left, parsed)} OR {texts})"
 
 
 def distinguishable(value: str, type_: str) -> str:
     """A value in a form that is equal only for identical values.
 
-    Set operations treat the two zeros of a float as equal.
+    Set operations treat the two zeros of a float as equal, and strings that are equal in their collation.
 
-    >>> distinguishable("a", "double"), distinguishable("a", "int")
-    ('CAST(a AS STRING)', 'a')
+    >>> distinguishable("a", "double"), distinguishable("a", "string collate UTF8_LCASE")
+    ('CAST(a AS STRING)', 'CAST(a AS STRING)')
+    >>> distinguishable("a", "int")
+    'a'
     """
-    return _form(value, parse_type(type_), zeros=True)
+    return _form(value, parse_type(type_), exact=True, zeros=True)
 
 
 def comparable(value: str, type_: str) -> str:
@@ -67,18 +70,27 @@ def comparable(value: str, type_: str) -> str:
     return _form(value, parse_type(type_), sorts=True)
 
 
-def _form(value: str, type_: DataType, depth: int = 0, *, sorts: bool = False, zeros: bool = False) -> str:
+def _form(
+    value: str,
+    type_: DataType,
+    depth: int = 0,
+    *,
+    sorts: bool = False,
+    exact: bool = False,
+    zeros: bool = False,
+) -> str:
     """A value in a form that Spark compares.
 
     :param sorts: whether maps are equal if they have the same entries in any order.
+    :param exact: whether strings differ that only their collation finds equal.
     :param zeros: whether the two zeros of a float differ.
     """
-    if _is_compared(type_, zeros=zeros):
+    if _is_compared(type_, exact=exact, zeros=zeros):
         return value
     each = f"x{depth}"
 
     def inner(part: str, of: DataType, below: int) -> str:
-        return _form(part, of, below, sorts=sorts, zeros=zeros)
+        return _form(part, of, below, sorts=sorts, exact=exact, zeros=zeros)
 
     match type_:
         case Array(element):
@@ -94,21 +106,26 @@ def _form(value: str, type_: DataType, depth: int = 0, *, sorts: bool = False, z
                 f"{inner(f'{value}.{quote(name)}', one, depth)} AS {quote(name)}" for name, one in fields
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
-    if type_.text in FLOATS:
+    if type_.text in FLOATS or _is_collated(type_):
         return f"CAST({value} AS STRING)"
     # A variant. Its text alone does not distinguish a date from a string that looks like one.
     return f"struct(to_json({value}), schema_of_variant({value}))"
 
 
-def _is_compared(type_: DataType, *, zeros: bool) -> bool:
+def _is_compared(type_: DataType, *, exact: bool, zeros: bool) -> bool:
     match type_:
         case Array(element):
-            return _is_compared(element, zeros=zeros)
+            return _is_compared(element, exact=exact, zeros=zeros)
         case Map():
             return False
         case Struct(fields):
-            return all(_is_compared(one, zeros=zeros) for _, one in fields)
-    return type_.text != "variant" and not (zeros and type_.text in FLOATS)
+            return all(_is_compared(one, exact=exact, zeros=zeros) for _, one in fields)
+    formed = (exact and _is_collated(type_)) or (zeros and type_.text in FLOATS)
+    return type_.text != "variant" and not formed
+
+
+def _is_collated(type_: Atomic) -> bool:
+    return type_.kind == "string" and type_.text != "string"
 
 
 def _has_floats(type_: DataType) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.null_safe_equality import distinguishable, same_row, same_value
+from dbt_arctic.keyed.null_safe_equality import FLOATS, distinguishable, same_row, same_value
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
 """Relative tolerance for floating-point values that may differ because they were added in a different
@@ -15,7 +15,7 @@ order."""
 
 @dataclass(frozen=True)
 class ColumnPair:
-    """A column of two relations: its name in each, and its Spark type in the first."""
+    """A column of two relations: its name in each, and a Spark type for the values of both."""
 
     name: str
     other: str
@@ -195,7 +195,7 @@ def compare_as_bags(one: str, other: str, columns: Sequence[ColumnPair]) -> str:
 def sample_of_bags(one: str, other: str, columns: Sequence[ColumnPair], most: int) -> str:
     """SQL of at most ``most`` rows that one of two queries returns more often.
 
-    Columns: the surplus of the first query, and ``columns``, in the form in which they are compared.
+    Columns: the surplus of the first query, and ``columns``; a float as its text.
     """
     names = quote_all(pair.name for pair in columns)
     return (
@@ -205,18 +205,30 @@ def sample_of_bags(one: str, other: str, columns: Sequence[ColumnPair], most: in
 
 
 def _surplus(one: str, other: str, columns: Sequence[ColumnPair], *, with_values: bool = False) -> str:
-    here = ", ".join(
-        f"{distinguishable(quote(pair.name), pair.type)} AS {quote(pair.name)}" for pair in columns
+    forms = [quote(f"_arctic_form{at}") for at in range(len(columns))]
+    here = _with_forms(forms, [(pair.name, pair) for pair in columns], with_values)
+    there = _with_forms(forms, [(pair.other, pair) for pair in columns], with_values)
+    shown = "".join(
+        f", {form if pair.type in FLOATS else f'any_value({quote(pair.name)})'} AS {quote(pair.name)}"
+        for form, pair in zip(forms, columns, strict=True)
+        if with_values
     )
-    there = ", ".join(
-        f"{distinguishable(quote(pair.other), pair.type)} AS {quote(pair.name)}" for pair in columns
-    )
-    names = quote_all(pair.name for pair in columns)
-    shown = f", {names}" if with_values else ""
     return (
         "SELECT sum(_arctic_weight) AS _arctic_surplus, count_if(_arctic_weight = 1) AS _arctic_rows"
         f"{shown}\nFROM (\n"
         f"SELECT {here}, 1 AS _arctic_weight\nFROM (\n{one}\n)\nUNION ALL\n"
         f"SELECT {there}, -1 AS _arctic_weight\nFROM (\n{other}\n)\n)\n"
-        f"GROUP BY {names}"
+        f"GROUP BY {', '.join(forms)}"
     )
+
+
+def _with_forms(forms: Sequence[str], columns: Sequence[tuple[str, ColumnPair]], with_values: bool) -> str:
+    """The columns of one query, by their names there, in the form in which they are compared."""
+    selected = []
+    for form, (name, pair) in zip(forms, columns, strict=True):
+        # A float and a double have other texts for the same value.
+        value = f"CAST({quote(name)} AS {pair.type})" if pair.type in FLOATS else quote(name)
+        selected.append(f"{distinguishable(value, pair.type)} AS {form}")
+        if with_values and pair.type not in FLOATS:
+            selected.append(f"{quote(name)} AS {quote(pair.name)}")
+    return ", ".join(selected)

@@ -14,7 +14,7 @@ from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.narrowing import TypeChange
+from dbt_arctic.keyed.narrowing import TypeChange, exact_cast
 from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import ACTION, METADATA_COLUMNS, UNAVAILABLE, Column, KeyedTable
 from dbt_arctic.keyed.unavailable_values import completed
@@ -85,20 +85,20 @@ def make_batch(
     if lacks_values:
         _require_order(config)
     key = match_columns(config.unique_key, produced)
+    sequence_by = match_columns([config.sequence_by], produced)[0] if config.sequence_by else None
+    stored = _without_collations(schema) if existing is None else existing.columns
     batch = Batch(
         model=config.model,
-        sql=_as_stored(
-            sql, key, schema, _without_collations(schema) if existing is None else existing.columns
-        ),
+        sql=_as_stored(config.model, sql, key, sequence_by, schema, stored),
         key=key,
         columns=payload if existing is None else existing.column_names,
         model_columns=produced,
         deduplicate_by=config.deduplicate_by,
         delete_when=config.delete_when,
         checks=config.checks,
-        sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
+        sequence_by=sequence_by,
         unavailable=lacks_values,
-        type_changes={} if existing is None else _type_changes(schema, key, existing.columns),
+        type_changes={} if existing is None else _type_changes(schema, (*key, sequence_by), existing.columns),
     )
     batch.check_columns()
     return completed(batch) if lacks_values and existing is None else batch
@@ -152,12 +152,20 @@ def _without_collations(schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
     return tuple(Column(column.name, stored_type(column.type)) for column in collated)
 
 
-def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], columns: Sequence[Column]) -> str:
+def _as_stored(
+    model: str,
+    sql: str,
+    key: Sequence[str],
+    sequence_by: str | None,
+    schema: Sequence[ColumnInfo],
+    columns: Sequence[Column],
+) -> str:
     """The SQL with its columns as the table stores them.
 
     Structs get their fields in the order of the table. Keys get the type of the table before rows with the
     same key are compared: values that differ in a wider type may be equal there. A key that does not fit the
-    type becomes NULL, which is not allowed.
+    type becomes NULL, which is not allowed. The sequence is cast, too, because numbers and their texts have
+    different orders.
     """
     stored = {column.name.lower(): column.type for column in columns}
     values = {
@@ -165,6 +173,11 @@ def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], colum
         for column in schema
         if column.name.lower() in stored
     }
+    for column in schema:
+        type_ = stored.get(column.name.lower(), column.type)
+        if column.name == sequence_by and column.name not in key and is_cast(column.type, type_):
+            change = TypeChange(column.type, type_)
+            values[column.name] = exact_cast(quote(column.name), change, column=column.name, where=model)
     if all(value == quote(name) for name, value in values.items()):
         return sql
     selected = ", ".join(
@@ -177,10 +190,13 @@ def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], colum
 
 
 def _type_changes(
-    schema: Sequence[ColumnInfo], key: Sequence[str], columns: Sequence[Column]
+    schema: Sequence[ColumnInfo], cast: Sequence[str | None], columns: Sequence[Column]
 ) -> dict[str, TypeChange]:
-    """The columns for which a model returns another type than the table stores, apart from its keys."""
-    produced = {column.name.lower(): column.type for column in schema if column.name not in key}
+    """The columns for which a model returns another type than the table stores.
+
+    :param cast: those that have been cast.
+    """
+    produced = {column.name.lower(): column.type for column in schema if column.name not in cast}
     return {
         column.name: TypeChange(type_, column.type)
         for column in columns

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.data_type import parse_type
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
-from dbt_arctic.keyed.assignment import stored_value, unstorable
+from dbt_arctic.keyed.assignment import is_cast, stored_value, unstorable
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.history import refuse_history
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
@@ -151,7 +151,8 @@ def _as_stored(context: Context, table: KeyedTable, modification: Modification, 
 def _stored(table: KeyedTable, column: str, value: str, produced: str) -> str:
     type_ = table.types[column]
     shaped = stored_value(value, produced, type_)
-    if not is_narrower(parse_type(produced), parse_type(type_)):
+    is_ordered = column == table.sequence_by and is_cast(produced, type_)
+    if not (is_ordered or is_narrower(parse_type(produced), parse_type(type_))):
         return shaped
     return exact_cast(shaped, TypeChange(produced, type_), column=column, where=table.name.dotted)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbt_arctic.catalog.api import CatalogColumn
+from dbt_arctic.keyed.initial_value import initial_value
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.widening import is_widened
@@ -30,9 +31,9 @@ def plain_at(
 ) -> str:
     """SQL of all rows of a table at a snapshot; of no rows if the snapshot is ``None``.
 
-    Spark reads a snapshot with the columns of that time. A column that was added later is NULL there, a
-    renamed one has its old name, and a widened one has its old type, with which expressions may have
-    different results. The same applies to nested fields.
+    Spark reads a snapshot with the columns of that time. A column that was added later is NULL there, or has
+    the default with which it was added. A renamed one has its old name, and a widened one has its old type,
+    with which expressions may have different results. The same applies to nested fields.
 
     :param columns: the columns that the table has today.
     :param present: which of these the snapshot has, and their names and types at that time.
@@ -40,9 +41,9 @@ def plain_at(
 
     def item(column: str, today: CatalogColumn) -> str:
         type_ = today.type
-        if column not in present:
-            return f"CAST(NULL AS {type_}) AS {quote(column)}"
-        then = present[column]
+        then = present.get(column)
+        if then is None or not then.name:
+            return f"{initial_value(today.initial, type_)} AS {quote(column)}"
         if then.nested and today.nested and then.nested != today.nested:
             return f"{as_today(quote(then.name), then.nested, today.nested)} AS {quote(column)}"
         if is_widened(then.type, type_):

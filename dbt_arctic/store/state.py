@@ -260,6 +260,8 @@ def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -
 
 
 def _then(column: CatalogColumn, today: CatalogColumn | None) -> ColumnThen:
+    if not column.name:
+        return ColumnThen(column.type, initial=column.initial)
     if today is None:
         return ColumnThen(column.type, column.nested)
     return ColumnThen(column.type, column.nested, today.type, today.nested)

@@ -10,15 +10,20 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.adapter.relation_diff import current_relation
 from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.row_diff import count_differing
+from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
 from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
+from dbt_arctic.maintenance.timeline import history
+from dbt_arctic.maintenance.versions import rows_at
 from tests.extent import extent
 from tests.spark.keyed.automatic_models import Model
 from tests.spark.keyed.conftest import Orders
@@ -114,6 +119,60 @@ def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) ->
     assert model.follows().startswith("FULL (changed-")
     run(unbuilt, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
     assert model.follows() == "INCREMENTAL (1 key)"
+
+
+def add_columns_with_defaults(orders: Orders, table: Name) -> None:
+    """As another engine does: with Iceberg's library, because Spark has no statement for it."""
+    spark = orders.session.connection.session
+    java = spark.sparkContext._jvm
+    types, lit = java.org.apache.iceberg.types.Types, java.org.apache.iceberg.expressions.Expressions.lit
+    update = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        spark._jsparkSession, table.dotted
+    ).updateSchema()
+    for name, type_, value in (
+        ("b", types.BooleanType.get(), lit(True)),
+        ("n", types.LongType.get(), lit(java.java.lang.Long(2**53 + 1))),
+        ("x", types.DoubleType.get(), lit(java.java.lang.Double(0.1))),
+        ("p", types.DecimalType.of(10, 2), lit("1.50")),
+        ("t", types.StringType.get(), lit("it's \\ \"")),
+        ("o", types.DateType.get(), lit("2026-01-31")),
+        ("u", types.TimestampType.withoutZone(), lit("2026-01-31T12:00:00.123456")),
+        ("z", types.TimestampType.withZone(), lit("2026-01-31T12:00:00.5+02:00")),
+        ("y", types.BinaryType.get(), lit(java.java.nio.ByteBuffer.wrap(bytearray(b"\x0a\xff")))),
+    ):
+        update = update.addColumn(name, type_, "", value.to(type_))
+    update.addColumn("s", "c", types.IntegerType.get(), "", lit(7)).commit()
+
+
+def test_a_column_that_was_added_with_a_default_has_it_in_older_rows(unbuilt: Orders) -> None:
+    session, table = unbuilt.session, unbuilt.name.sibling("defaults")
+    run(
+        unbuilt,
+        f"CREATE TABLE {table.sql} (id BIGINT, s STRUCT<a: INT>) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, named_struct('a', 1)), (2, NULL)",
+    )
+    first = session.catalog.load_table(table.schema, table.identifier).current_snapshot_id
+    add_columns_with_defaults(unbuilt, table)
+    whole = f"SELECT * FROM {table.sql} ORDER BY id"
+
+    def state() -> list[Any]:
+        relation = current_relation(session.catalog, table)
+        assert relation is not None
+        return session.query(f"{relation.sql} ORDER BY id")
+
+    rows = session.query(whole)
+    assert state() == rows, "as Spark reads the table, although its snapshot has none of the columns"
+    model = NamedModel(unbuilt, "id", f"SELECT * FROM {table.sql}")
+    assert model.follows() == "FULL (build)"
+    run(unbuilt, f"INSERT INTO {table.sql} (id, s) VALUES (3, named_struct('a', 3, 'c', 4))")
+    assert state() == session.query(whole)
+    assert model.follows() == "INCREMENTAL (1 key)", "the other rows have had these values before"
+    # The table may become the base of a keyed one, and its older snapshots versions of it.
+    adopt_table(session.context, plan_adoption(session.context, table, ("id",)))
+    oldest = history(session.catalog, table)[-1].version
+    assert oldest is not None
+    assert oldest.base_snapshot == first
+    assert session.query(f"{rows_at(session.catalog, table, oldest.token, 'test')} ORDER BY id") == rows
 
 
 def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.row_diff import count_differing, differing_keys
+from dbt_arctic.adapter.diff_report import match_columns
+from dbt_arctic.keyed.null_safe_equality import same_value
+from dbt_arctic.keyed.row_diff import compare_as_bags, count_differing, differing_keys, sample_of_bags
 from tests.spark.conftest import Sql
 
 KEY, EXACT, NEAR = [("id", "int")], [("id", "int"), ("name", "string")], [("x", "double")]
@@ -49,3 +51,46 @@ def test_rows_differ_as_often_as_they_are_missing(sql: Sql) -> None:
     assert sql(count_differing(left, right, [id_])) == [(3, 5)]
     assert sql(count_differing(left, left, [id_, values])) == [(0, 5)]
     assert sql(count_differing(f"{left} LIMIT 0", f"{right} LIMIT 0", [id_])) == [(0, 0)]
+
+
+Z, A = ("0.0", "-0.0"), ("a", "A")
+ALIKE = [
+    ("double", "double(z)", Z),
+    ("array<double>", "array(1D, double(z), NULL, double('NaN'))", Z),
+    ("struct<a:int,b:array<float>>", "named_struct('a', 1, 'b', array(float(z)))", Z),
+    ("map<string,double>", "map('k', double(z), 'l', 1D)", Z),
+    ("map<string,array<double>>", "map('k', array(double(z)))", Z),
+    ("struct<b:double>", "CASE WHEN z = 'a' THEN named_struct('b', CAST(NULL AS DOUBLE)) END", A),
+    ("string collate UTF8_LCASE", "z COLLATE UTF8_LCASE", A),
+    ("array<string collate UTF8_LCASE>", "array(z COLLATE UTF8_LCASE)", A),
+]
+"""A type, an expression of it, and two texts of which it makes values that Spark may consider equal."""
+
+
+def test_values_that_spark_considers_equal_differ_at_every_depth(sql: Sql) -> None:
+    counts, same = [], []
+    for number, (type_, value, (one, other)) in enumerate(ALIKE):
+        # Not as constants, of which Spark takes one for the other.
+        rows = [f"SELECT {value} AS x FROM VALUES ('{text}') AS t(z)" for text in (one, other)]
+        for left, right in ((rows[0], rows[1]), (rows[1], rows[1])):
+            count = count_differing(left, right, [("x", type_)])
+            counts.append(f"SELECT {number} AS n, c FROM (\n{count}\n) AS t(c, rows)")
+            sides = f"({left}) AS l CROSS JOIN ({right}) AS r"
+            same.append(f"SELECT {number}, {same_value('l.x', 'r.x', type_)} FROM {sides}")
+    both = [(number, apart) for number in range(len(ALIKE)) for apart in (False, True)]
+    assert sorted(sql("\nUNION ALL\n".join(counts))) == [(number, 2 * apart) for number, apart in both]
+    assert sorted(sql("\nUNION ALL\n".join(same))) == both
+
+
+def test_a_float_and_a_double_are_compared_as_numbers(sql: Sql) -> None:
+    here, there = "SELECT CAST(0.1 AS FLOAT) AS x, map('a', 1) AS m", "SELECT 0.1D AS x, map('a', 1) AS m"
+    of_map = ("m", "map<string,int>")
+    for types in (("float", "double"), ("double", "float")):
+        sides = (here, there) if types[0] == "float" else (there, here)
+        columns = match_columns([("x", types[0]), of_map], [("x", types[1]), of_map]).columns
+        assert sql(compare_as_bags(*sides, columns)) == [(1, 1, 1, 1)]
+        half = [f"SELECT CAST(0.5 AS {type_}) AS x, map('a', 1) AS m" for type_ in types]
+        assert sql(compare_as_bags(*half, columns)) == [(1, 1, 0, 0)]
+        shown = sorted(sql(sample_of_bags(*sides, columns, 3)), key=repr)
+        assert sorted(row[1] for row in shown) == ["0.1", "0.10000000149011612"]
+        assert {str(row[2]) for row in shown} == {"{'a': 1}"}

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConfigError, NoSequence
+from dbt_arctic.errors import ConfigError, NoSequence, SchemaChanged
 from dbt_arctic.keyed.compact import NothingToTrim
 from dbt_arctic.keyed.table import PROPERTY_TOMBSTONES
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.store.state import load_base, load_change, load_keyed
 
 Row = dict[str, Any]
@@ -134,6 +136,28 @@ def test_a_late_loser_does_not_travel_downstream(shop: Any, orders: Any) -> None
     orders.delete([deletion(2, 6)])
     consumer.run()
     assert [one["id"] for one in consumer.rows()] == [1]
+
+
+@pytest.mark.modelled
+def test_a_batch_is_ordered_by_what_is_stored(shop: Any) -> None:
+    """The table has texts, of which '9' is greater than '10'. The model has numbers since."""
+    orders = shop.table("orders", {**TYPES, "seq": "string"}, sequence_by="seq")
+    orders.build([{"id": 1, "seq": "5", "amount": 5}, {"id": 2, "seq": "5", "amount": 5}])
+    orders.with_types(TYPES).upsert([row(1, 10, 10), row(1, 9, 9), row(2, 10, 10)])
+    first = [{"id": 1, "seq": "9", "amount": 9}, {"id": 2, "seq": "5", "amount": 5}]
+    assert orders.rows() == first
+    orders.with_types(TYPES).upsert([row(1, 10, 10)])
+    assert orders.rows() == first, "the same rows in two batches have the same result"
+    sql = f"UPDATE {orders.name.sql} SET seq = 10, amount = 1 WHERE id = 1"
+    with pytest.raises(NoSequence):
+        modify(shop.main.context, orders.name, parse_modification(sql))
+    assert orders.rows() == first
+    # A number that the type cannot store is refused, and not taken for a missing one.
+    numbers = shop.table("numbers", TYPES, sequence_by="seq")
+    numbers.build([row(1, 5, 5)])
+    with pytest.raises(SchemaChanged, match="seq cannot store"):
+        numbers.with_types({**TYPES, "seq": "bigint"}).upsert([row(1, 3_000_000_000, 1)])
+    assert numbers.rows() == [row(1, 5, 5)]
 
 
 @pytest.mark.modelled

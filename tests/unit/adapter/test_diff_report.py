@@ -40,10 +40,13 @@ def test_what_was_not_compared_exceeds_every_threshold() -> None:
     for found in (
         replace(ORDERS, state="not compared"),
         replace(ORDERS, not_compared=("at",)),
+        replace(ORDERS, schema=(ColumnDifference("lost", "", "int"),)),
     ):
         assert DiffReport("ci", "prod", (found,), any_number).exit_code == 1
     failed = replace(ORDERS, state="failed")
     assert DiffReport("ci", "prod", (failed,)).exit_code == 2
+    for column in (ColumnDifference("added", "int", ""), ColumnDifference("wider", "bigint", "int")):
+        assert DiffReport("ci", "prod", (replace(ORDERS, schema=(column,)),), any_number).exit_code == 0
     for state in ("new", "not built", "clone"):
         assert DiffReport("ci", "prod", (replace(ORDERS, state=state),), any_number).exit_code == 0  # type: ignore[arg-type]
 

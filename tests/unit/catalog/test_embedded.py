@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -150,14 +150,21 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
 def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
     handmade: HandmadeWarehouse,
 ) -> None:
-    def of(number: int, *columns: tuple[int, str]) -> dict[str, object]:
-        return {"type": "struct", "schema-id": number, "fields": [handmade.column(*one) for one in columns]}
+    def of(number: int, *columns: tuple[Any, ...]) -> dict[str, object]:
+        fields = [handmade.column(*one[:3]) for one in columns]
+        for field, one in zip(fields, columns, strict=True):
+            if len(one) > 3:  # another engine has added it with a default
+                field["initial-default"] = one[3]
+        return {"type": "struct", "schema-id": number, "fields": fields}
 
     handmade.table(
         "a",
         "t",
         current_schema_id=1,
-        schemas=[of(0, (1, "id"), (2, "x"), (3, "gone")), of(1, (1, "id"), (4, "x"))],
+        schemas=[
+            of(0, (1, "id"), (2, "x"), (3, "gone")),
+            of(1, (1, "id"), (4, "x"), (5, "new"), (6, "filled", "string", '"x"')),
+        ],
         current_snapshot_id=10,
         snapshots=[
             {
@@ -170,8 +177,12 @@ def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
         ],
         refs={"main": {"snapshot-id": 10, "type": "branch"}},
     )
-    then = {"id": CatalogColumn("id", "bigint"), "gone": CatalogColumn("gone", "bigint")}
-    assert open_embedded(handmade).columns_at("a", "t", 10) == then
+    then = open_embedded(handmade).columns_at("a", "t", 10)
+    assert {name: (column.name, column.type, column.initial) for name, column in then.items()} == {
+        "id": ("id", "bigint", ""),
+        "gone": ("gone", "bigint", ""),
+        "filled": ("", "string", '"\\"x\\""'),
+    }
 
 
 def test_a_table_without_snapshots_has_no_main(handmade: HandmadeWarehouse) -> None:

@@ -93,3 +93,10 @@ def test_appended_rows_with_nanoseconds_are_refused_with_the_column() -> None:
     assert error.value.where == "append to orders"
     assert "timestamp[ns] in the DataFrame and timestamp[us] in Spark" in error.value.why
     assert "microseconds" in error.value.fix
+
+
+def test_nan_is_missing_in_pandas_and_a_value_in_arrow() -> None:
+    nan = float("nan")
+    assert stored(pd.DataFrame({"x": [1.5, nan, None]}))["x"].to_pylist() == [1.5, None, None]
+    kept = stored(pa.table({"x": pa.array([1.5, nan, None])}))["x"].to_pylist()
+    assert [str(value) for value in kept] == ["1.5", "nan", "None"]
