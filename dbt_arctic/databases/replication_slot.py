@@ -253,7 +253,9 @@ class PostgresSlot:
         found = {}
         for oid, base in bases.items():
             element, delimiter = elements.get(base, (0, ","))
-            found[oid] = ValueType(base, base_of(element), delimiter)
+            # Arrays whose elements are arrays, through a domain, are read as text from the table as well.
+            item = base_of(element)
+            found[oid] = ValueType(base, 0 if elements.get(item, (0,))[0] else item, delimiter)
         return found
 
     def advance(self, position: int) -> None:

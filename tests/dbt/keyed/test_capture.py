@@ -594,6 +594,17 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("xml", '\'<?xml version="1.0" encoding="UTF-8"?><a/>\''),
     ("pair", "ROW(NULL, NULL)"),
     ("pair", "ROW('10.0.0.1', NULL)"),
+    ("pair", "ROW('10.0.0.1/8', 'a \"b, ')"),
+    ("pair[]", "ARRAY[ROW('10.0.0.1', 'a b')::pair]"),
+    ("host[]", "ARRAY['10.0.0.1', NULL, '::1']::host[]"),
+    ("cents[]", "ARRAY[5.5]::cents[]"),
+    ("raw[]", r"ARRAY['\x00ff']::raw[]"),
+    ("flag[]", "ARRAY[true, NULL]::flag[]"),
+    ("page[]", "ARRAY['<?xml version=\"1.0\"?><a/>']::page[]"),
+    ("grid[]", "ARRAY['{1,2}']::grid[]"),
+    ("citext", "'It''s'"),
+    ("citext[]", "ARRAY['A', NULL]::citext[]"),
+    ("hstore", "'a=>1, \"b c\"=>NULL'"),
 ]
 """In addition to those of sources that are read through JDBC alone."""
 
@@ -611,6 +622,12 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         "CREATE DOMAIN short_code AS code",
         "CREATE DOMAIN host AS inet",
         "CREATE TYPE pair AS (a inet, b text)",
+        "CREATE DOMAIN raw AS bytea",
+        "CREATE DOMAIN flag AS boolean",
+        "CREATE DOMAIN page AS xml",
+        "CREATE DOMAIN grid AS int[]",
+        "CREATE EXTENSION IF NOT EXISTS citext",
+        "CREATE EXTENSION IF NOT EXISTS hstore",
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
@@ -681,7 +698,7 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
             "DROP TABLE typed CASCADE",
             "DROP TABLE IF EXISTS endless",
             "DROP TYPE mood, pair",
-            "DROP DOMAIN cents, short_code, code, host",
+            "DROP DOMAIN cents, short_code, code, host, raw, flag, page, grid",
         )
 
 
