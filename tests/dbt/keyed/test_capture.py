@@ -260,6 +260,41 @@ def test_changes_that_another_reader_took_are_missed_by_nobody(shop: Shop, serve
     assert_equal(shop, server)
 
 
+def test_a_restored_slot_is_noticed_by_other_transactions_at_captured_positions(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the server's storage has the same timeline, and its log soon has the same positions."""
+    changes = Changes(server, 6)
+    declare(shop, server)
+    shop.dbt("run")
+    copy = "SELECT pg_copy_logical_replication_slot('{}', '{}')"
+    server.sql(copy.format(SLOT, "before"))
+    try:
+        changes.change(4)
+        shop.dbt("run")
+        at = confirmed(server)
+        drop = f"SELECT pg_drop_replication_slot('{SLOT}')"
+        server.sql(drop, copy.format("before", SLOT))
+        assert confirmed(server) < at
+        changes.change(2)
+        shop.dbt("run")  # the slot of a run that ended before it moved it
+        assert_equal(shop, server)
+        server.sql(drop, copy.format("before", SLOT))
+        everything = PostgresSlot.changes
+
+        def restored(slot: Any, since: int, until: int, limit: int) -> Any:
+            batch = everything(slot, since, until, limit)
+            return batch._replace(changes=[one._replace(at_ms=one.at_ms + 1) for one in batch.changes])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresSlot, "changes", restored)
+            assert "that of a restored server" in shop.fail("run", "--select", "customers")
+            shop.dbt("run", "--full-refresh")
+        assert_equal(shop, server)
+    finally:
+        server.sql("SELECT pg_drop_replication_slot('before')")
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait at most half a minute."""
     for _ in range(600):
