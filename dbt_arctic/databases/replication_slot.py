@@ -132,6 +132,10 @@ class PostgresSlot:
         identity, position = f"{system}/{database}/{self.name}", int(confirmed)
         return LogState(identity, position, int(current), position, int(kept or 0))
 
+    def shown(self, position: int) -> str:
+        """A position as PostgreSQL writes it."""
+        return _position(position)
+
     def why_removed(self, end: int, oldest: int) -> str:
         """Why the slot begins after a position, as a part of an error."""
         return (

@@ -195,7 +195,7 @@ def test_models_have_the_rows_of_the_database(
     assert shop.catalog.load_table(shop.schema, "crm__capture") == before
     # Rows are shown, and queries compiled, without taking anything.
     changes.change(3)
-    server.sql("UPDATE customers SET score = 5")
+    server.sql("UPDATE customers SET score = 5", "ANALYZE customers")
     at = confirmed(server)
     shop.dbt("compile")
     shop.dbt("show", "--select", "customers")
@@ -207,6 +207,11 @@ def test_models_have_the_rows_of_the_database(
     assert len(looked) == 1, "the slot is read once for all tables"
     (waiting,) = lag["upstreams"]
     assert waiting["changes"] == planned["changes"] > 0
+    ((end, rows),) = server.sql("SELECT pg_current_wal_flush_lsn(), count(*) FROM customers")
+    ((is_before,),) = server.sql(f"SELECT '{waiting['position']}'::pg_lsn < '{waiting['end']}'::pg_lsn")
+    assert is_before
+    assert server.sql(f"SELECT '{waiting['end']}'::pg_lsn <= '{end}'::pg_lsn") == [(True,)]
+    assert waiting["replay"] == {"rows": rows, "size_bytes": None}
     assert (planned["reads_all"], planned["problem"]) == (False, "")
     shop.dbt("run")
     assert_equal(shop, server)
