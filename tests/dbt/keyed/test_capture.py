@@ -213,6 +213,20 @@ def test_models_have_the_rows_of_the_database(
     assert server.sql(f"SELECT '{waiting['end']}'::pg_lsn <= '{end}'::pg_lsn") == [(True,)]
     assert waiting["replay"] == {"rows": rows, "size_bytes": None}
     assert (planned["reads_all"], planned["problem"]) == (False, "")
+    # A transaction that commits between two models of a run is read by neither of them, or by both.
+    take, both = capture_changes.Capture.take, ["customers VALUES (88, 'x', 1)", "orders VALUES ('x', 88)"]
+
+    def then_changed(*given: Any) -> Any:
+        read = take(*given)
+        if both:
+            server.sql("BEGIN", *(f"INSERT INTO {both.pop()}" for _ in range(2)), "COMMIT")
+        return read
+
+    with monkeypatch.context() as between:
+        between.setattr(capture_changes.Capture, "take", then_changed)
+        shop.dbt("run")
+    assert not both
+    assert not [*shop.rows("customers WHERE id = 88"), *shop.rows("orders WHERE id = 88")]
     shop.dbt("run")
     assert_equal(shop, server)
 
@@ -833,6 +847,39 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     )
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)
+
+
+@pytest.mark.long
+def test_a_truncation_that_is_ignored_leaves_rows(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = PostgresSlot.changes
+
+    def without(slot: Any, since: int, until: int, limit: int) -> Any:
+        batch = everything(slot, since, until, limit)
+        return batch._replace(changes=[one for one in batch.changes if one.operation != "truncate"])
+
+    monkeypatch.setattr(PostgresSlot, "changes", without)
+    with pytest.raises(AssertionError):
+        test_models_follow_the_columns_of_the_database(shop, server)
+
+
+@pytest.mark.long
+def test_a_value_that_was_not_sent_is_not_null(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = PostgresSlot.changes
+
+    def as_null(one: Any) -> Any:
+        return one._replace(after=one.after and {**one.after, **dict.fromkeys(one.unsent)}, unsent=())
+
+    def without(slot: Any, since: int, until: int, limit: int) -> Any:
+        batch = everything(slot, since, until, limit)
+        return batch._replace(changes=[as_null(one) for one in batch.changes])
+
+    monkeypatch.setattr(PostgresSlot, "changes", without)
+    with pytest.raises(AssertionError):
+        test_a_value_that_was_not_sent_is_kept(shop, server)
 
 
 def declare_others(shop: Shop, server: Server, tables: dict[str, dict[str, Any]], **config: str) -> None:
