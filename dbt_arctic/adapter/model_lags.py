@@ -14,9 +14,11 @@ from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project
+from dbt_arctic.adapter.upstream_positions import ReadTable, read_table
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.maintenance.overview import TableOverview
@@ -34,7 +36,7 @@ from dbt_arctic.sources.capture_preview import LogContents
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.kafka_settings import PLACE
-from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
+from dbt_arctic.sources.unread import NO_POSITIONS, Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX
 from dbt_arctic.store.state import is_file_list
@@ -113,13 +115,24 @@ class LagReader:
         if state is None or state.current_snapshot_id is None:
             return ModelLag(shown_name(node), problem=NOT_BUILT)
         outside = [waiting_outside(one) for one in self.unread_of(node, name, state)]
+        consumed = consumed_versions(state.history())
         inside = [
-            waiting_for(lag, self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2])
+            waiting_for(
+                lag,
+                self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2],
+                *self._read(lag, consumed[lag.upstream]),
+            )
             for lag in self._upstreams.lags(state)
             if not self._belongs_to_source(lag.upstream)
         ]
         records_any = any(PROPERTY_CONSUMED in one.summary for one in state.history())
         return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
+
+    def _read(self, lag: Lag, consumed: Consumed) -> ReadTable:
+        try:
+            return read_table(self._catalog, lag.upstream, consumed)
+        except ArcticError:  # the lag has the reason
+            return ReadTable(NO_POSITIONS, None)
 
     def unread_of(self, node: Any, name: Name, state: TableState) -> list[Unread]:
         """What a model has not read of each source outside the catalog.

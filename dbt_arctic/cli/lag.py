@@ -12,9 +12,13 @@ from dbt_arctic.cli.options import json_option, optional_duration_ms, project_op
 from dbt_arctic.cli.output import print_json, print_table, shown_time
 from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
 from dbt_arctic.scheduling.model_lag import LagCause, ModelLag, PendingUpstream, late_models, problems_of
+from dbt_arctic.sources.unread import Positions, Replay, Unit
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
+
+_MOST_CHARACTERS = 20
+"""Of a position in the table; a snapshot's id has 19."""
 
 
 @click.command(short_help="Show how late each model is, and because of what.")
@@ -75,6 +79,8 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
             "lag": "number",
             "because of": "name",
             "waiting": "text",
+            "position": "text",
+            "replay": "text",
             "through": "text",
             **({"problem": "text"} if has_problems else {}),
         },
@@ -90,12 +96,14 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
 
 def _row(lag: ModelLag, late: LagCause | None, now_ms: int) -> list[str]:
     if late is None:
-        return [lag.model, "?" if problems_of(lag) else "none", "", "", ""]
+        return [lag.model, "?" if problems_of(lag) else "none", "", "", "", shown_replay(lag), ""]
     return [
         lag.model,
         shown_seconds((now_ms - late.since_ms) / 1000),
         late.because_of.upstream,
         shown_upstream(late.because_of),
+        shown_positions(late.because_of.positions),
+        shown_replay(lag),
         ", ".join(late.through),
     ]
 
@@ -114,6 +122,48 @@ def shown_upstream(waiting: PendingUpstream) -> str:
     return text if waiting.size_bytes is None else f"{text}, {shown_bytes(waiting.size_bytes)}"
 
 
+def shown_positions(positions: Positions) -> str:
+    """How far a model has read, and how far it could.
+
+    >>> shown_positions(Positions("0/16B3748", "0/16B9000"))
+    '0/16B3748 of 0/16B9000'
+    >>> shown_positions(Positions("", "5,7"))
+    'none of 5,7'
+    """
+    if not positions.end:
+        return _shortened(positions.read)
+    return f"{_shortened(positions.read) or 'none'} of {_shortened(positions.end)}"
+
+
+def _shortened(position: str) -> str:
+    """A position that is not longer than a number, such as one of many partitions."""
+    return position if len(position) <= _MOST_CHARACTERS else f"{position[: _MOST_CHARACTERS - 2]}.."
+
+
+def shown_replay(lag: ModelLag) -> str:
+    """What a full refresh of a model would read of all upstreams, for display.
+
+    >>> one, other = Replay("row", 1500, 2048), Replay("row", 500, 1024)
+    >>> waiting = (PendingUpstream("a", "commit", replay=one), PendingUpstream("b", "commit", replay=other))
+    >>> shown_replay(ModelLag("m", waiting))
+    '2,000 rows, 3.0 kB'
+    """
+    by_unit: dict[Unit, list[Replay]] = {}
+    for one in lag.waiting:
+        if one.replay is not None:
+            by_unit.setdefault(one.replay.unit, []).append(one.replay)
+    return "; ".join(_shown_unit(unit, parts) for unit, parts in by_unit.items())
+
+
+def _shown_unit(unit: Unit, parts: Sequence[Replay]) -> str:
+    counts, sizes = [one.number for one in parts], [one.size_bytes for one in parts]
+    known = [one for one in counts if one is not None]
+    number = counted(sum(known), unit) if known else f"{unit}s"
+    text = number if len(known) == len(counts) else f"{number} or more" if known else f"? {number}"
+    size = sum(one for one in sizes if one is not None)
+    return text if None in sizes else f"{text}, {shown_bytes(size)}"
+
+
 def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any]:
     """One model as JSON. Times in seconds."""
     return {
@@ -130,6 +180,11 @@ def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any
                 f"{one.unit}s": one.count,
                 "rows": one.rows,
                 "size_bytes": one.size_bytes,
+                "position": one.positions.read or None,
+                "end": one.positions.end or None,
+                "replay": None
+                if one.replay is None
+                else {f"{one.replay.unit}s": one.replay.number, "size_bytes": one.replay.size_bytes},
                 "problem": one.problem or None,
             }
             for one in lag.waiting

@@ -92,6 +92,10 @@ class ChangeLog(Protocol):
         """
         ...
 
+    def shown(self, position: int) -> str:
+        """A position as the database writes it. Needs no connection."""
+        ...
+
     def why_removed(self, end: int, oldest: int) -> str:
         """Why the log begins after a position, as a part of an error.
 

@@ -136,6 +136,10 @@ class MariaLog:
             f"the server at {self.name} does not have {setting}", where=self.where, why=why, fix=fix
         )
 
+    def shown(self, position: int) -> str:
+        """The number of a file of the log, and the bytes in it."""
+        return "{}:{}".format(*file_and_offset(position))
+
     def why_removed(self, end: int, oldest: int) -> str:
         """Why the log begins after a position, as a part of an error."""
         (needed, _), (first, _) = file_and_offset(end), file_and_offset(oldest)

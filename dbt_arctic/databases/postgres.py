@@ -79,21 +79,27 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> '
     WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY 1, 2
 """
-# The type of a domain is that of its base.
+# The type of a domain is that of its base, also of the elements of an array.
 _COLUMNS = """
 WITH RECURSIVE types AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS type, a.atttypmod AS modifier,
+  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS type, a.atttypmod AS modifier, '' AS brackets,
     -- PostgreSQL 11 does not have it.
     coalesce(to_jsonb(a) ->> 'attgenerated', '') <> '' AS generated
   FROM pg_catalog.pg_attribute a
   WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT s.attnum, s.attname, s.attnotnull OR t.typnotnull, t.typbasetype,
-    CASE WHEN s.modifier = -1 THEN t.typtypmod ELSE s.modifier END, s.generated
-  FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype = 'd'
+  SELECT s.attnum, s.attname, s.attnotnull OR (t.typtype = 'd' AND s.brackets = '' AND t.typnotnull),
+    CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE e.oid END,
+    CASE WHEN t.typtype <> 'd' THEN -1 WHEN s.modifier = -1 THEN t.typtypmod ELSE s.modifier END,
+    CASE WHEN t.typtype = 'd' THEN s.brackets ELSE s.brackets || '[]' END, s.generated
+  FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type
+  LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' AND e.typtype = 'd'
+  WHERE t.typtype = 'd' OR e.oid IS NOT NULL
 )
-SELECT s.attname, pg_catalog.format_type(s.type, s.modifier), s.attnotnull, s.generated
-FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype <> 'd'
+SELECT s.attname, pg_catalog.format_type(s.type, s.modifier) || s.brackets, s.attnotnull, s.generated
+FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type
+LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' AND e.typtype = 'd'
+WHERE t.typtype <> 'd' AND e.oid IS NULL
 ORDER BY s.attnum
 """
 _KEY = """

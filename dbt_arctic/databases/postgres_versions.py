@@ -22,17 +22,18 @@ LEFT JOIN pg_catalog.pg_publication_tables p
 WHERE c.oid = ANY (%s::oid[])
 """
 # The catalog keeps the transaction of an entry that is frozen. The labels of an enum are also those of its
-# arrays, and of domains over either. One may have had another name in between.
+# arrays, of domains over either, and of arrays of domains. One may have had another name in between.
 _COLUMNS = """
 SELECT a.attrelid, a.attname, a.attnum, a.xmin::text, a.atthasmissing,
   coalesce(to_jsonb(a) ->> 'attgenerated', '') = ''
     OR current_setting('server_version_num')::int >= 180000,
   ARRAY(
     SELECT e.enumlabel::text || ' ' || e.xmin::text FROM pg_catalog.pg_enum e
-    WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem) ORDER BY e.oid)
+    WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem, d.typbasetype) ORDER BY e.oid)
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype
+LEFT JOIN pg_catalog.pg_type d ON d.oid = t.typelem
 WHERE a.attrelid = ANY (%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum
 """

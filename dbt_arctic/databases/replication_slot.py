@@ -132,6 +132,10 @@ class PostgresSlot:
         identity, position = f"{system}/{database}/{self.name}", int(confirmed)
         return LogState(identity, position, int(current), position, int(kept or 0))
 
+    def shown(self, position: int) -> str:
+        """A position as PostgreSQL writes it."""
+        return _position(position)
+
     def why_removed(self, end: int, oldest: int) -> str:
         """Why the slot begins after a position, as a part of an error."""
         return (
@@ -253,7 +257,9 @@ class PostgresSlot:
         found = {}
         for oid, base in bases.items():
             element, delimiter = elements.get(base, (0, ","))
-            found[oid] = ValueType(base, base_of(element), delimiter)
+            # Arrays whose elements are arrays, through a domain, are read as text from the table as well.
+            item = base_of(element)
+            found[oid] = ValueType(base, 0 if elements.get(item, (0,))[0] else item, delimiter)
         return found
 
     def advance(self, position: int) -> None:

@@ -7,16 +7,13 @@ model reads, or further up, in an upstream of a model that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED
-from dbt_arctic.sources.unread import Unread
-
-Unit = Literal["commit", "file", "message", "row", "change"]
+from dbt_arctic.sources.unread import NO_POSITIONS, Positions, Replay, Unit, Unread
 
 NOT_BUILT = "it is not built yet"
 NO_VERSIONS = "it records no versions of what it reads"
@@ -30,6 +27,7 @@ class PendingUpstream:
     :param since_ms: since when the oldest part has been waiting; ``None`` if nothing has.
     :param rows: the rows that the commits have written; ``None`` if unknown.
     :param problem: why this is unknown, or why the next run would fail; else empty.
+    :param replay: ``None`` if it is not known.
     """
 
     upstream: str
@@ -39,6 +37,8 @@ class PendingUpstream:
     rows: int | None = None
     size_bytes: int | None = None
     problem: str = ""
+    positions: Positions = NO_POSITIONS
+    replay: Replay | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,12 @@ class LagCause:
         return self.because_of.since_ms
 
 
-def waiting_for(lag: Lag, upstream: str) -> PendingUpstream:
+def waiting_for(
+    lag: Lag, upstream: str, positions: Positions = NO_POSITIONS, replay: Replay | None = None
+) -> PendingUpstream:
     """What a model has not consumed of a table of the catalog."""
-    return PendingUpstream(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
+    waiting = PendingUpstream(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
+    return replace(waiting, positions=positions, replay=replay)
 
 
 def waiting_outside(unread: Unread) -> PendingUpstream:
@@ -86,6 +89,8 @@ def waiting_outside(unread: Unread) -> PendingUpstream:
         unread.count if unread.unit in ("message", "row", "change") else None,
         unread.size_bytes,
         unread.problem,
+        unread.positions,
+        unread.replay,
     )
 
 

@@ -22,6 +22,7 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
 from dbt_arctic.sources.capture_settings import CaptureSource
+from dbt_arctic.sources.capture_sql import between_statement
 from dbt_arctic.sources.capture_table import (
     COLUMNS,
     LOG_BEGAN_AGAIN,
@@ -137,7 +138,7 @@ class Capture:
         log.lock()
         versions = log.versions()
         state, captured = log.state(), self._load()
-        if captured is None or (lost := why_lost(captured.range, state, log)):
+        if captured is None or (lost := self._why_lost(captured, state, log)):
             if captured is not None and not starts_again:
                 raise changes_lost(self.source.name, model, lost)
             captured = self._begin(state, log, captured, tables)
@@ -151,6 +152,29 @@ class Capture:
             captured = self._begin(state, log, self.load(), tables)
             captured = self._take_until(log, state.current, tables, captured)
         return CaptureRead(captured, _much_kept(log, state), versions)
+
+    def _why_lost(self, captured: Captured, state: LogState, log: ChangeLog) -> str:
+        """Why changes after the captured ones are not in the log; empty if they are.
+
+        A slot that has not moved since a commit may be that of an ended run, or one of a restored server,
+        where other transactions have these positions. It still has them, so they are compared.
+        """
+        range_ = captured.range
+        lost = why_lost(range_, state, log)
+        is_compared = not (lost or range_.mark) and state.oldest < range_.end
+        if not is_compared or max(range_.removed.values(), default=0) > state.oldest:
+            return lost
+        changes, last, _ = log.changes(state.oldest, range_.end, _MESSAGES_OF_COMMIT)
+        until = min(last or range_.end, range_.end)
+        there = {
+            (one.end, one.transaction, one.position, one.at_ms)
+            for one in changes
+            if state.oldest < one.end <= until
+        }
+        if not there and captured.rows_since(state.oldest) == 0:
+            return ""
+        rows = self.context.query(between_statement(captured, state.oldest, until))
+        return "" if {tuple(map(int, row)) for row in rows} == there else LOG_BEGAN_AGAIN
 
     def _take_until(
         self, log: ChangeLog, until: int, tables: frozenset[TableName], captured: Captured

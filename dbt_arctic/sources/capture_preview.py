@@ -16,10 +16,10 @@ from dbt_arctic.sources.capture_changes import changes_lost, waiting_changes, wh
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_table import Captured, load_capture, recorded_table
+from dbt_arctic.sources.capture_table import Captured, load_capture, position_of, recorded_table
 from dbt_arctic.sources.change_pull import table_truncated
 from dbt_arctic.sources.database_plan import Writes
-from dbt_arctic.sources.unread import Unread
+from dbt_arctic.sources.unread import Positions, Replay, Unread
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,16 @@ class LogContents:
     :param changes: by table.
     :param followed: the tables of which the log has all changes.
     :param lost: why it lacks changes after those that were captured; empty if it has them.
+    :param end: its end.
+    :param shown: how the database writes a position.
     """
 
     kept_bytes: int
     changes: Mapping[str, TableChanges]
     followed: frozenset[TableName]
     lost: str = ""
+    end: int = 0
+    shown: Callable[[int], str] = str
 
 
 @dataclass(frozen=True)
@@ -128,10 +132,26 @@ class CapturedTable:
         name = self.source.name
         try:
             captured = self.captured()
-            found = self._unread(captured, self._contents(captured), model, last)
+            contents = self._contents(captured)
+            found = self._unread(captured, contents, model, last)
+            replay = self._replay(captured, contents)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
-        return Unread(name, "change", found.number, found.oldest_ms or (read_ms if found.number else None))
+        read = "" if last is None else contents.shown(position_of(last))
+        since = found.oldest_ms or (read_ms if found.number else None)
+        positions = Positions(read, contents.shown(contents.end))
+        return Unread(name, "change", found.number, since, positions=positions, replay=replay)
+
+    def _replay(self, captured: Captured | None, contents: LogContents) -> Replay:
+        """What a full refresh would read: the rows of the table, or all changes that are there."""
+        if self.source.loads:
+            return Replay("row", self.describe().rows or None)
+        table = self.table.dotted
+        waiting = contents.changes.get(table, TableChanges())
+        if captured is None:
+            return Replay("change", waiting.number)
+        known = captured.changes_since(table, captured.range.start)
+        return Replay("change", None if known is None else known.number + waiting.number)
 
     def captured(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""
@@ -148,7 +168,9 @@ class CapturedTable:
                 state = log.state()
                 lost = "" if captured is None else self._lost(log, state, captured)
                 waiting = waiting_changes(log, state, None if lost else captured)
-                self.logs[self.name] = LogContents(state.kept_bytes, waiting, log.followed(), lost)
+                self.logs[self.name] = LogContents(
+                    state.kept_bytes, waiting, log.followed(), lost, state.current, log.shown
+                )
         contents = self.logs[self.name]
         if self.table not in contents.followed:
             with self.open_log() as log:

@@ -59,6 +59,15 @@ def last_seen_statement(captured: Captured, table: str, unseen: UnseenTransactio
     return f"SELECT max(`transaction_end`)\n{_changes_of(captured, table)} AND NOT {_is_unseen(unseen)}"
 
 
+def between_statement(captured: Captured, start: int, end: int) -> str:
+    """SQL of the positions, transactions and times of all changes between two positions."""
+    at = captured.name.at(captured.state.current_snapshot_id)
+    return (
+        "SELECT `transaction_end`, `transaction_id`, `position`, get_json_object(`message`, '$.at_ms')\n"
+        f"FROM {at}\nWHERE `transaction_end` > {start} AND `transaction_end` <= {end}"
+    )
+
+
 def _changes_of(captured: Captured, table: str) -> str:
     at = captured.name.at(captured.state.current_snapshot_id)
     return f"FROM {at}\nWHERE `table_name` = {literal(table)}"
@@ -79,6 +88,7 @@ def _is_unseen(unseen: UnseenTransactions) -> str:
 
 __all__ = [
     "PLACE_DIGITS",
+    "between_statement",
     "last_seen_statement",
     "shapes_statement",
     "unread_statement",

@@ -24,6 +24,7 @@ class TablePreview:
     :param problem: why the run would fail; empty if nothing is in its way.
     :param rejected: how many rows are stored because they did not fit.
     :param dropped: how many rows were dropped because they did not fit.
+    :param all_rows: about how many rows the table has; ``None`` if it is not known.
     """
 
     model: str
@@ -35,6 +36,7 @@ class TablePreview:
     problem: str = ""
     rejected: int = 0
     dropped: int = 0
+    all_rows: int | None = None
 
 
 def preview_table(
@@ -51,12 +53,15 @@ def preview_table(
             table_rows(source, transaction.table, plan, writes, model)
         except (ConfigError, MalformedFile, VersionUnavailable) as error:
             return TablePreview(model, source.name, last is None, 0, problem=error.what)
+        everything = transaction.table.rows or None
         if not plan.changed:
-            return TablePreview(model, source.name, False, 0)
+            return TablePreview(model, source.name, False, 0, all_rows=everything)
+        has_deletes = bool(plan.key)
         if plan.window is None or plan.reads_all:
-            return TablePreview(model, source.name, True, transaction.table.rows, deletes=bool(plan.key))
+            rows = transaction.table.rows
+            return TablePreview(model, source.name, True, rows, deletes=has_deletes, all_rows=everything)
         since, rows = plan.window.low or "", transaction.count(plan.window)
-        return TablePreview(model, source.name, False, rows, since, bool(plan.key))
+        return TablePreview(model, source.name, False, rows, since, has_deletes, all_rows=everything)
     finally:
         transaction.close()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dbt_arctic.brokers.api import Broker, FirstMessage
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
@@ -27,6 +27,8 @@ class UnreadFiles:
     :param changed: how many files have changed since the model read them.
     :param read_ms: the time of the file list that the model has consumed; ``None`` if it has consumed none.
     :param problem: why the run would fail; empty if nothing prevents it.
+    :param all_files: how many files the folder has, read or not.
+    :param all_bytes: their size.
     """
 
     files: tuple[ListedFile, ...]
@@ -34,6 +36,37 @@ class UnreadFiles:
     changed: int
     read_ms: int | None
     problem: str = ""
+    all_files: int = 0
+    all_bytes: int = 0
+
+
+Unit = Literal["commit", "file", "message", "row", "change"]
+
+
+class Positions(NamedTuple):
+    """How far a model has read, and how far it could, in the terms of the upstream.
+
+    :param read: empty if it has read nothing.
+    :param end: empty if it is not known.
+    """
+
+    read: str = ""
+    end: str = ""
+
+
+NO_POSITIONS = Positions()
+
+
+class Replay(NamedTuple):
+    """What a full refresh would read of an upstream.
+
+    :param number: about how much; ``None`` if it is not known.
+    :param size_bytes: ``None`` if it is not known.
+    """
+
+    unit: Unit
+    number: int | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,11 +78,13 @@ class Unread:
     """
 
     source: str
-    unit: Literal["file", "message", "row", "change"]
+    unit: Unit
     count: int = 0
     since_ms: int | None = None
     size_bytes: int | None = None
     problem: str = ""
+    positions: Positions = NO_POSITIONS
+    replay: Replay | None = None
 
 
 def find_unread_files(
@@ -83,7 +118,8 @@ def find_unread_files(
         files = new_files(replace(source, changed_files="ignore"), present, (), read, model)
     if problem and read is None:
         files = []
-    return UnreadFiles(tuple(files), last is None, changed, _read_ms(catalog, last), problem)
+    read_ms, size = _read_ms(catalog, last), sum(file.size_bytes for file in present)
+    return UnreadFiles(tuple(files), last is None, changed, read_ms, problem, len(present), size)
 
 
 def unread_files(
@@ -104,7 +140,8 @@ def unread_files(
         return Unread(source.name, "file", problem=error.what)
     since = min((max(file.modified_ms, found.read_ms or 0) for file in found.files), default=None)
     size = sum(file.size_bytes for file in found.files)
-    return Unread(source.name, "file", len(found.files), since, size, found.problem)
+    replay = Replay("file", found.all_files, found.all_bytes)
+    return Unread(source.name, "file", len(found.files), since, size, found.problem, replay=replay)
 
 
 def unread_messages(
@@ -124,7 +161,17 @@ def unread_messages(
         return Unread(source.name, "message", problem=error.what)
     times = [_waiting_since(one, first[one.partition], read_ms) for one in ranges]
     since = min((at for at in times if at is not None), default=None)
-    return Unread(source.name, "message", sum(one.end - one.start for one in ranges), since)
+    unread = {one.partition: one.start for one in ranges}
+    read = [unread.get(at, end) for at, end in enumerate(topic.ends)]
+    positions = Positions("" if last is None else _listed(read), _listed(topic.ends))
+    kept = sum(max(end - start, 0) for start, end in zip(topic.starts, topic.ends, strict=True))
+    count = sum(one.end - one.start for one in ranges)
+    replay = Replay("message", kept)
+    return Unread(source.name, "message", count, since, positions=positions, replay=replay)
+
+
+def _listed(offsets: Sequence[int]) -> str:
+    return ",".join(map(str, offsets))
 
 
 def unread_rows(preview: TablePreview, since_ms: int | None) -> Unread:
@@ -135,7 +182,11 @@ def unread_rows(preview: TablePreview, since_ms: int | None) -> Unread:
     """
     waits = bool(preview.rows or preview.reads_all or preview.since)
     since = since_ms if waits else None
-    return Unread(preview.source, "row", preview.rows, since, problem=preview.problem)
+    positions, replay = Positions(preview.since), Replay("row", preview.all_rows)
+    problem = preview.problem
+    return Unread(
+        preview.source, "row", preview.rows, since, problem=problem, positions=positions, replay=replay
+    )
 
 
 def _waiting_since(unread: Range, first: FirstMessage | None, read_ms: int | None) -> int | None:
@@ -158,4 +209,15 @@ def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int 
     return next((one.timestamp_ms for one in snapshots if str(one.snapshot_id) == consumed.version), None)
 
 
-__all__ = ["Unread", "UnreadFiles", "find_unread_files", "unread_files", "unread_messages", "unread_rows"]
+__all__ = [
+    "NO_POSITIONS",
+    "Positions",
+    "Replay",
+    "Unit",
+    "Unread",
+    "UnreadFiles",
+    "find_unread_files",
+    "unread_files",
+    "unread_messages",
+    "unread_rows",
+]

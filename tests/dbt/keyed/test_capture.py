@@ -195,7 +195,7 @@ def test_models_have_the_rows_of_the_database(
     assert shop.catalog.load_table(shop.schema, "crm__capture") == before
     # Rows are shown, and queries compiled, without taking anything.
     changes.change(3)
-    server.sql("UPDATE customers SET score = 5")
+    server.sql("UPDATE customers SET score = 5", "ANALYZE customers")
     at = confirmed(server)
     shop.dbt("compile")
     shop.dbt("show", "--select", "customers")
@@ -207,7 +207,26 @@ def test_models_have_the_rows_of_the_database(
     assert len(looked) == 1, "the slot is read once for all tables"
     (waiting,) = lag["upstreams"]
     assert waiting["changes"] == planned["changes"] > 0
+    ((end, rows),) = server.sql("SELECT pg_current_wal_flush_lsn(), count(*) FROM customers")
+    ((is_before,),) = server.sql(f"SELECT '{waiting['position']}'::pg_lsn < '{waiting['end']}'::pg_lsn")
+    assert is_before
+    assert server.sql(f"SELECT '{waiting['end']}'::pg_lsn <= '{end}'::pg_lsn") == [(True,)]
+    assert waiting["replay"] == {"rows": rows, "size_bytes": None}
     assert (planned["reads_all"], planned["problem"]) == (False, "")
+    # A transaction that commits between two models of a run is read by neither of them, or by both.
+    take, both = capture_changes.Capture.take, ["customers VALUES (88, 'x', 1)", "orders VALUES ('x', 88)"]
+
+    def then_changed(*given: Any) -> Any:
+        read = take(*given)
+        if both:
+            server.sql("BEGIN", *(f"INSERT INTO {both.pop()}" for _ in range(2)), "COMMIT")
+        return read
+
+    with monkeypatch.context() as between:
+        between.setattr(capture_changes.Capture, "take", then_changed)
+        shop.dbt("run")
+    assert not both
+    assert not [*shop.rows("customers WHERE id = 88"), *shop.rows("orders WHERE id = 88")]
     shop.dbt("run")
     assert_equal(shop, server)
 
@@ -258,6 +277,41 @@ def test_changes_that_another_reader_took_are_missed_by_nobody(shop: Shop, serve
     changes.change(5)
     shop.dbt("run")
     assert_equal(shop, server)
+
+
+def test_a_restored_slot_is_noticed_by_other_transactions_at_captured_positions(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the server's storage has the same timeline, and its log soon has the same positions."""
+    changes = Changes(server, 6)
+    declare(shop, server)
+    shop.dbt("run")
+    copy = "SELECT pg_copy_logical_replication_slot('{}', '{}')"
+    server.sql(copy.format(SLOT, "before"))
+    try:
+        changes.change(4)
+        shop.dbt("run")
+        at = confirmed(server)
+        drop = f"SELECT pg_drop_replication_slot('{SLOT}')"
+        server.sql(drop, copy.format("before", SLOT))
+        assert confirmed(server) < at
+        changes.change(2)
+        shop.dbt("run")  # the slot of a run that ended before it moved it
+        assert_equal(shop, server)
+        server.sql(drop, copy.format("before", SLOT))
+        everything = PostgresSlot.changes
+
+        def restored(slot: Any, since: int, until: int, limit: int) -> Any:
+            batch = everything(slot, since, until, limit)
+            return batch._replace(changes=[one._replace(at_ms=one.at_ms + 1) for one in batch.changes])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresSlot, "changes", restored)
+            assert "that of a restored server" in shop.fail("run", "--select", "customers")
+            shop.dbt("run", "--full-refresh")
+        assert_equal(shop, server)
+    finally:
+        server.sql("SELECT pg_drop_replication_slot('before')")
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -594,6 +648,17 @@ OTHER_VALUES: list[tuple[str, str]] = [
     ("xml", '\'<?xml version="1.0" encoding="UTF-8"?><a/>\''),
     ("pair", "ROW(NULL, NULL)"),
     ("pair", "ROW('10.0.0.1', NULL)"),
+    ("pair", "ROW('10.0.0.1/8', 'a \"b, ')"),
+    ("pair[]", "ARRAY[ROW('10.0.0.1', 'a b')::pair]"),
+    ("host[]", "ARRAY['10.0.0.1', NULL, '::1']::host[]"),
+    ("cents[]", "ARRAY[5.5]::cents[]"),
+    ("raw[]", r"ARRAY['\x00ff']::raw[]"),
+    ("flag[]", "ARRAY[true, NULL]::flag[]"),
+    ("page[]", "ARRAY['<?xml version=\"1.0\"?><a/>']::page[]"),
+    ("grid[]", "ARRAY['{1,2}']::grid[]"),
+    ("citext", "'It''s'"),
+    ("citext[]", "ARRAY['A', NULL]::citext[]"),
+    ("hstore", "'a=>1, \"b c\"=>NULL'"),
 ]
 """In addition to those of sources that are read through JDBC alone."""
 
@@ -611,6 +676,12 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         "CREATE DOMAIN short_code AS code",
         "CREATE DOMAIN host AS inet",
         "CREATE TYPE pair AS (a inet, b text)",
+        "CREATE DOMAIN raw AS bytea",
+        "CREATE DOMAIN flag AS boolean",
+        "CREATE DOMAIN page AS xml",
+        "CREATE DOMAIN grid AS int[]",
+        "CREATE EXTENSION IF NOT EXISTS citext",
+        "CREATE EXTENSION IF NOT EXISTS hstore",
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns}, twice int GENERATED ALWAYS AS (id * 2) STORED)",
         f"ALTER PUBLICATION {SLOT} ADD TABLE typed",
         f"INSERT INTO typed VALUES (1, {values}), (2, {nulls})",
@@ -681,7 +752,7 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
             "DROP TABLE typed CASCADE",
             "DROP TABLE IF EXISTS endless",
             "DROP TYPE mood, pair",
-            "DROP DOMAIN cents, short_code, code, host",
+            "DROP DOMAIN cents, short_code, code, host, raw, flag, page, grid",
         )
 
 
@@ -776,6 +847,39 @@ def test_a_capture_that_does_not_leave_out_what_it_has_doubles_changes(
     )
     with pytest.raises(AssertionError):
         test_a_change_is_captured_once_wherever_a_run_ends(shop, server)
+
+
+@pytest.mark.long
+def test_a_truncation_that_is_ignored_leaves_rows(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = PostgresSlot.changes
+
+    def without(slot: Any, since: int, until: int, limit: int) -> Any:
+        batch = everything(slot, since, until, limit)
+        return batch._replace(changes=[one for one in batch.changes if one.operation != "truncate"])
+
+    monkeypatch.setattr(PostgresSlot, "changes", without)
+    with pytest.raises(AssertionError):
+        test_models_follow_the_columns_of_the_database(shop, server)
+
+
+@pytest.mark.long
+def test_a_value_that_was_not_sent_is_not_null(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = PostgresSlot.changes
+
+    def as_null(one: Any) -> Any:
+        return one._replace(after=one.after and {**one.after, **dict.fromkeys(one.unsent)}, unsent=())
+
+    def without(slot: Any, since: int, until: int, limit: int) -> Any:
+        batch = everything(slot, since, until, limit)
+        return batch._replace(changes=[as_null(one) for one in batch.changes])
+
+    monkeypatch.setattr(PostgresSlot, "changes", without)
+    with pytest.raises(AssertionError):
+        test_a_value_that_was_not_sent_is_kept(shop, server)
 
 
 def declare_others(shop: Shop, server: Server, tables: dict[str, dict[str, Any]], **config: str) -> None:

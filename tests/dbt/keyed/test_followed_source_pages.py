@@ -565,7 +565,9 @@ def convert_types(guide: SourceGuide, database: Server) -> None:
     complete = COMPLETE if is_postgres else {**COMPLETE, **OF_MARIADB}
     whole = {name: complete.get(name, name) for name in types}
     columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(whole.values()))
+    extensions = [f"CREATE EXTENSION IF NOT EXISTS {one}" for one in ("citext", "hstore")]
     database.sql(
+        *(extensions if is_postgres else ()),
         f"CREATE TABLE typed (id int PRIMARY KEY, {columns})",
         "ALTER TABLE accounts ADD COLUMN is_active boolean, ADD COLUMN valid_to date",
         "UPDATE accounts SET is_active = true, balance = 1.2345 WHERE account_id = 10",

@@ -6,21 +6,24 @@ import pytest
 
 from dbt_arctic.cli.lag import _show, is_too_late
 from dbt_arctic.scheduling.model_lag import NO_VERSIONS, LagCause, ModelLag, PendingUpstream
+from dbt_arctic.sources.unread import Positions, Replay
 
 NOW = 1_800_000_000_000
 
 
 def test_no_lag_and_an_unknown_lag_are_words(capsys: pytest.CaptureFixture[str]) -> None:
-    waiting = PendingUpstream("orders", "commit", 1, NOW - 5_400_000, 1)
+    position = {"positions": Positions("0/16B3748", "0/16B9000"), "replay": Replay("row", 7, 2048)}
+    waiting = PendingUpstream("orders", "commit", 1, NOW - 5_400_000, 1, **position)
+    unknown_size = PendingUpstream("clicks", "message", replay=Replay("message", 9))
     late, current, unknown = (
         ModelLag("late", (waiting,)),
-        ModelLag("current"),
+        ModelLag("current", (unknown_size, PendingUpstream("orders", "commit", replay=Replay("row")))),
         ModelLag("plain", (), NO_VERSIONS),
     )
     _show((late, current), {"late": LagCause(waiting)}, NOW)
     assert [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["late", "1 h 30 min", "orders", "1 commit, 1 row", ""],
-        ["current", "none", "", "", ""],
+        ["late", "1 h 30 min", "orders", "1 commit, 1 row", "0/16B3748 of 0/16B9000", "7 rows, 2.0 kB", ""],
+        ["current", "none", "", "", "", "9 messages; ? rows", ""],
     ]
     _show((current, unknown), {}, NOW)
     shown = {line.split("\t")[0]: line.split("\t")[1] for line in capsys.readouterr().out.splitlines()[1:]}

@@ -15,7 +15,15 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.database_preview import TablePreview
 from dbt_arctic.sources.kafka_offsets import encode
 from dbt_arctic.sources.kafka_settings import parse_kafka
-from dbt_arctic.sources.unread import Unread, unread_files, unread_messages, unread_rows
+from dbt_arctic.sources.unread import (
+    NO_POSITIONS,
+    Positions,
+    Replay,
+    Unread,
+    unread_files,
+    unread_messages,
+    unread_rows,
+)
 from tests.unit.sources.test_file_pull import PROD, SOURCE, Lake, Model, file, lake_of
 
 SETTINGS = {"from": "kafka", "servers": "here:1", "topic": "orders", "format": "text"}
@@ -42,9 +50,10 @@ def test_a_file_waits_since_its_modification_but_not_since_before_the_last_read(
     def unread() -> Unread:
         return unread_files(cast(Any, lake), SOURCE, "clicks", model.name, model.consumed)
 
-    assert unread() == Unread("landing.clicks", "file", 2, 10, 6)
+    everything = Replay("file", 2, 6)
+    assert unread() == Unread("landing.clicks", "file", 2, 10, 6, replay=everything)
     model.run(lake)
-    assert unread() == Unread("landing.clicks", "file", 0, None, 0)
+    assert unread() == Unread("landing.clicks", "file", 0, None, 0, replay=everything)
     lake.folder["/data/c"] = file("c", 70)
     assert unread().since_ms == 70
     lake.folder["/data/d"] = file("d", 30)
@@ -81,7 +90,13 @@ class Cluster:
 
 def unread(cluster: Cluster, read: list[int] | None, read_ms: int | None = None) -> Unread:
     last = None if read is None else Consumed("topic:id", encode(read))
-    return unread_messages(TOPIC, cast(Any, cluster), "orders", last, read_ms)
+    found = unread_messages(TOPIC, cast(Any, cluster), "orders", last, read_ms)
+    if not found.problem:
+        # What is read and what is not are the topic.
+        ends, starts = list(map(len, cluster.logs)), cluster.starts or [0] * len(cluster.logs)
+        assert found.replay == Replay("message", sum(ends) - sum(starts))
+        assert found.positions == Positions(",".join(map(str, read or ())), ",".join(map(str, ends)))
+    return replace(found, positions=NO_POSITIONS, replay=None)
 
 
 def test_messages_wait_since_the_time_stamp_of_the_oldest_one() -> None:
@@ -125,11 +140,13 @@ def test_a_topic_with_markers_of_transactions_only_has_no_message_that_waits() -
 @pytest.mark.parametrize(
     ("preview", "since"),
     [
-        (TablePreview("accounts", "crm.accounts", reads_all=True, rows=5), 70),
+        (TablePreview("accounts", "crm.accounts", reads_all=True, rows=5, all_rows=5), 70),
         (TablePreview("accounts", "crm.accounts", reads_all=False, rows=2, since="10"), 70),
         (TablePreview("accounts", "crm.accounts", reads_all=False, rows=0), None),
     ],
 )
 def test_rows_of_a_database_wait_since_the_last_read(preview: TablePreview, since: int | None) -> None:
-    assert unread_rows(preview, 70) == Unread("crm.accounts", "row", preview.rows, since)
+    expected = Unread("crm.accounts", "row", preview.rows, since)
+    expected = replace(expected, positions=Positions(preview.since), replay=Replay("row", preview.all_rows))
+    assert unread_rows(preview, 70) == expected
     assert unread_rows(preview, None).since_ms is None
