@@ -19,11 +19,12 @@ ANSI = "spark.sql.ansi.enabled"
 _OF_SPEED = tuple(
     f"spark.sql.{name}"
     for name in (
-        *("adaptive.", "artifact.", "autoBroadcast", "broadcastTimeout", "catalog.", "catalogImplementation"),
-        *("cbo.", "codegen.", "connect.", "defaultCatalog", "execution.", "extensions", "files.", "hive."),
-        *("iceberg.", "inMemoryColumnarStorage.", "join.", "leafNodeDefaultParallelism", "optimizer."),
-        *("parquet.", "requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics."),
-        *("thriftServer.", "thriftserver.", "ui.", "warehouse."),
+        *("adaptive.", "artifact.", "autoBroadcast", "binaryOutputStyle", "broadcastTimeout"),
+        *("catalog.", "catalogImplementation", "cbo.", "codegen.", "connect."),
+        *("datetime.java8API.", "defaultCatalog", "execution.", "extensions", "files.", "hive."),
+        *("iceberg.", "inMemoryColumnarStorage.", "join.", "leafNodeDefaultParallelism"),
+        *("optimizer.", "parquet.", "requireAllClusterKeysForCoPartition", "shuffle.", "sources."),
+        *("statistics.", "thriftServer.", "thriftserver.", "ui.", "warehouse."),
     )
 )
 """Settings that only affect how a query is executed, or where. Any other setting may affect its result."""
@@ -97,7 +98,8 @@ def session_text(conf: Mapping[str, str], executed: Iterable[str] = ()) -> str:
         and without comments.
     """
     found = _IF_UNSET | {name: value for name, value in conf.items() if changes_meaning(name)}
-    found = {name: value for name, value in found.items() if value.lower() != _DEFAULTS.get(name)}
+    assumed = {**_DEFAULTS, ANSI: "true"}
+    found = {name: value for name, value in found.items() if value.lower() != assumed.get(name)}
     found |= {
         f"{_STATEMENT}{place}{_OF_SESSION}": statement
         for place, statement in enumerate(filter(defines, executed))

@@ -32,6 +32,7 @@ def test_what_is_as_assumed_or_only_of_speed_is_left_out() -> None:
     assert unsupported_setting(expected) is None
     assert wraps_on_overflow(expected)
     assert not wraps_on_overflow(session_text(OURS))
+    assert session_text({**OURS, "spark.sql.ansi.enabled": "true"}) == session_text(OURS)
 
 
 @pytest.mark.parametrize(
