@@ -11,7 +11,7 @@ FLOATS = ("double", "float")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
-    """SQL that is true if two rows are identical, so that no query can tell them apart.
+    """SQL that is true if two rows are identical, so that every query has the same result for both.
 
     NULL equals NULL. 0.0 differs from -0.0, and maps with the same entries in another order differ.
 
