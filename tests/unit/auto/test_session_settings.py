@@ -72,6 +72,9 @@ def test_a_session_without_our_own_settings_substitutes_variables_in_an_unknown_
         ("set spark.sql.ansi.enabled=false", False),
         ("select declare from t", False),
         ("userdata", False),
+        ("begin declare x int; insert into t values (x); end", False),
+        ("begin create temp view v as select 1; end", True),
+        ("begin use lake.other; end", True),
     ],
 )
 def test_what_a_macro_defines_for_the_session_cannot_be_analysed(statement: str, expected: bool) -> None:
