@@ -202,7 +202,7 @@ class AutoApi(ModelApi):
             _message=message, code="SKIP", statement=f"-- {message}", strategy="skip", reason="partial"
         )
 
-    @available.parse(lambda *a, **k: ("", None))
+    @available.parse(lambda *a, **k: ("", _no_rows()))
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
@@ -256,6 +256,12 @@ class AutoApi(ModelApi):
         warn_of_ignored(contract, self.type())
         ordered = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
         return replace(config, checks=contract.checks, required=contract.required), ordered
+
+
+def _no_rows() -> agate.Table:
+    from dbt_common.clients.agate_helper import empty_table
+
+    return empty_table()  # type: ignore[no-untyped-call] # dbt's
 
 
 def _is_compiled(node: Any) -> bool:

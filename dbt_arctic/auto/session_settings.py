@@ -19,11 +19,12 @@ ANSI = "spark.sql.ansi.enabled"
 _OF_SPEED = tuple(
     f"spark.sql.{name}"
     for name in (
-        *("adaptive.", "artifact.", "autoBroadcast", "broadcastTimeout", "catalog.", "catalogImplementation"),
-        *("cbo.", "codegen.", "connect.", "defaultCatalog", "execution.", "extensions", "files.", "hive."),
-        *("iceberg.", "inMemoryColumnarStorage.", "join.", "leafNodeDefaultParallelism", "optimizer."),
-        *("parquet.", "requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics."),
-        *("thriftServer.", "thriftserver.", "ui.", "warehouse."),
+        *("adaptive.", "artifact.", "autoBroadcast", "binaryOutputStyle", "broadcastTimeout"),
+        *("catalog.", "catalogImplementation", "cbo.", "codegen.", "connect."),
+        *("datetime.java8API.", "defaultCatalog", "execution.", "extensions", "files.", "hive."),
+        *("iceberg.", "inMemoryColumnarStorage.", "join.", "leafNodeDefaultParallelism"),
+        *("optimizer.", "parquet.", "requireAllClusterKeysForCoPartition", "shuffle.", "sources."),
+        *("statistics.", "thriftServer.", "thriftserver.", "ui.", "warehouse."),
     )
 )
 """Settings that only affect how a query is executed, or where. Any other setting may affect its result."""
@@ -74,6 +75,8 @@ _DEFINES = re.compile(
     r"(declare|use|execute\s+immediate)\b|create\b|set\s+(var|variable)\b|cache\s+(lazy\s+)?table\b"
 )
 """Statements, in lower case, after which a name in the query may refer to an object of the session."""
+_IN_SCRIPT = re.compile(r"\bcreate\s+(or\s+replace\s+)?(global\s+)?temp|\bexecute\s+immediate\b|[;\s]use\s")
+"""In a script, whose own variables end with it."""
 _TEMPORARY = re.compile(r"create\s+(or\s+replace\s+)?(global\s+)?temp(orary)?\b")
 _SEMICOLON = "\u037e"
 _STATEMENT, _OF_SESSION = "statement ", " of the session"
@@ -97,7 +100,8 @@ def session_text(conf: Mapping[str, str], executed: Iterable[str] = ()) -> str:
         and without comments.
     """
     found = _IF_UNSET | {name: value for name, value in conf.items() if changes_meaning(name)}
-    found = {name: value for name, value in found.items() if value.lower() != _DEFAULTS.get(name)}
+    assumed = {**_DEFAULTS, ANSI: "true"}
+    found = {name: value for name, value in found.items() if value.lower() != assumed.get(name)}
     found |= {
         f"{_STATEMENT}{place}{_OF_SESSION}": statement
         for place, statement in enumerate(filter(defines, executed))
@@ -109,6 +113,8 @@ def defines(statement: str) -> bool:
     """Whether a statement, in lower case, defines an object that only its session has."""
     if statement.startswith("create"):
         return _TEMPORARY.match(statement) is not None
+    if statement.startswith("begin"):
+        return _IN_SCRIPT.search(statement) is not None
     return _DEFINES.match(statement) is not None
 
 
@@ -141,7 +147,7 @@ def unsupported_setting(settings: str) -> Reason | None:
             what = f"{name} is {value}, but queries are analysed for {_DEFAULTS[name]}"
             return Reason("setting", what, "remove it from spark_conf, or from the hook, header or server")
         is_known = "{" not in value or name.endswith(_OF_SESSION)
-        if name.startswith(_STATEMENT) and _DEFINES.match(value) and is_known:
+        if name.startswith(_STATEMENT) and is_known and (_DEFINES.match(value) or defines(value)):
             what = f"its header or a hook defines something that cannot be analysed: {value}"
             return Reason("setting", what, "read a table in its place, or write a value")
     return None

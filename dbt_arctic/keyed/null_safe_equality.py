@@ -11,7 +11,7 @@ FLOATS = ("double", "float")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
-    """SQL that is true if two rows are identical, so that no query can distinguish them.
+    """SQL that is true if two rows are identical, so that every query has the same result for both.
 
     NULL equals NULL. At every depth, 0.0 differs from -0.0, strings differ that only their collation finds
     equal, and so do maps with the same entries in another order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from tests.dbt.random.columns import Row, Table
@@ -23,6 +24,35 @@ def draw_automatic(chance: random.Random, models: list[Model]) -> list[Model]:
     query = chance.choice(QUERIES if upstream.is_keyed else BY_PART)
     config = {"unique_key": ["p"] if query in BY_PART else upstream.keys, "buckets": 1}
     return [Model(f"m{len(models)}", "auto", config, upstream=upstream.name, query=query)]
+
+
+_OF_SESSION: tuple[dict[str, Any], ...] = (
+    {"sql_header": "set spark.sql.session.timeZone=Asia/Tokyo;"},
+    {"sql_header": "set spark.sql.ansi.enabled=false; set spark.sql.legacy.ctePrecedencePolicy=LEGACY;"},
+    {"sql_header": "declare or replace variable part int default 7;"},
+    {"pre_hook": "set spark.sql.parser.escapedStringLiterals=true"},
+    {"pre_hook": "{{ 'set spark.sql.ansi.enabled=' ~ (load_relation(this) is none) }}"},
+    {"pre_hook": "{{ 'set spark.sql.session.timeZone=UTC' if load_relation(this) is none else 'reset' }}"},
+    {
+        "pre_hook": [
+            "{{ 'create or replace temporary view part as select 7 as part' }}",
+            "use spark_catalog.default",
+        ]
+    },
+)
+"""Settings and definitions of a session that change nothing about the result of the queries."""
+
+
+def with_settings_of_session(seed: int, models: list[Model]) -> list[Model]:
+    """Some of the models with a header or a hook for their session.
+
+    They are drawn apart from all else, so a seed still gives the same case.
+    """
+    chance = random.Random(f"session {seed}")
+    return [
+        replace(one, config={**one.config, **chance.choice(_OF_SESSION)}) if chance.random() < 0.4 else one
+        for one in models
+    ]
 
 
 def result_of(model: Model, upstream: Table) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt_arctic.data_type import parse_type, type_text
-from tests.dbt.random.automatic import draw_automatic
+from tests.dbt.random.automatic import draw_automatic, with_settings_of_session
 from tests.dbt.random.draw_other_programs import with_others
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, keys_as, new_type, reordered
 from tests.dbt.random.hooks import hooks_of
@@ -79,6 +79,7 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
         )
         drafts = [_draft(chance, f"m{number}", kind) for number, kind in enumerate(kinds)]
         automatic = draw_automatic(chance, [draft.model for draft in drafts])
+        automatic = with_settings_of_session(seed, automatic)
         told: list[Round] = []
         count = max(2, rounds + chance.randint(-1, 1))
         while len(told) < count:

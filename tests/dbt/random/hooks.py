@@ -29,7 +29,7 @@ def hooks_of(name: str) -> dict[str, Any]:
 
 
 def has_hooks(model: Model) -> bool:
-    return "pre_hook" in model.config
+    return HOOK_LOG in str(model.config)
 
 
 def wrong_steps(ran: Counter[str], failed: bool, cut: bool) -> str:

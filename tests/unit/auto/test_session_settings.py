@@ -32,6 +32,7 @@ def test_what_is_as_assumed_or_only_of_speed_is_left_out() -> None:
     assert unsupported_setting(expected) is None
     assert wraps_on_overflow(expected)
     assert not wraps_on_overflow(session_text(OURS))
+    assert session_text({**OURS, "spark.sql.ansi.enabled": "true"}) == session_text(OURS)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,9 @@ def test_a_session_without_our_own_settings_substitutes_variables_in_an_unknown_
         ("set spark.sql.ansi.enabled=false", False),
         ("select declare from t", False),
         ("userdata", False),
+        ("begin declare x int; insert into t values (x); end", False),
+        ("begin create temp view v as select 1; end", True),
+        ("begin use lake.other; end", True),
     ],
 )
 def test_what_a_macro_defines_for_the_session_cannot_be_analysed(statement: str, expected: bool) -> None:
