@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,18 +29,25 @@ CELLS = {
 
 def rows(text: str) -> list[str]:
     """The rows about the catalog, without places and what the page leaves out."""
-    found = re.findall(r"^ +([a-z][a-z0-9 ]*: (?:ok|missing) \(.*)$", text, re.MULTILINE)
+    found = re.findall(r"^(?:.*Arctic adapter:)? *([a-z][a-z0-9 ]*: (?:ok|missing) \(.*)$", text, re.MULTILINE)
     named = [row for row in found if not row.startswith(("spark:", "jars:", "java:"))]
     return [re.sub(r"(?<=read in )\S+(?=,)|(?<=the server's )warehouse", "..", row) for row in named]
 
 
+def _open_to_all(folder: Path) -> Path:
+    folder.chmod(0o755)  # PostgreSQL runs as a user of its own
+    return folder
+
+
 @pytest.mark.parametrize("page", CELLS)
-def test_a_page_shows_what_dbt_debug_prints(page: str, tmp_path: Path) -> None:
+def test_a_page_shows_what_dbt_debug_prints(page: str) -> None:
     (shown,) = (block.text for block in blocks(HOW_TO / f"{page}.md") if "write: ok" in block.text)
-    tmp_path.chmod(0o755)  # PostgreSQL runs as a user of its own
     try:
-        with running(CELLS[page], tmp_path, tools()) as (target, _):
-            project = tmp_path / "project"
+        with (
+            tempfile.TemporaryDirectory(prefix="page-") as name,
+            running(CELLS[page], _open_to_all(Path(name)), tools()) as (target, _),
+        ):
+            project = Path(name, "project")
             project.mkdir()
             for name, document in {
                 "dbt_project.yml": {"name": "shop", "version": "1.0", "profile": "shop"},
