@@ -34,6 +34,6 @@ def test_a_catalog_in_a_database_neither_loses_commits_nor_deletes_their_files()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["postgres", "rest"])
+@pytest.mark.parametrize("kind", ["postgres", "rest", "hive", "glue"])
 def test_each_kind_of_commit_can_lose_its_answer(kind: str) -> None:
     assert played(kind)[-1] == "answers: 0 wrong"

@@ -29,7 +29,8 @@ CELLS = {
 
 def rows(text: str) -> list[str]:
     """The rows about the catalog, without places and what the page leaves out."""
-    found = re.findall(r"^(?:.*Arctic adapter:)? *([a-z][a-z0-9 ]*: (?:ok|missing) \(.*)$", text, re.MULTILINE)
+    row = r"^(?:.*Arctic adapter:)? *([a-z][a-z0-9 ]*: (?:ok|missing) \(.*)$"
+    found = re.findall(row, text, re.MULTILINE)
     named = [row for row in found if not row.startswith(("spark:", "jars:", "java:"))]
     return [re.sub(r"(?<=read in )\S+(?=,)|(?<=the server's )warehouse", "..", row) for row in named]
 
