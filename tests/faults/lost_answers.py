@@ -43,6 +43,14 @@ STATEMENTS: dict[str, tuple[str, dict[int, int]]] = {
     "replace": (f"INSERT OVERWRITE {TABLE} SELECT 7, 70", {7: 70}),
 }
 """Statements, and the rows after each of them."""
+CREATED = {
+    "table": "CREATE TABLE lake.shop.made (id BIGINT) USING iceberg",
+    "table with rows": "CREATE TABLE lake.shop.filled USING iceberg AS SELECT 1 AS id",
+    "view": "CREATE VIEW lake.shop.shown AS SELECT 1 AS id",
+    "other view": "CREATE OR REPLACE VIEW lake.shop.shown AS SELECT 2 AS id",
+    "new rows": "CREATE OR REPLACE TABLE lake.shop.filled USING iceberg AS SELECT 2 AS id",
+}
+"""Statements whose answer is lost while nothing else happens. Spark refuses to repeat most of them."""
 OTHERS = (0, 1, 3)
 """Numbers of commits in between."""
 SHORT = (("append", 1), ("append", 3), ("update", 0))
@@ -57,7 +65,7 @@ def catalogs(kind: str, folder: Path) -> Iterator[tuple[Proxy, dict[str, Any], d
     with ExitStack() as stack:
         if kind == "postgres":
             component = stack.enter_context(postgres(folder))
-            writes: tuple[bytes, ...] = (b"UPDATE iceberg_tables",)
+            writes: tuple[bytes, ...] = (b"UPDATE iceberg_tables", b"INSERT INTO iceberg_tables")
             rest_of: dict[str, Any] = {"user": "dbt", "password": PASSWORD, "warehouse": warehouse}
             pattern = "postgresql://127.0.0.1:{}/lake"
         elif kind == "hive":
@@ -130,6 +138,16 @@ class LostAnswers:
         assert all(isinstance(error, CommitStateUnknown) for error in errors), errors
         return "unknown" if errors else "done"
 
+    def create(self, sql: str) -> str:
+        """Lose the answer to the creation of a table or view. Returns how the statement ended."""
+        errors: list[ArcticError] = []
+        before = self._proxy.met
+        self._proxy.begin(Trouble.ANSWER_LOST)
+        self._attempt(sql, errors)
+        assert self._proxy.met > before
+        assert errors == [], errors
+        return "done"
+
     def _build(self) -> None:
         rows = ", ".join(f"({id_}, {amount})" for id_, amount in FIRST.items())
         for sql in (
@@ -176,6 +194,12 @@ def main() -> int:
                 ended, failed = f"WRONG: {str(error)[:500]}", failed + 1
             sys.stdout.write(f"{what}, {others} others: {ended}\n")
             sys.stdout.flush()
+        for what, sql in CREATED.items() if kind == "postgres" else ():
+            try:
+                ended = story.create(sql)
+            except AssertionError as error:
+                ended, failed = f"WRONG: {str(error)[:500]}", failed + 1
+            sys.stdout.write(f"{what}: {ended}\n")
         troubled.close()
         healthy.close()
     sys.stdout.write(f"answers: {failed} wrong\n")
