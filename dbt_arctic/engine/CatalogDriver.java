@@ -50,6 +50,11 @@ public final class CatalogDriver implements Driver {
           "UPDATE iceberg_tables SET metadata_location = \\?\\s*, previous_metadata_location = \\?"
               + " WHERE catalog_name = \\? AND table_namespace = \\? AND table_name = \\? AND .*");
 
+  /** The creation of a table or view. Its parameters are the three parts of the name, and the location. */
+  private static final Pattern CREATE =
+      Pattern.compile(
+          "INSERT INTO iceberg_tables \\(catalog_name, table_namespace, table_name, metadata_location, .*");
+
   private static final String IS_COMMITTED =
       "SELECT 1 FROM iceberg_tables WHERE ? IN (metadata_location, previous_metadata_location)"
           + " AND catalog_name = ? AND table_namespace = ? AND table_name = ?";
@@ -195,14 +200,17 @@ public final class CatalogDriver implements Driver {
 
     /** Whether the statement was a commit, and its new location is the current one or the one before. */
     private boolean succeeded() {
-      if (!COMMIT.matcher(sql).matches()) {
+      boolean creates = CREATE.matcher(sql).matches();
+      if (!creates && !COMMIT.matcher(sql).matches()) {
         return false;
       }
+      int location = creates ? 4 : 1;
+      int name = creates ? 1 : 3;
       try (Connection other = connection.connector.connect();
           PreparedStatement query = other.prepareStatement(IS_COMMITTED)) {
-        query.setString(1, parameters[0]);
-        for (int number = 3; number <= PARAMETERS; number++) {
-          query.setString(number - 1, parameters[number - 1]);
+        query.setString(1, parameters[location - 1]);
+        for (int part = 0; part < 3; part++) {
+          query.setString(part + 2, parameters[name - 1 + part]);
         }
         try (ResultSet found = query.executeQuery()) {
           return found.next();

@@ -20,6 +20,8 @@ from dbt_arctic.errors import ProfileError
 
 DEFAULT_NAME = "lake"
 S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+ACCESS_DELEGATION = "header.X-Iceberg-Access-Delegation"
+"""The header with which a client requests credentials for the files of a table from a REST catalog."""
 JDBC_CATALOG = "org.apache.iceberg.jdbc.JdbcCatalog"
 
 _COMMON = ("name", "type", "warehouse", "s3")
@@ -209,13 +211,17 @@ def _rest(options: _Options) -> dict[str, str]:
             "scope",
             "oauth2_server_uri",
         ),
-        *("user", "password", "password_file", "region", "signing_name", "headers"),
+        *("user", "password", "password_file", "region", "signing_name", "headers", "vended_credentials"),
     )
     properties = {"type": "rest", "uri": options.required("uri", "https://catalog.example.org")}
     auth = options.text("auth")
     if auth is not None and auth not in _AUTH:
         raise options.wrong("auth", f"auth is one of: {', '.join(_AUTH)}.")
+    vended = options.text("vended_credentials")
+    if vended not in (None, "true", "false"):
+        raise options.wrong("vended_credentials", "It is true or false.")
     given = {
+        ACCESS_DELEGATION: "vended-credentials" if vended == "true" else None,
         "rest.auth.type": auth,
         "credential": options.secret("credential"),
         "token": options.secret("token"),

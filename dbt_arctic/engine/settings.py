@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from dbt_arctic import secret
 from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
 from dbt_arctic.engine.catalog_driver import with_catalog_driver
+from dbt_arctic.engine.catalog_settings import ACCESS_DELEGATION
 from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
 from dbt_arctic.engine.object_store import s3a_conf
@@ -301,7 +302,7 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
     # A REST catalog chooses the reader of a file by its scheme, so only the settings show that it may be on
     # S3.
     rest_on_s3 = "rest" in named and any(
-        name.startswith("s3.") or name == "client.region" for name in catalog
+        name.startswith("s3.") or name in ("client.region", ACCESS_DELEGATION) for name in catalog
     )
     if "glue" in named or ".aws." in named or rest_on_s3:
         found.append(f"{AWS_BUNDLE}:{version}")

@@ -1,13 +1,14 @@
 """Commits whose answers are lost, with other commits before the client notices it.
 
-``python -m tests.faults.lost_answers postgres``, or ``rest``. The word ``short`` after it plays
-some cases only. A statement commits through a proxy that holds back the answer. Another writer commits a
-number of times, then the connection is cut. Nothing may be lost or doubled, each snapshot must remain
+``python -m tests.faults.lost_answers postgres``, or another type of catalog. The word ``short`` after it
+plays some cases only. A statement commits through a proxy that holds back the answer. Another writer commits
+a number of times, then the connection is cut. Nothing may be lost or doubled, each snapshot must remain
 readable, and an error has to say that the outcome is unknown.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -24,7 +25,8 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from tests.dbt.keyed.kafka_topics import tools
 from tests.faults.proxy import Proxy, Trouble
-from tests.matrix.components import PASSWORD, postgres, rest
+from tests.matrix.cells import AWS
+from tests.matrix.components import PASSWORD, hive, moto, postgres, rest
 
 TABLE = "lake.shop.orders"
 FIRST = {1: 10, 2: 20, 3: 30}
@@ -41,6 +43,14 @@ STATEMENTS: dict[str, tuple[str, dict[int, int]]] = {
     "replace": (f"INSERT OVERWRITE {TABLE} SELECT 7, 70", {7: 70}),
 }
 """Statements, and the rows after each of them."""
+CREATED = {
+    "table": "CREATE TABLE lake.shop.made (id BIGINT) USING iceberg",
+    "table with rows": "CREATE TABLE lake.shop.filled USING iceberg AS SELECT 1 AS id",
+    "view": "CREATE VIEW lake.shop.shown AS SELECT 1 AS id",
+    "other view": "CREATE OR REPLACE VIEW lake.shop.shown AS SELECT 2 AS id",
+    "new rows": "CREATE OR REPLACE TABLE lake.shop.filled USING iceberg AS SELECT 2 AS id",
+}
+"""Statements whose answer is lost while nothing else happens. Spark refuses to repeat most of them."""
 OTHERS = (0, 1, 3)
 """Numbers of commits in between."""
 SHORT = (("append", 1), ("append", 3), ("update", 0))
@@ -55,9 +65,19 @@ def catalogs(kind: str, folder: Path) -> Iterator[tuple[Proxy, dict[str, Any], d
     with ExitStack() as stack:
         if kind == "postgres":
             component = stack.enter_context(postgres(folder))
-            writes: tuple[bytes, ...] = (b"UPDATE iceberg_tables",)
-            rest_of = {"user": "dbt", "password": PASSWORD, "warehouse": warehouse}
+            writes: tuple[bytes, ...] = (b"UPDATE iceberg_tables", b"INSERT INTO iceberg_tables")
+            rest_of: dict[str, Any] = {"user": "dbt", "password": PASSWORD, "warehouse": warehouse}
             pattern = "postgresql://127.0.0.1:{}/lake"
+        elif kind == "hive":
+            component = stack.enter_context(hive(folder, s3=False))
+            writes, rest_of = (b"alter_table_with_environment_context",), {"warehouse": warehouse}
+            pattern = "thrift://127.0.0.1:{}"
+        elif kind == "glue":
+            component = stack.enter_context(moto(folder, tools()))
+            writes, pattern = (b"AWSGlue.UpdateTable",), "http://127.0.0.1:{}"
+            store = {"endpoint": component.address, "region": "us-east-1", "path_style": True}
+            rest_of = {"region": "us-east-1", "warehouse": "s3://lake/warehouse", "s3": store}
+            os.environ |= AWS
         else:
             component = stack.enter_context(rest(folder, tools(), warehouse, None))
             writes = (b"POST /v1/namespaces/shop/tables/orders HTTP",)
@@ -65,7 +85,8 @@ def catalogs(kind: str, folder: Path) -> Iterator[tuple[Proxy, dict[str, Any], d
         port = urlsplit(component.address).port or 0
         proxy = Proxy(port, writes)
         stack.callback(proxy.close)
-        made = [{"type": kind, "uri": pattern.format(one), **rest_of} for one in (proxy.port, port)]
+        address = "endpoint" if kind == "glue" else "uri"
+        made = [{"type": kind, address: pattern.format(one), **rest_of} for one in (proxy.port, port)]
         yield proxy, made[0], made[1]
 
 
@@ -78,14 +99,16 @@ def _connected(folder: Path, catalog: dict[str, Any]) -> Connection:
         master="local[1]",
         driver_memory="1g",
         small_data=True,
+        spark_conf={"spark.hadoop.iceberg.engine.hive.lock-enabled": "false"},
     )
     return SessionEngine(settings).connect()
 
 
 def _run(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall()
+    cursor = connection.cursor()
+    cursor.execute(sql)
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 class LostAnswers:
@@ -114,6 +137,16 @@ class LostAnswers:
         self._check(sorted(expected.items()), 2 + others)
         assert all(isinstance(error, CommitStateUnknown) for error in errors), errors
         return "unknown" if errors else "done"
+
+    def create(self, sql: str) -> str:
+        """Lose the answer to the creation of a table or view. Returns how the statement ended."""
+        errors: list[ArcticError] = []
+        before = self._proxy.met
+        self._proxy.begin(Trouble.ANSWER_LOST)
+        self._attempt(sql, errors)
+        assert self._proxy.met > before
+        assert errors == [], errors
+        return "done"
 
     def _build(self) -> None:
         rows = ", ".join(f"({id_}, {amount})" for id_, amount in FIRST.items())
@@ -161,6 +194,12 @@ def main() -> int:
                 ended, failed = f"WRONG: {str(error)[:500]}", failed + 1
             sys.stdout.write(f"{what}, {others} others: {ended}\n")
             sys.stdout.flush()
+        for what, sql in CREATED.items() if kind == "postgres" else ():
+            try:
+                ended = story.create(sql)
+            except AssertionError as error:
+                ended, failed = f"WRONG: {str(error)[:500]}", failed + 1
+            sys.stdout.write(f"{what}: {ended}\n")
         troubled.close()
         healthy.close()
     sys.stdout.write(f"answers: {failed} wrong\n")

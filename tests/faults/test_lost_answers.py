@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.lost_answers import CREATED
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,11 +31,12 @@ def test_a_catalog_in_a_database_neither_loses_commits_nor_deletes_their_files()
         "append, 1 others: done",
         "append, 3 others: unknown",
         "update, 0 others: done",
+        *(f"{what}: done" for what in CREATED),
         "answers: 0 wrong",
     ]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["postgres", "rest"])
+@pytest.mark.parametrize("kind", ["postgres", "rest", "hive", "glue"])
 def test_each_kind_of_commit_can_lose_its_answer(kind: str) -> None:
     assert played(kind)[-1] == "answers: 0 wrong"

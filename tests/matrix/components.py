@@ -177,7 +177,8 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
         _run([sys.executable, "-m", "pip", "install", "-q", "--target", packages, *_MOTO_PACKAGES], folder)
     port = free_port()
     environ = {**os.environ, "PYTHONPATH": str(packages)}
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = Path(__file__).with_name("moto_server.py")
+    command = [sys.executable, server, "-H", "127.0.0.1", "-p", str(port)]
     with process("moto", command, folder, lambda: listens(port), env=environ):
         address = f"http://127.0.0.1:{port}"
         with direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):

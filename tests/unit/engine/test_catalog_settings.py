@@ -138,6 +138,20 @@ def test_rest_has_its_ways_to_log_in(tmp_path: Path) -> None:
     assert (pyiceberg_properties(basic) or {})["auth"]["basic"] == {"username": "ada", "password": "pw"}
 
 
+def test_a_rest_catalog_may_hand_out_credentials_for_its_store() -> None:
+    plain = profile(catalog={"type": "rest", "uri": "u"})
+    vended = profile(catalog={"type": "rest", "uri": "u", "vended_credentials": True})
+    off = profile(catalog={"type": "rest", "uri": "u", "vended_credentials": False})
+    header = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    assert vended.iceberg_properties == {**plain.iceberg_properties, **header}
+    assert off.iceberg_properties == plain.iceberg_properties
+    assert jars(vended) == {*jars(plain), AWS_BUNDLE}
+    assert catalog_of(session_conf(vended.spark_settings())).items() >= header.items()
+    assert (pyiceberg_properties(vended.iceberg_properties) or {}).items() >= header.items()
+    with pytest.raises(ProfileError, match="vended_credentials"):
+        read_definition({"type": "rest", "uri": "u", "vended_credentials": "vended-credentials"}, {})
+
+
 def test_postgres_of_a_server_with_the_driver_has_its_address() -> None:
     arctic = {**POSTGRES, "uri": "jdbc:arctic:postgresql://ada:pw@db:5433/lake"}
     found = read_definition(arctic, {}).properties
