@@ -11,7 +11,15 @@ from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import json_option, optional_duration_ms, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_time
 from dbt_arctic.human_readable import counted, shown_bytes, shown_seconds
-from dbt_arctic.scheduling.model_lag import LagCause, ModelLag, PendingUpstream, late_models, problems_of
+from dbt_arctic.scheduling.model_lag import (
+    NO_VERSIONS,
+    LagCause,
+    ModelLag,
+    PendingUpstream,
+    late_models,
+    problems_of,
+    with_unknown_upstreams,
+)
 from dbt_arctic.sources.unread import Positions, Replay, Unit
 
 if TYPE_CHECKING:
@@ -53,9 +61,17 @@ def lag(
         reader = LagReader(Once(session.catalog), target, manifest)
         found = lags_of(reader, graph, chosen)
         now_ms = session.context.now_ms()
+    found = with_unknown_upstreams(found, graph.reads_by_name)
     late = late_models(found, graph.reads_by_name)
     wanted = {shown_name(graph.nodes[key]) for key in chosen if key in graph.nodes}
     shown = [one for one in found if one.model in wanted]
+    if select:
+        tables = (manifest.nodes[key] for key in chosen if key not in graph.nodes)
+        shown += [
+            ModelLag(shown_name(node), problem=NO_VERSIONS)
+            for node in tables
+            if node.resource_type == "model" and node.config.materialized == "table"
+        ]
     if as_json:
         print_json([_as_dict(one, late.get(one.model), now_ms) for one in shown])
     elif not shown:
@@ -171,7 +187,7 @@ def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any
         "lag_s": None if late is None else _since(late.since_ms, now_ms),
         "because_of": None if late is None else late.because_of.upstream,
         "through": [] if late is None else list(late.through),
-        "problem": lag.problem or None,
+        "problem": lag.problem or "; ".join(problems_of(lag)) or None,
         "upstreams": [
             {
                 "upstream": one.upstream,

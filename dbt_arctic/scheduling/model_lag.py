@@ -46,11 +46,13 @@ class ModelLag:
     """What one model has not consumed of the upstreams that it reads.
 
     :param problem: why its lag is unknown: ``NOT_BUILT`` or ``NO_VERSIONS``; else empty.
+    :param unknown: the models that it reads, directly or indirectly, whose own lag is unknown.
     """
 
     model: str
     waiting: tuple[PendingUpstream, ...] = ()
     problem: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,25 @@ def late_models(lags: Sequence[ModelLag], reads: Mapping[str, Sequence[str]]) ->
 def problems_of(lag: ModelLag) -> list[str]:
     """Why the lag of a model is unknown, or why its next run would fail."""
     own = [lag.problem] if lag.problem else []
-    return own + [f"{one.upstream}: {one.problem}" for one in lag.waiting if one.problem]
+    own += [f"{one.upstream}: {one.problem}" for one in lag.waiting if one.problem]
+    return own + [f"{one}: its own lag is unknown" for one in lag.unknown]
+
+
+def with_unknown_upstreams(lags: Sequence[ModelLag], reads: Mapping[str, Sequence[str]]) -> list[ModelLag]:
+    """The lags with the upstream models whose lag is unknown, because changes may wait there.
+
+    The parameters are those of ``late_models``.
+    """
+    found: dict[str, ModelLag] = {}
+    for lag in lags:
+        upstream = [found[other] for other in reads.get(lag.model, ()) if other in found]
+        unknown = dict.fromkeys(
+            name
+            for one in upstream
+            for name in ([one.model] if problems_of(replace(one, unknown=())) else one.unknown)
+        )
+        found[lag.model] = replace(lag, unknown=tuple(unknown))
+    return list(found.values())
 
 
 def consumed_at_ms(history: Sequence[Snapshot], upstream: str) -> int | None:
@@ -151,4 +171,5 @@ __all__ = [
     "problems_of",
     "waiting_for",
     "waiting_outside",
+    "with_unknown_upstreams",
 ]

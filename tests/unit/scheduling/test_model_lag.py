@@ -18,6 +18,7 @@ from dbt_arctic.scheduling.model_lag import (
     problems_of,
     waiting_for,
     waiting_outside,
+    with_unknown_upstreams,
 )
 from dbt_arctic.sources.unread import Unread
 
@@ -68,6 +69,16 @@ def test_what_waits_is_described_in_the_units_of_its_upstream() -> None:
     assert waiting_outside(Unread("a.b", "file", 3, 9, 80)) == PendingUpstream("a.b", "file", 3, 9, None, 80)
     gone = ModelLag("m", (waiting_for(Lag("lake.s.t", lost="it was rebuilt"), "t"),), "it is not built yet")
     assert problems_of(gone) == ["it is not built yet", "t: it was rebuilt"]
+
+
+def test_an_unknown_lag_makes_those_downstream_unknown() -> None:
+    reads = {"orders": [], "items": [], "joined": ["orders", "items"], "total": ["joined"]}
+    orders = ModelLag("orders", problem="it is not built yet")
+    given = [orders, lag("items"), lag("joined", items=5), lag("total")]
+    found = {one.model: problems_of(one) for one in with_unknown_upstreams(given, reads)}
+    unknown = ["orders: its own lag is unknown"]
+    assert found == {"orders": [orders.problem], "items": [], "joined": unknown, "total": unknown}
+    assert with_unknown_upstreams([lag("items"), lag("joined")], reads) == [lag("items"), lag("joined")]
 
 
 def test_a_version_was_consumed_by_the_oldest_commit_that_records_it() -> None:
