@@ -121,7 +121,7 @@ setup(
         "dbt.include.arctic": "macros",
     },
     package_data={
-        "dbt_arctic": ["py.typed", "cli/*.html", "engine/*.xml"],
+        "dbt_arctic": ["py.typed", "cli/*.html", "engine/*.xml", "engine/*.java", "engine/*.jar"],
         "dbt.include.arctic": ["**/*.sql", "**/*.yml", "**/*.md"],
     },
     entry_points={"console_scripts": ["dbt-arctic = dbt_arctic.cli.main:main"]},

@@ -13,11 +13,16 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "*****"
 
-_SECRET_NAME = re.compile(
+_SECRET = (
     r"password|passwd|passphrase|secret|token|credential|private[-_.]?key|access[-_.]?key|api[-_.]?key"
-    r"|account[-_.]key|user[-_.]info|sas[-_.]|jaas|authorization|cookie|\bx[-_]auth",
-    re.IGNORECASE,
+    r"|account[-_.]key|user[-_.]info|sas[-_.]|jaas|authorization|cookie|\bx[-_]auth"
 )
+_SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
+REDACTED_BY_SPARK = rf"(?i)secret|password|token|access[.]?key|credential|^spark\..*({_SECRET})"
+"""The names of settings whose values Spark hides: as by default, and each secret among its own settings.
+
+Spark applies the pattern to properties of tables as well, which are no secrets and have to be read.
+"""
 _NOT_A_SECRET = re.compile(r"(?i)true|false|none|null|\S{0,3}")
 # Names that precede a secret in an address or a list of options.
 _USER_OF_A_URL = re.compile(r"(?<=://)([^/\s:@'\"]*):([^/\s@'\"]+)@")

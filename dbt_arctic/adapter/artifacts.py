@@ -10,6 +10,14 @@ from typing import Any
 
 from dbt_arctic.errors import ConfigError
 
+_WITHOUT_RUNS = frozenset({"compile", "generate", "show"})
+"""Commands whose ``run_results.json`` lists compiled nodes as successful, although none of them ran."""
+
+
+def ran_nodes(results: Mapping[str, Any]) -> bool:
+    """Whether a ``run_results.json`` is that of a command that runs nodes."""
+    return (results.get("args") or {}).get("which") not in _WITHOUT_RUNS
+
 
 def read_artifact(path: Path) -> Mapping[str, Any] | None:
     """The content of an artifact; ``None`` if there is no such file.

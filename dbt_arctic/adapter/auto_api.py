@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
@@ -22,30 +25,49 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.auto.inputs import ModelInputs, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.key_selection import ProjectKeys, with_needed_keys
+from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.refresh_request import RefreshParameters
+from dbt_arctic.auto.session_settings import defines, session_text, unsupported_setting
 from dbt_arctic.auto.verify_refresh import verify_refresh
-from dbt_arctic.engine.api import Traffic
-from dbt_arctic.engine.lexer import without_end
+from dbt_arctic.engine.api import Connection, Traffic
+from dbt_arctic.engine.lexer import without_comments, without_end
 from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.materializations import is_automatic
 from dbt_arctic.store.analysed_once import analysed_once
-from dbt_arctic.store.context import ModelsOfRun
+from dbt_arctic.store.context import Context, ModelsOfRun
 from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.refresh_outcome import Outcome, StageRun
 from dbt_arctic.store.state import find_keyed
 
+if TYPE_CHECKING:
+    import agate
+
 _log = AdapterLogger("Arctic")
+
+
+_MAY_DEFINE = re.compile(r"\b(declare|use|immediate|var|variable|cache|temp|temporary)\b", re.IGNORECASE)
+
+
+class _Planned(NamedTuple):
+    """A plan, and what it was made of."""
+
+    context: Context
+    config: KeyedConfig
+    sql: str
+    terms: RefreshParameters
+    plan: RefreshPlan
 
 
 class AutoApi(ModelApi):
     """The methods of the adapter for automatic models."""
 
+    _definitions: ClassVar[WeakKeyDictionary[Connection, list[str]]] = WeakKeyDictionary()
     _graph: tuple[Mapping[str, Any], frozenset[str], Mapping[str, Sequence[Name]]] | None = None
     _keys: tuple[Any, ProjectKeys] | None = None
 
@@ -90,55 +112,110 @@ class AutoApi(ModelApi):
         alongside = ModelsOfRun(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
         context = replace(self.context(self._run_id(unique_id)), alongside=alongside)
         with as_dbt_errors():
-            settings = settings_of_meaning(self.config.credentials, model["config"])
-            # SQL that is executed as written keeps the versions of the invocation.
-            if unsupported_setting(settings) is None:
-                context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
-            config, sql = self._auto_config(model, sql)
             if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
-                context.query_schema(sql)
-                message = "SKIP (--empty and --sample read a part)"
-                return AutoResponse(
-                    _message=message,
-                    code="SKIP",
-                    statement=f"-- {message}",
-                    strategy="skip",
-                    reason="partial",
-                )
-            if config.before_images is None:
-                config = replace(config, before_images=unique_id in read)
-            keys = self._declared_keys()
-            config = with_needed_keys(
-                context.catalog, this.name_parts, config, sql, keys, settings, self._pinned_version
-            )
-            context = analysed_once(context, sql)
-            now = time_of_invocation(self.config.credentials, model["config"])
+                return self._skipped_part(context, model, sql)
             with self._handle().noting() as statements:
-                plan = plan_refresh(
-                    context.catalog,
-                    this.name_parts,
-                    config,
-                    sql,
-                    context.query_schema,
-                    rebuild=rebuild,
-                    settings=settings,
-                    until=self._pinned_version,
-                    now=now,
-                )
+                planned = self._planned(context, this.name_parts, model, sql, rebuild, unique_id in read)
                 outcome = run_refresh(
-                    context,
+                    planned.context,
                     this.name_parts,
-                    config,
-                    plan,
+                    planned.config,
+                    planned.plan,
                     owner=unique_id,
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),
                 )
-                terms = RefreshParameters(settings, self._pinned_version, now)
-                outcome = verify_refresh(context, this.name_parts, config, sql, outcome, terms)
-            if plan.action == "build":
-                self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.inputs)
+                outcome = verify_refresh(
+                    planned.context, this.name_parts, planned.config, planned.sql, outcome, planned.terms
+                )
+            if planned.plan.action == "build":
+                self._advise(this.name_parts, {**model, "compiled_code": planned.sql}, planned.plan.inputs)
             return _response(outcome, self._handle().traffic(statements))
+
+    def _planned(
+        self, context: Context, name: Name, model: Mapping[str, Any], sql: str, rebuild: bool, is_read: bool
+    ) -> _Planned:
+        """Plan a refresh with the settings of the session that will execute it.
+
+        A session that does not exist yet is only opened if there is something to execute.
+        """
+        handle = self._handle()
+        was_open = handle.is_open
+        session = session_text(handle.conf(start=False), self._defined())
+        planned = self._planned_with(session, context, name, model, sql, rebuild, is_read)
+        if was_open or planned.plan.action == "nothing":
+            return planned
+        found = session_text(handle.conf(), self._defined())
+        if found == session:
+            return planned
+        return self._planned_with(found, context, name, model, sql, rebuild, is_read)
+
+    def _planned_with(
+        self,
+        session: str,
+        context: Context,
+        name: Name,
+        model: Mapping[str, Any],
+        sql: str,
+        rebuild: bool,
+        is_read: bool,
+    ) -> _Planned:
+        declared = settings_of_meaning(self.config.credentials, model["config"])
+        now = time_of_invocation(self.config.credentials, model["config"], session)
+        terms = RefreshParameters(declared, self._pinned_version, now, session)
+        if context.shared is not None:
+            # A view is computed with the settings of the session that created it.
+            context = replace(context, shared=self._shared_rows(terms.in_effect))
+        # SQL that is executed as written keeps the versions of the invocation.
+        if unsupported_setting(terms.in_effect) is None:
+            context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
+        config, sql = self._auto_config(model, sql)
+        if config.before_images is None:
+            config = replace(config, before_images=is_read)
+        keys = self._declared_keys()
+        config = with_needed_keys(
+            context.catalog, name, config, sql, keys, terms.in_effect, self._pinned_version
+        )
+        context = analysed_once(context, sql)
+        plan = plan_refresh(
+            context.catalog,
+            name,
+            config,
+            sql,
+            context.query_schema,
+            rebuild=rebuild,
+            settings=declared,
+            until=self._pinned_version,
+            now=now,
+            session=session,
+        )
+        return _Planned(context, config, sql, terms, plan)
+
+    def _skipped_part(self, context: Context, model: Mapping[str, Any], sql: str) -> AutoResponse:
+        """The response of a run that reads a part of its upstreams: the query is only analysed."""
+        settings = settings_of_meaning(self.config.credentials, model["config"])
+        if unsupported_setting(settings) is None:
+            context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
+        context.query_schema(self._auto_config(model, sql)[1])
+        message = "SKIP (--empty and --sample read a part)"
+        return AutoResponse(
+            _message=message, code="SKIP", statement=f"-- {message}", strategy="skip", reason="partial"
+        )
+
+    @available.parse(lambda *a, **k: ("", None))
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Run a statement of a macro, and remember what it defines for its session."""
+        if _MAY_DEFINE.search(sql):
+            statement = " ".join(without_comments(sql).split()).lower()
+            if defines(statement):
+                self._definitions.setdefault(self._handle(), []).append(statement)
+        response: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
+        return response
+
+    def _defined(self) -> Sequence[str]:
+        return self._definitions.get(self._handle(), ())
 
     def _of_graph(
         self, graph: Mapping[str, Any], selected: Sequence[str]

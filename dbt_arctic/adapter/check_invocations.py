@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
+from dbt_arctic.adapter.model_lags import shown_name
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
@@ -101,7 +102,7 @@ def failures(results: Sequence[Any]) -> Mapping[str, str]:
     dbt has already printed the details.
     """
     return {
-        one.node.name: shorten(str(one.message or one.status.value), 200, placeholder=" ...")
+        shown_name(one.node): shorten(str(one.message or one.status.value), 200, placeholder=" ...")
         for one in results
         if one.status.value not in ("success", "pass", "warn", "no-op")
     }

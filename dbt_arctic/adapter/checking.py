@@ -20,6 +20,7 @@ from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, fa
 from dbt_arctic.adapter.check_report import CheckReport, Failure, ModelRound, Nondeterministic
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
+from dbt_arctic.adapter.model_lags import shown_name
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.random_changes import deleted_rows_table, held_rows_table
@@ -107,7 +108,7 @@ def check_project(
                 failed = failures(results)
                 for name_, why in failed.items():
                     found.failures.setdefault(name_, Failure(number, why))
-                built = [one for one in results if one.node.name not in failed]
+                built = [one for one in results if shown_name(one.node) not in failed]
                 if not number:
                     churn.load(one.node for one in built if one.node.resource_type == "seed")
                 _compare(session, target, built, number, found)
@@ -230,26 +231,27 @@ def _compare(
         node = entry.node
         if node.resource_type != "model" or not is_automatic(node.config.to_dict()):
             continue
+        model = shown_name(node)
         try:
             compared = compare(session, target.credentials, node)
         except ArcticError as error:  # an error of this model; the others are still compared
-            found.failures.setdefault(node.name, Failure(number, f"it could not be compared: {error}"))
+            found.failures.setdefault(model, Failure(number, f"it could not be compared: {error}"))
             continue
         if compared.not_compared:
-            found.not_compared[node.name] = compared.not_compared
+            found.not_compared[model] = compared.not_compared
             continue
-        found.looked_at.add(node.name)
+        found.looked_at.add(model)
         if compared.differing or compared.rows:
-            found.models.add(node.name)
+            found.models.add(model)
         strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))
         if number:
-            found.refreshes[node.name][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
+            found.refreshes[model][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
         if compared.differing:
-            found.differences[ModelRound(node.name, number)] = compared.differing
+            found.differences[ModelRound(model, number)] = compared.differing
         if compared.open:
-            before = found.nondeterministic.get(node.name)
+            before = found.nondeterministic.get(model)
             most = compared.open if before is None else max(before.rows, compared.open)
-            found.nondeterministic[node.name] = Nondeterministic(most, compared.why)
+            found.nondeterministic[model] = Nondeterministic(most, compared.why)
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from dbt_arctic.adapter.result_inputs import (
 )
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.advice import nondeterministic_parts
-from dbt_arctic.auto.inputs import ModelInputs, find_inputs, pinned_text, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs, pinned_text
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.human_readable import counted

@@ -22,7 +22,7 @@ from dbt_arctic.adapter.profile_methods import OF_CLUSTERS, SERVERS, check_metho
 from dbt_arctic.adapter.profile_settings import check_names, wrong_type
 from dbt_arctic.brokers.api import REGISTRY_PREFIX
 from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
-from dbt_arctic.engine.catalog_settings import read_definition
+from dbt_arctic.engine.catalog_settings import read_definition, with_region
 from dbt_arctic.engine.cluster import check_warehouse
 from dbt_arctic.engine.connect_settings import (
     DEFAULT_PORT,
@@ -316,7 +316,7 @@ class ArcticCredentials(Credentials):
     @property
     def iceberg_properties(self) -> dict[str, str]:
         """``catalog_properties`` in Iceberg's format."""
-        return _texts(self.catalog_properties)
+        return with_region(_texts(self.catalog_properties), os.environ)
 
     def _readers_of_topics(self) -> tuple[str, ...]:
         """Spark's readers that topics need. Avro is one of them if the profile has a schema registry."""

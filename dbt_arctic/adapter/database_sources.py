@@ -103,7 +103,7 @@ def writes_of(model: Mapping[str, Any]) -> Writes:
     strategy = choose_strategy(model["name"], config)
     replaces = bool(key) and strategy not in ("append", "insert_overwrite")
     has_row_of_key = strategy != "history" and writes_keyed(model["name"], config)
-    return Writes(key, not replaces, has_row_of_key)
+    return Writes(key, not replaces, has_row_of_key, strategy in ("append", "history"))
 
 
 def _connection(declared: Mapping[str, Any]) -> str:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from dbt_common.contracts.metadata import StatsItem
 
+from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.catalog.api import CatalogReader, RelationEntry, TableState, ViewState
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
-from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.errors import ArcticError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.clone import is_clone
@@ -44,6 +45,18 @@ CATALOG_COLUMNS = (
     *(f"stats:{name}:{part}" for name in STATISTICS for part in ("label", "value", "description", "include")),
 )
 """The columns of dbt's catalog."""
+
+
+def readable_rows(catalog: CatalogReader, database: str, entry: RelationEntry) -> list[dict[str, Any]]:
+    """The rows of ``catalog_rows``; of a relation that cannot be read none, with a warning.
+
+    dbt loses all relations of a catalog with one error.
+    """
+    try:
+        return [*catalog_rows(catalog, database, entry)]
+    except ArcticError as error:
+        emit_warning(error)
+        return []
 
 
 def catalog_rows(catalog: CatalogReader, database: str, entry: RelationEntry) -> Iterator[dict[str, Any]]:
@@ -132,4 +145,12 @@ def _status(catalog: CatalogReader, name: Name, state: TableState | ViewState) -
     return measure_keyed(catalog, table, base, change, now_ms)
 
 
-__all__ = ["CATALOG_COLUMNS", "STATISTICS", "as_columns", "catalog_rows", "statistics_of", "table_type"]
+__all__ = [
+    "CATALOG_COLUMNS",
+    "STATISTICS",
+    "as_columns",
+    "catalog_rows",
+    "readable_rows",
+    "statistics_of",
+    "table_type",
+]

@@ -26,7 +26,7 @@ from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReadsApi
-from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, statistics_of
+from dbt_arctic.adapter.docs_catalog import CATALOG_COLUMNS, catalog_rows, readable_rows, statistics_of
 from dbt_arctic.adapter.docs_lineage import add_column_lineage
 from dbt_arctic.adapter.external_pulls import ExternalPullsApi
 from dbt_arctic.adapter.freshness import FreshnessApi
@@ -336,7 +336,7 @@ class ArcticAdapter(
             wanted = {schema.lower() for schema in schemas}
             for schema in sorted(one for one in listed if one.lower() in wanted):
                 for entry in visible(self._reader(database).list_relations(schema)):
-                    rows.extend(catalog_rows(self.catalog, database, entry))
+                    rows += readable_rows(self.catalog, database, entry)
         table = table_from_data_flat(rows, CATALOG_COLUMNS)
         return self._catalog_filter_table(table, used_schemas)
 

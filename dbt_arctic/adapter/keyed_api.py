@@ -34,6 +34,7 @@ from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.stale_commit import require_commit_conflicts
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -85,21 +86,28 @@ class KeyedApi(SQLAdapter):
             shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),
+            require_conflicts=self._require_conflicts,
         )
         return reading_records(context) if isinstance(self.catalog, WithRecords) else context
 
-    def _shared_rows(self) -> SharedRows | None:
-        """The row cache of this invocation; ``None`` with a server, which would outlive it."""
+    def _shared_rows(self, settings: str = "") -> SharedRows | None:
+        """The row cache of this invocation; ``None`` with a server, which would outlive it.
+
+        :param settings: those of the sessions that share it.
+        """
         credentials = self.config.credentials
         if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
             return None
         with _SHARING:
-            found: SharedRows = self.__dict__.setdefault("_rows_of_this_invocation", SharedRows())
-        return found
+            caches: dict[str, SharedRows] = self.__dict__.setdefault("_rows_of_this_invocation", {})
+            return caches.setdefault(settings, SharedRows(settings))
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle
         return handle
+
+    def _require_conflicts(self, name: Name) -> None:
+        require_commit_conflicts(self._handle(), name.catalog, name.schema, name.identifier)
 
     def _schema(self, sql: str) -> list[ColumnInfo]:
         return self._handle().query_schema(sql)
@@ -117,7 +125,7 @@ class KeyedApi(SQLAdapter):
             if is_overridden(self.get_macro_resolver()):
                 arguments = {"step": step, "sql": sql, "table": table}
                 sql = str(self.execute_macro(STATEMENT_MACRO, kwargs=arguments))
-            response, _ = self.execute(sql, auto_begin=False, fetch=False)
+            response, _ = self.connections.execute(sql, auto_begin=False, fetch=False)
         return None if response.rows_affected is None else int(response.rows_affected)
 
     # Methods for the run of a model

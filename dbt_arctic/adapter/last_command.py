@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbt_arctic.adapter.artifacts import as_written_by_dbt, read_artifact
+from dbt_arctic.adapter.artifacts import as_written_by_dbt, ran_nodes, read_artifact
 from dbt_arctic.adapter.external_sources import source_settings
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -63,10 +63,17 @@ class LastCommand:
 def read_last_command(artifacts: Path) -> LastCommand:
     """Read the artifacts of the last command. Skipped nodes and ephemeral models are left out.
 
-    :raises ConfigError: there are no artifacts, or dbt did not write them.
+    :raises ConfigError: there are no artifacts, dbt did not write them, or the command ran no nodes.
     """
     results, manifest = (_required(artifacts / name) for name in ("run_results.json", "manifest.json"))
     with as_written_by_dbt(artifacts):
+        if not ran_nodes(results):
+            raise ConfigError(
+                f"the last dbt command was {results['args']['which']}, which runs no model",
+                where=str(artifacts / "run_results.json"),
+                why="it has replaced the results of the run before it",
+                fix="run this command right after dbt build, run, seed, snapshot or retry",
+            )
         return LastCommand(
             invocation_id=str(results["metadata"]["invocation_id"]),
             command=str(results.get("args", {}).get("which", "run")),

@@ -17,7 +17,7 @@ from dbt_arctic.adapter.advice import advice_for
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.external_sources import require_tables
-from dbt_arctic.adapter.model_lags import name_of
+from dbt_arctic.adapter.model_lags import name_of, shown_name
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
@@ -106,13 +106,15 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
         )
         first = incremental if plan.action == "nothing" else automatic
         before = tuple(
-            other.name for key, other in first.items() if key in node.depends_on.nodes and key != unique_id
+            shown_name(other)
+            for key, other in first.items()
+            if key in node.depends_on.nodes and key != unique_id
         )
         advice = tuple(advice_for(session.catalog, name, model, target.project_root, keys))
         path, states = node.original_file_path, tuple(shown_states(session.catalog, name, plan))
         table = find_keyed(session.catalog, name)
         earlier = () if table is None else tuple(timings(load_change(session.catalog, table).history()))
-        plans.append(ModelPlan(node.name, name, plan, rebuild, before, path, advice, states, earlier))
+        plans.append(ModelPlan(shown_name(node), name, plan, rebuild, before, path, advice, states, earlier))
     return plans
 
 

@@ -35,6 +35,23 @@ def automatic_readers(nodes: Nodes, sources: Nodes, selected: Collection[str]) -
     return found
 
 
+def readers(nodes: Nodes, ids: Collection[str]) -> list[str]:
+    """The ids of the models and snapshots that read nodes or sources, also through ephemeral models."""
+    found: dict[str, None] = {}
+    read = set(ids)
+    while read:
+        through = set()
+        for unique_id, node in nodes.items():
+            if not read.intersection((node.get("depends_on") or {}).get("nodes") or ()):
+                continue
+            if (node.get("config") or {}).get("materialized") == "ephemeral":
+                through.add(unique_id)
+            elif node.get("resource_type") in ("model", "snapshot"):
+                found[unique_id] = None
+        read = through
+    return list(found)
+
+
 def _is_automatic(node: Mapping[str, Any]) -> bool:
     return node.get("resource_type") == "model" and is_automatic(node.get("config", {}))
 

@@ -10,21 +10,11 @@ from typing import Any
 from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.auto.session_settings import ANSI, ZONE, by_name, changes_meaning, settings_text
 from dbt_arctic.engine.lexer import split_header, without_comments
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.planner.frontend.point_in_time import Clock
 
-_OF_SPEED = tuple(
-    f"spark.sql.{name}"
-    for name in (
-        *("adaptive.", "autoBroadcast", "broadcastTimeout", "catalog.", "cbo.", "codegen.", "execution."),
-        *("extensions", "files.", "iceberg.", "inMemoryColumnarStorage.", "join.", "optimizer.", "parquet."),
-        *("requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics.", "ui.", "warehouse."),
-    )
-)
-"""Settings that only affect how a query is executed. Any other setting may affect its result."""
-_ZONE = "spark.sql.session.timeZone"
-_ANSI = "spark.sql.ansi.enabled"
 _IS_SET = re.compile(r"(set|reset)\b", re.IGNORECASE)
 _SET_ZONE = re.compile(r"""set\s+time\s+zone\s+(?:'([^']*)'|"([^"]*)")""", re.IGNORECASE)
 _SET = re.compile(r"set\s+(`[^`]+`|[\w.-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -32,30 +22,41 @@ _OF_ZONE = re.compile(r"set\s+time\s+zone\b|reset\s*$|.*\btimezone\b", re.IGNORE
 _OF_ANSI = re.compile(r"reset\s*$|.*\bansi\b", re.IGNORECASE | re.DOTALL)
 
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
-_FOR_SESSION = re.compile(r"(set|reset|declare|create\s+(or\s+replace\s+)?temp(orary)?)(\s|$)", re.IGNORECASE)
+_FOR_SESSION = re.compile(
+    r"(set|reset|declare|use|cache|execute\s+immediate|create\s+(or\s+replace\s+)?temp(orary)?)(\s|$)",
+    re.IGNORECASE,
+)
 """Statements that change only the session."""
 
 
-def time_of_invocation(credentials: ArcticCredentials, config: Mapping[str, Any]) -> Clock | None:
+def time_of_invocation(
+    credentials: ArcticCredentials, config: Mapping[str, Any], session: str | None = None
+) -> Clock | None:
     """The start time of a dbt invocation for time functions in automatic models.
 
     ``None`` if the model's session has an unknown time zone.
 
     :param config: the config of the model.
+    :param session: the settings of its session, if they are known; see ``session_text``.
     """
     began = get_invocation_started_at().replace(tzinfo=timezone.utc)
-    zone = _conf(credentials, config)[_ZONE]
+    zone = _conf(credentials, config)[ZONE] if session is None else by_name(session, as_is=True)[ZONE]
     return Clock.at(began, zone) if zone else None
 
 
 def settings_of_meaning(credentials: ArcticCredentials, config: Mapping[str, Any]) -> str:
-    """The session settings on which the result of a model depends.
+    """The declared session settings on which the result of a model depends.
 
     These are the settings of the profile, of the model's ``sql_header`` and of its ``pre-hook``.
     """
     conf = _conf(credentials, config)
-    names = (name for name in sorted(conf) if not name.startswith(_OF_SPEED))
-    return ";".join(f"{name}={conf[name]}" for name in names)
+    return settings_text(
+        {
+            name: value
+            for name, value in conf.items()
+            if changes_meaning(name) or not name.startswith("spark.sql.")
+        }
+    )
 
 
 def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str, str]:
@@ -70,7 +71,7 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
             # instead.
             found[f"statement {place}"] = " ".join(statement.split())
         elif zone is not None:
-            found[_ZONE] = zone[1] or zone[2]
+            found[ZONE] = zone[1] or zone[2]
         elif setting is not None:
             found[setting[1].strip("`")] = setting[2].strip().strip("`")
         else:
@@ -78,8 +79,8 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
             found[f"statement {place}"] = " ".join(statement.split())
             if _IS_SET.match(statement):
                 # The effect of an interval, LOCAL or RESET is unknown here.
-                found |= {_ZONE: ""} if _OF_ZONE.match(statement) else {}
-                found |= {_ANSI: ""} if _OF_ANSI.match(statement) else {}
+                found |= {ZONE: ""} if _OF_ZONE.match(statement) else {}
+                found |= {ANSI: ""} if _OF_ANSI.match(statement) else {}
     return found
 
 

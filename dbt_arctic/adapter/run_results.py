@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbt_arctic.adapter.artifacts import as_written_by_dbt, read_artifact
+from dbt_arctic.adapter.artifacts import as_written_by_dbt, ran_nodes, read_artifact
 
 _HEADING = re.compile(r"\w+ Error in \w+ ")
 """The first line of dbt's messages about a node."""
@@ -50,7 +50,7 @@ class RunResults:
 
 
 def read_run_results(target_folder: Path) -> RunResults | None:
-    """Read the artifact; ``None`` if dbt has not run here.
+    """Read the artifact; ``None`` if dbt has not run here, or if its last command ran no node.
 
     :raises ConfigError: the file was not written by dbt.
     """
@@ -59,6 +59,8 @@ def read_run_results(target_folder: Path) -> RunResults | None:
     if found is None:
         return None
     with as_written_by_dbt(path):
+        if not ran_nodes(found):
+            return None
         return RunResults(
             command=str(found.get("args", {}).get("which", "")),
             at=str(found["metadata"]["generated_at"]),

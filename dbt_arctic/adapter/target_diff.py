@@ -14,7 +14,7 @@ from typing import Any
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.dbt_invocation import invoke, require_success
 from dbt_arctic.adapter.diff_report import DiffReport, ModelDiff
-from dbt_arctic.adapter.model_lags import name_of
+from dbt_arctic.adapter.model_lags import name_of, shown_name
 from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.project_keys import project_keys
@@ -114,7 +114,7 @@ def _pairs(target: Target, base: Target, selection: Sequence[str]) -> tuple[list
         if node.config.materialized == "ephemeral":
             continue
         there = None if other is None else name_of(base, other)
-        pairs.append(_Pair(node.name, name_of(target, node), there))
+        pairs.append(_Pair(shown_name(node), name_of(target, node), there))
     return pairs, project_keys(manifest)
 
 

@@ -21,6 +21,7 @@ from dbt_arctic.adapter.catalog_names import catalog_of, is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.profile_methods import SERVERS
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.readers import readers
 from dbt_arctic.adapter.show import table_value
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
@@ -216,20 +217,14 @@ class TargetSession:
         }
 
     def readers_of(self, name: Name) -> list[str]:
-        """The models and snapshots that read a model or source directly, by dotted name.
+        """The models and snapshots that read a model or source, by dotted name.
 
-        They are those of the manifest of the last dbt command. Ephemeral models are left out.
+        They read it themselves or through ephemeral models. They are those of the manifest of the last dbt
+        command.
         """
         nodes, sources = self._manifest.get("nodes", {}), self._manifest.get("sources", {})
         ids = {key for key, node in {**nodes, **sources}.items() if self._name_of(node) == name}
-        readers = (
-            node
-            for node in nodes.values()
-            if ids.intersection((node.get("depends_on") or {}).get("nodes") or ())
-            and node.get("resource_type") in ("model", "snapshot")
-            and (node.get("config") or {}).get("materialized") != "ephemeral"
-        )
-        return sorted(self._name_of(node).dotted for node in readers)
+        return sorted({self._name_of(nodes[key]).dotted for key in readers(nodes, ids)})
 
     def _name_of(self, node: Mapping[str, Any]) -> Name:
         identifier = node.get("identifier") or node.get("alias") or node.get("name")

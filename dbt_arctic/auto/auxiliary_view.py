@@ -53,7 +53,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     state_sql,
     without_spare,
 )
-from dbt_arctic.planner.delta.exact_averages import with_exact_averages
+from dbt_arctic.planner.delta.exact_averages import adds_decimals, with_exact_averages
 from dbt_arctic.planner.frontend.point_in_time import AsCalled
 from dbt_arctic.planner.properties.determinism import require_determinism
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
@@ -317,9 +317,7 @@ def view_as_hidden_columns(
 ) -> AuxiliaryView | None:
     """Split a model's query into an auxiliary view as hidden columns, and a query over it.
 
-    ``None`` if that would be of no use.
-
-    :param columns: the names of the query's columns, whose case the SQL alone does not determine.
+    ``None`` if that would be of no use. The SQL alone does not determine the case of ``columns``.
     """
     try:
         query, facts = as_called(inputs, columns)
@@ -336,7 +334,9 @@ def _worthwhile_view(
     :param hides: whether the view is stored as hidden columns. Then a query that maintains itself may still
         hide the columns that its extremes need.
     """
-    query = with_exact_averages(query)
+    if inputs.wrap_on_overflow and not hides and adds_decimals(query):
+        return None
+    query = with_exact_averages(query, in_any_mode=inputs.wrap_on_overflow)
     try:
         # A state of all rows is written by the model's key, which is then checked.
         key = query.identifiers(config.unique_key)

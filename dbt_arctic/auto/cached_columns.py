@@ -12,7 +12,7 @@ from importlib.metadata import version
 from dbt_arctic.auto.plan import IncrementalPlan, RefreshPlan
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import FINGERPRINT, PROPERTY_CONSUMED
+from dbt_arctic.keyed.version import FINGERPRINT, PROPERTY_CONSUMED, SETTINGS
 
 _WRITTEN_BY = "engine-version"
 
@@ -31,7 +31,10 @@ def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableSt
 def is_of_same_query(plan: RefreshPlan) -> bool:
     """Whether the last refresh was of the same query, so that the query's columns are those of the table."""
     last = plan.last_consumed.get(FINGERPRINT)
-    return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
+    if last is None or not last.table_id or last != plan.consumed.get(FINGERPRINT):
+        return False
+    settings = plan.consumed.get(SETTINGS)
+    return settings is None or settings == plan.last_consumed.get(SETTINGS)
 
 
 def can_match_by_name(plan: RefreshPlan) -> bool:

@@ -15,8 +15,8 @@ from dbt_arctic.auto.inputs import (
     facts_of,
     find_inputs,
     full_name,
-    unsupported_setting,
 )
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.algebra.query import Query

@@ -6,7 +6,6 @@ No statement is run to find them.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +18,7 @@ from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.keyed.version import EVALUATED_AT, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.delta.plan import analyse_query
+from dbt_arctic.planner.frontend.constant_texts import has_computed_times
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations
@@ -28,7 +28,7 @@ from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_vie
 from dbt_arctic.planner.spark.syntax import alias_columns
 from dbt_arctic.store.other_catalogs import is_of_others, is_readable, require_own_names
 
-VERSION_OF_RULES = "12"
+VERSION_OF_RULES = "13"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
 once."""
 
@@ -169,7 +169,9 @@ def find_inputs(
     return replace(
         found,
         calls=frozenset(called),
-        may_depend_on_time=any(map(may_depend_on_time, (tree, *trees.values()))),
+        may_depend_on_time=any(
+            may_depend_on_time(one) or has_computed_times(one) for one in (tree, *trees.values())
+        ),
     )
 
 
@@ -214,44 +216,6 @@ def analysed_query(inputs: ModelInputs, columns: Sequence[str] | None) -> Query:
         inputs.last,
         wrap_on_overflow=inputs.wrap_on_overflow,
     )
-
-
-_DEFAULTS = {
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.ansi.relationPrecedence": "false",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.groupByAliases": "true",
-    "spark.sql.groupByOrdinal": "true",
-    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
-    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
-    "spark.sql.legacy.setopsPrecedence.enabled": "false",
-    "spark.sql.orderByOrdinal": "true",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.timestampType": "timestamp_ltz",
-}
-"""The values that the analysis assumes for settings that change how Spark reads SQL."""
-
-
-def by_name(settings: str) -> dict[str, str]:
-    """The settings of a session in lower case, from ``name=value`` pairs separated by ``;``."""
-    pairs = (pair.partition("=") for pair in settings.split(";"))
-    return {name.strip(): value.strip().lower() for name, _, value in pairs}
-
-
-def unsupported_setting(settings: str) -> Reason | None:
-    """The reason if a setting of the session gives SQL another meaning than the analysis assumes."""
-    for name, value in by_name(settings).items():
-        if value != _DEFAULTS.get(name, value):
-            what = f"{name} is {value}, but queries are analysed for {_DEFAULTS[name]}"
-            return Reason("setting", what, "remove it from spark_conf")
-        if name.startswith("statement ") and _DEFINES.match(value) and "{" not in value:
-            what = f"its header or a hook defines something that cannot be analysed: {value}"
-            return Reason("setting", what, "read a table in its place, or write a value")
-    return None
-
-
-_DEFINES = re.compile(r"declare\b|create\b|set\s+(var|variable)\b")
-"""Statements, in lower case, after which a name in the query may refer to an object of the session."""
 
 
 def full_name(written: str, home: Name, line: Line | None = None) -> Name:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.decided_order import with_decided_order
-from dbt_arctic.auto.inputs import DeclaredKeys, ModelInputs, Until, find_inputs, unsupported_setting
+from dbt_arctic.auto.inputs import DeclaredKeys, ModelInputs, Until, find_inputs
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError

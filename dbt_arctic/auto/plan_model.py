@@ -15,12 +15,13 @@ from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
 from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
-from dbt_arctic.auto.inputs import Until, find_inputs, unsupported_setting
+from dbt_arctic.auto.inputs import Until, find_inputs
 from dbt_arctic.auto.plan import OTHER_COLUMNS, CannotUseView, HiddenColumns, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
 from dbt_arctic.auto.refresh_request import RefreshParameters, Request, Schema
 from dbt_arctic.auto.requests_after_build import with_later_requests
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.auto.verification_log import unrepaired
 from dbt_arctic.catalog.api import CatalogReader
@@ -46,16 +47,20 @@ def plan_refresh(
     settings: str = "",
     until: Until = lambda name: None,
     now: Clock | None = None,
+    session: str | None = None,
 ) -> RefreshPlan:
     """Plan a refresh. A table whose columns differ from the model's is rebuilt.
 
     :param schema: returns the columns of a query, by Spark's analysis; without it, the SQL text is used.
-    :param settings: the session's settings that change the meaning of SQL.
+    :param settings: the declared settings that change the meaning of SQL.
     :param until: the version at which a relation is read, if it is not the newest.
     :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
+    :param session: the settings of the session that executes the plan; ``None`` if they are unknown, because
+        it will not be executed.
     """
-    sql = with_decided_order(catalog, name, config, sql, settings, until)
-    request = Request(name, config, sql, RefreshParameters(settings, until, now))
+    terms = RefreshParameters(settings, until, now, session)
+    sql = with_decided_order(catalog, name, config, sql, terms.in_effect, until)
+    request = Request(name, config, sql, terms)
     table = None if rebuild else find_keyed(catalog, name)
     # Several steps need the columns of the same query, and Spark takes long to analyse a large one.
     analysed = None if schema is None else cache(schema)
@@ -108,7 +113,7 @@ def _planned(
     made_of: str = "",
 ) -> RefreshPlan:
     """The plan of a model, over its next state if it has one, or gets one."""
-    if unsupported_setting(request.terms.settings) is not None:
+    if unsupported_setting(request.terms.in_effect) is not None:
         # If Spark reads the text differently, SQL that is generated from it has another meaning.
         return _plan(catalog, request, schema, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, request.name, request.states + 1)

@@ -13,17 +13,21 @@ from dbt_arctic.auto.few_rows import reason_of_few_rows
 from dbt_arctic.auto.inputs import (
     ModelInputs,
     analysed_query,
-    by_name,
     facts_of,
     find_inputs,
     fingerprint_of,
     pinned_text,
-    unsupported_setting,
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
 from dbt_arctic.auto.plan import Build, ByKeys, BySummaryDelta, Full, Header, Nothing, RefreshPlan, rows_of
 from dbt_arctic.auto.recorded_values import WORTH_ROWS
 from dbt_arctic.auto.refresh_request import Request
+from dbt_arctic.auto.session_settings import (
+    changed_settings,
+    recorded,
+    unsupported_setting,
+    wraps_on_overflow,
+)
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
     RefreshTiming,
@@ -36,7 +40,7 @@ from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.auto.verification_log import Verified
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, Consumed
+from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, SETTINGS, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta, plan_summary_delta
 from dbt_arctic.planner.auxiliary.shared_values import shared_values, with_known
@@ -145,18 +149,18 @@ def _header(
         terms.now,
         request.config.declared_keys,
     )
-    inputs = replace(
-        inputs, wrap_on_overflow=by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
-    )
+    inputs = replace(inputs, wrap_on_overflow=wraps_on_overflow(terms.in_effect))
     key = request.config.unique_key
     fingerprint = Consumed(fingerprint_of(sql, inputs, key, terms.settings, made_of), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in inputs.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
+    if terms.session is not None:
+        consumed[SETTINGS] = Consumed(recorded(terms.session), "")
     if terms.now is not None and inputs.calls:
         consumed[EVALUATED_AT] = Consumed(terms.now.date, terms.now.instant)
     text = sql
     # If Spark reads the text differently, SQL that is generated from it has another meaning.
-    reason = inputs.reason or unsupported_setting(terms.settings)
+    reason = inputs.reason or unsupported_setting(terms.in_effect)
     if reason is None:
         try:
             text = pinned_text(sql, target, inputs)
@@ -189,6 +193,11 @@ def _not_going_on(header: Header, history: RefreshHistory) -> Reason | None:
         return Reason("first-plan", "the last refresh was not planned, or could not be")
     if earlier.table_id != header.consumed[FINGERPRINT].table_id:
         return Reason("changed-sql", "the SQL, a view that it reads or a setting has changed")
+    settings = header.consumed.get(SETTINGS)
+    before = history.last_consumed.get(SETTINGS)
+    if settings is not None and settings != before:
+        names = changed_settings("" if before is None else before.table_id, settings.table_id)
+        return Reason("changed-sql", f"the session has other settings: {', '.join(names)}")
     if history.differing is not None:
         return Reason("differed", f"the last refresh was verified, and {history.differing}")
     if history.written_to:

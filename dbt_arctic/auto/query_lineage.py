@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dbt_arctic.auto.inputs import analysed_query, find_inputs, unsupported_setting
+from dbt_arctic.auto.inputs import analysed_query, find_inputs
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, UnknownRelation
 from dbt_arctic.keyed.names import Name, quote

@@ -15,16 +15,10 @@ from dbt_arctic.auto.advice import nondeterministic_parts
 from dbt_arctic.auto.affected_keys import kept_rows, literals_of
 from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.decided_order import with_decided_order
-from dbt_arctic.auto.inputs import (
-    ModelInputs,
-    analysed_query,
-    by_name,
-    find_inputs,
-    pinned_text,
-    unsupported_setting,
-)
+from dbt_arctic.auto.inputs import ModelInputs, analysed_query, find_inputs, pinned_text
 from dbt_arctic.auto.nested_view import consumed_by
 from dbt_arctic.auto.refresh_request import RefreshParameters
+from dbt_arctic.auto.session_settings import unsupported_setting, wraps_on_overflow
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
@@ -147,7 +141,7 @@ def _at_its_versions(
     catalog: CatalogReader, refresh: Committed, config: KeyedConfig, sql: str, terms: RefreshParameters
 ) -> tuple[str, ModelInputs]:
     """The model's SQL over the versions and at the time that its commit records."""
-    if unsupported_setting(terms.settings) is not None:
+    if unsupported_setting(terms.in_effect) is not None:
         raise CannotVerify("the versions that the refresh has read are unknown")
     name, history = refresh.table.name, refresh.change.history()
     consumed = dict(consumed_versions(history))
@@ -161,12 +155,13 @@ def _at_its_versions(
         }
     at = consumed.get(EVALUATED_AT)
     now = terms.now if at is None else Clock(at.table_id, at.version)
-    sql = with_decided_order(catalog, name, config, sql, terms.settings, lambda one: consumed.get(one.dotted))
+    sql = with_decided_order(
+        catalog, name, config, sql, terms.in_effect, lambda one: consumed.get(one.dotted)
+    )
     inputs = find_inputs(
         catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys
     )
-    wrap_on_overflow = by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true"
-    inputs = replace(inputs, wrap_on_overflow=wrap_on_overflow, last=now)
+    inputs = replace(inputs, wrap_on_overflow=wraps_on_overflow(terms.in_effect), last=now)
     if inputs.reason is not None:
         raise CannotVerify(inputs.reason.what)
     for upstream in inputs.upstreams.values():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbt_arctic.auto.inputs import Until
+from dbt_arctic.auto.session_settings import in_effect
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.frontend.point_in_time import Clock
@@ -22,6 +23,12 @@ class RefreshParameters:
     settings: str = ""
     until: Until = lambda name: None
     now: Clock | None = None
+    session: str | None = None
+
+    @property
+    def in_effect(self) -> str:
+        """The settings with which the queries are executed."""
+        return in_effect(self.settings, self.session)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
-from dbt_arctic.refresh.pull import retired_state
+from dbt_arctic.refresh.retired_state import retired_state
 from dbt_arctic.store.before_images import count_images
 from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.consumption import has_read_further, not_before
@@ -205,7 +205,9 @@ def _keyed(
             old = retired_state(catalog, table, before, last, table.name.identifier)
         except VersionUnavailable as error:
             return made(True, error.what)
-        states.update(compared_states(old, states["new"], table.types, table.key))
+        if old.retyped is not None:
+            return made(True, f"the type of {old.retyped} has changed")
+        states.update(compared_states(old.sql, states["new"], table.types, table.key))
         return made(True)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
     # The commit before the first one in a log may be gone although the log is complete.

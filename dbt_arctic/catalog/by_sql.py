@@ -42,6 +42,11 @@ Run = Callable[[str], list[tuple[Any, ...]]]
 
 NO_SCHEMA = "dbt_arctic_no_such_schema"
 _WITHOUT_VIEWS = re.compile(r"does not support|not supported|UnsupportedOperation", re.IGNORECASE)
+_WITHOUT_SCHEMA = re.compile(
+    r"SCHEMA_NOT_FOUND|NoSuchNamespace|NoSuchDatabase"
+    r"|(namespace|schema|database)\b.*(not exist|not found|must exist|cannot be found)",
+    re.IGNORECASE,
+)
 _HIDDEN = "*********(redacted)"
 """Spark's placeholder for a property whose name or value looks like a secret or a URL with one."""
 
@@ -75,7 +80,8 @@ class SparkSqlCatalog(OneCatalog):
         """Iceberg asks the catalog to list the views of a schema only if it stores views.
 
         One that does not know the schema fails. Some catalogs list nothing instead: then a view in that
-        schema is attempted, and dropped if the catalog accepts it.
+        schema is attempted, and dropped if the catalog accepts it. Any other error is no answer, and is
+        passed on: a keyed table in a catalog without views would be missed.
         """
         if self._has_views is None:
             self._has_views = self._fails_without_schema() or self._knows_views()
@@ -84,8 +90,9 @@ class SparkSqlCatalog(OneCatalog):
     def _fails_without_schema(self) -> bool:
         try:
             self._run(f"SHOW VIEWS IN {quoted(self._catalog, NO_SCHEMA)}")
-        except StatementError:
-            return True
+        except StatementError as error:
+            # The next statement shows whether another error is lasting.
+            return _WITHOUT_SCHEMA.search(str(error)) is not None
         return False
 
     def _knows_views(self) -> bool:
@@ -93,7 +100,11 @@ class SparkSqlCatalog(OneCatalog):
         try:
             self._run(f"CREATE VIEW {view} AS SELECT 1 AS a")
         except StatementError as error:
-            return _WITHOUT_VIEWS.search(str(error)) is None
+            if _WITHOUT_VIEWS.search(str(error)) is not None:
+                return False
+            if _WITHOUT_SCHEMA.search(str(error)) is None:
+                raise
+            return True
         self._run(f"DROP VIEW IF EXISTS {view}")
         return True
 

@@ -90,12 +90,12 @@ class RemoteCatalog(OneCatalog):
         """Whether the server looks for views in a schema that does not exist, which needs no Spark."""
         if self._views_by_sql:
             return False
-        from pyiceberg.exceptions import NoSuchNamespaceError
+        from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError
 
         with self._opened_catalog() as catalog:
             try:
                 catalog.list_views((NO_SCHEMA,))
-            except NoSuchNamespaceError:
+            except (NoSuchNamespaceError, ForbiddenError):
                 return True
         return False
 
@@ -118,9 +118,9 @@ class RemoteCatalog(OneCatalog):
     def _listed(self, schema: str) -> tuple[list[str], list[str]] | None:
         """The names of tables, and of views if pyiceberg supports them.
 
-        ``None`` if the schema does not exist.
+        ``None`` if the schema does not exist. Some servers answer for it that access is forbidden.
         """
-        from pyiceberg.exceptions import NoSuchNamespaceError
+        from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError
 
         with self._opened_catalog() as catalog:
             try:
@@ -128,7 +128,16 @@ class RemoteCatalog(OneCatalog):
                 views = [] if self._views_by_sql else [name[-1] for name in catalog.list_views((schema,))]
             except NoSuchNamespaceError:
                 return None
+            except ForbiddenError:
+                if schema in self.list_schemas():
+                    raise
+                return None
         return tables, views
+
+    def _is_missing(self, schema: str, name: str) -> bool:
+        """Whether a relation to which access is forbidden is none that the server lists."""
+        listed = self._listed(schema)
+        return listed is None or not any(name in names for names in listed)
 
     def list_relations(self, schema: str) -> list[RelationEntry]:
         listed = self._listed(schema)
@@ -161,13 +170,17 @@ class RemoteCatalog(OneCatalog):
         if self._views_by_sql:
             raise _BeyondPyiceberg
         import pydantic
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
+        from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, NoSuchViewError
 
         with self._opened_catalog() as catalog:
             try:
                 view = catalog.load_view((schema, name))
             except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
                 return None  # not implemented by servers without views
+            except ForbiddenError:
+                if self._is_missing(schema, name):
+                    return None
+                raise
             except pydantic.ValidationError as error:
                 raise _BeyondPyiceberg from error
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
@@ -246,13 +259,22 @@ class RemoteCatalog(OneCatalog):
 
     def _table(self, schema: str, name: str) -> Table | None:
         import pydantic
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
+        from pyiceberg.exceptions import (
+            ForbiddenError,
+            NoSuchNamespaceError,
+            NoSuchTableError,
+            ValidationError,
+        )
 
         with self._opened_catalog() as catalog:
             try:
                 return catalog.load_table((schema, name))
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+            except ForbiddenError:
+                if self._is_missing(schema, name):
+                    return None
+                raise
             except (ValidationError, pydantic.ValidationError) as error:
                 raise _BeyondPyiceberg from error
 

@@ -118,7 +118,7 @@ def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     the catalog would be looked for in another one, and all be missing. So a catalog with other parameters, in
     its URL or as properties, is read by SQL.
     """
-    database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
+    database, _, rest = properties.get("uri", "").removeprefix("jdbc:").removeprefix("arctic:").partition(":")
     dialects = [dialect for dialect, module in _DRIVERS.get(database, ()) if find_spec(module)]
     known = _OF_JDBC | {f"jdbc.{name}" for name in _OF_POSTGRES}
     others = {name for name in properties if name.startswith("jdbc.")} - known

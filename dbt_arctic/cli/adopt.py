@@ -9,6 +9,7 @@ import click
 from dbt_arctic.cli.options import confirmation_options, json_option, project_options, require_confirmation
 from dbt_arctic.cli.output import print_json
 from dbt_arctic.cli.progress import progress, watched
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.adopt import (
     Adoption,
@@ -59,8 +60,15 @@ def adopt(
             undo_adoption(session.context, name)
             _print_result(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
-        begun = find_unfinished(session.catalog, name) if dry_run else None
-        if begun is not None:
+        begun = find_unfinished(session.catalog, name)
+        if begun is not None and keys and {one.lower() for one in keys} != {one.lower() for one in begun.key}:
+            raise ConfigError(
+                f"an adoption of {name} with the key {', '.join(begun.key)} was interrupted",
+                where=name.dotted,
+                why=f"it is completed with that key, not with {', '.join(keys)}",
+                fix=f"complete it: dbt-arctic adopt {table}; for another key, undo it afterwards (--undo)",
+            )
+        if begun is not None and dry_run:
             result = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
             _print_result(
                 as_json,

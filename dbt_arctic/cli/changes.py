@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.options import COUNT, json_option, project_options
 from dbt_arctic.cli.output import print_grid, print_json, shown_value, terminal_width
 from dbt_arctic.cli.tables import Kind
 from dbt_arctic.human_readable import counted
@@ -35,7 +35,7 @@ _ACTION = "_action"
     show_default=True,
     help="both: the old row of each changed or deleted key, too. after is cheaper to read.",
 )
-@click.option("--limit", default=100, show_default=True, help="Number of keys; 0 for all.")
+@click.option("--limit", type=COUNT, default=100, show_default=True, help="Number of keys; 0 for all.")
 @click.option("--sql", "only_sql", is_flag=True, help="Print the query instead of running it.")
 @json_option
 @project_options

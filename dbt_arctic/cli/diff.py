@@ -9,7 +9,7 @@ import click
 
 from dbt_arctic.cli.diff_markdown import as_markdown
 from dbt_arctic.cli.diff_values import by_count, note_of, sample_kind, shown_share, shown_values
-from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.options import COUNT, json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_value
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.cli.selection import SelectingCommand, select_option
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     "--max-changed", metavar="LIMIT", help="Exit with 1 if more rows of a model differ: 100, or 0.1%."
 )
 @click.option("--ignore-column", multiple=True, metavar="COLUMN", help="Do not compare it. Repeatable.")
-@click.option("--samples", default=3, show_default=True, help="Number of rows of each kind to show.")
+@click.option(
+    "--samples", type=COUNT, default=3, show_default=True, help="Number of rows of each kind to show."
+)
 @click.option(
     "--format",
     "form",

@@ -19,12 +19,12 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
-from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.version import PROPERTY_SOURCE
-from dbt_arctic.maintenance.claims import find_claims
+from dbt_arctic.maintenance.claims import Claims, find_claims
 from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import MIN_AGE_MS, ExpirePlan, shown_hold
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -82,6 +82,7 @@ def expire(
         names = _chosen(session, tables, schemas, everything)
         released = frozenset(session.name(text).dotted for text in release)
         claims = find_claims(session.catalog, session.name("any").catalog)
+        _require_consumers(claims, released)
         before_ms = session.context.now_ms() - older_than
         plans = [
             plan
@@ -106,6 +107,19 @@ def expire(
                 gone += 0 if done is None else done.snapshots
                 bar.advance(plan.expired)
     click.echo(f"{counted(gone, 'snapshot')} expired.", err=as_json)
+
+
+def _require_consumers(claims: Claims, released: frozenset[str]) -> None:
+    """Refuse to release what is no consumer, because the claim that is meant would silently stay."""
+    known = sorted({claim.consumer for found in claims.by_id.values() for claim in found})
+    unknown = sorted(released - set(known))
+    if unknown:
+        raise ConfigError(
+            f"{unknown[0]} reads no version of a table",
+            where="--release",
+            why=f"tables that do: {', '.join(known) or 'none'}",
+            fix="correct the name, or leave the option out",
+        )
 
 
 def _chosen(

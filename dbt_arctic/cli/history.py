@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.options import COUNT, json_option, project_options
 from dbt_arctic.cli.output import (
     print_json,
     print_table,
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="List the versions of a keyed table, or compactions.")
 @click.argument("table", required=False)
-@click.option("--limit", default=20, show_default=True, help="Number of entries, newest first; 0 for all.")
+@click.option(
+    "--limit", type=COUNT, default=20, show_default=True, help="Number of entries, newest first; 0 for all."
+)
 @click.option("--compaction", is_flag=True, help="Show the compaction history of the table, or of all.")
 @json_option
 @project_options
@@ -92,8 +94,8 @@ def print_entries(entries: list[timeline.Entry], limit: int) -> None:
 def shown_kind(entry: timeline.Entry, short: Mapping[Version, str]) -> Cell:
     """What a commit did; of a rollback with the version to which it went, short on a terminal."""
     kind, to, token = entry.kind.partition(" to ")
-    if not token:
-        return kind
+    if kind != "rollback":
+        return entry.kind
     tokens = {version.token: text for version, text in short.items()}
     return Abbreviated(entry.kind, f"{kind}{to}{tokens.get(token) or abbreviated_token(token)}")
 
@@ -113,7 +115,7 @@ def _operations(session: TargetSession, table: str | None, limit: int, as_json: 
         print_json([record_as_dict(one) for one in shown])
         return
     if not found:
-        click.echo("No compaction has run yet.")
+        click.echo(f"No compaction{'' if table is None else f' of {of}'} has run yet.")
         return
     print_table(
         {

@@ -7,13 +7,14 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbt_arctic.cli.options import project_options
-from dbt_arctic.errors import ServerUnreachable
+from dbt_arctic.errors import ArcticError, ConfigError, ServerUnreachable
 from dbt_arctic.human_readable import counted
 from dbt_arctic.secret import without_secrets
 
@@ -54,7 +55,11 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
         def written(node: NodeRun) -> WrittenVersion | None:
             since, until = (int(at.timestamp() * 1000) for at in (node.started, node.ended))
             run_id = f"{command.invocation_id}:{node.unique_id}"
-            return written_by(session.catalog, node.name, run_id, since, until + 1)
+            try:
+                return written_by(session.catalog, node.name, run_id, since, until + 1)
+            except ArcticError as error:  # of one table; the events of the others are sent
+                click.echo(f"{node.name}: the event has no version\n{error}", err=True)
+                return None
 
         def lineage(node: NodeRun) -> Lineage | None:
             if node.sql is None:
@@ -75,23 +80,35 @@ def openlineage(target: Target, destination: str, namespace: str | None) -> None
 
 
 def append_events(events: Iterable[Any], file: Path) -> None:
-    """Append events to a file, one a line. Its folder is created."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(event) + "\n" for event in events)
+    """Append events to a file, one a line. Its folder is created.
+
+    :raises ConfigError: the file cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.writelines(json.dumps(event) + "\n" for event in events)
+    except OSError as error:
+        raise ConfigError(
+            "the events could not be written",
+            where=str(file),
+            why=error.strerror or str(error),
+            fix="give a file with --to, in a folder that you may write to",
+        ) from error
 
 
 def send_events(events: Iterable[Any], url: str) -> None:
     """Send events to a server, one after the other.
 
+    :raises ConfigError: this is no URL.
     :raises ServerUnreachable: the server does not answer, or refuses an event.
     """
     headers = {"Content-Type": "application/json"}
     if token := os.environ.get(KEY_VARIABLE):
         headers["Authorization"] = f"Bearer {token}"
     for event in events:
-        request = urllib.request.Request(url, json.dumps(event).encode(), headers, method="POST")
         try:
+            request = urllib.request.Request(url, json.dumps(event).encode(), headers, method="POST")
             urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()
         except (urllib.error.URLError, TimeoutError, OSError) as error:
             raise ServerUnreachable(
@@ -100,6 +117,13 @@ def send_events(events: Iterable[Any], url: str) -> None:
                 why=str(error),
                 fix=f"check the URL of --to and {KEY_VARIABLE}; send again with the same command: the "
                 "events have the same ids, so none counts twice",
+            ) from error
+        except (HTTPException, ValueError) as error:
+            raise ConfigError(
+                "the URL of --to cannot be used",
+                where=without_secrets(url),
+                why=str(error),
+                fix="give it as http://host:port/path, with spaces as %20",
             ) from error
 
 

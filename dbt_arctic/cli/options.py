@@ -122,6 +122,9 @@ def require_confirmation(question: str, yes: bool, as_json: bool = False) -> Non
         click.get_current_context().exit(1)
 
 
+COUNT = click.IntRange(min=0)
+"""The type of an option that limits what is shown; 0 usually shows all."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 

@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import click
 
 from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
@@ -52,6 +54,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
     """Print at most ``limit`` rows of a query (0: all), and a note on stderr if there are more."""
     shown = rows[: limit or None]
     if as_json:
+        _require_different_names(columns)
         print_json([dict(zip(columns, row, strict=True)) for row in shown])
     else:
         print_grid(
@@ -61,6 +64,18 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
         click.echo(counted(len(shown), "row"), err=terminal_width() is None)
     if len(shown) < len(rows):
         click.echo(f"There are more than {counted(limit, 'row')}; --limit 0 shows all.", err=True)
+
+
+def _require_different_names(columns: Sequence[str]) -> None:
+    """Refuse to print two columns of one name as JSON, which would keep one of them."""
+    twice = next((name for name, count in Counter(columns).items() if count > 1), None)
+    if twice is not None:
+        raise ConfigError(
+            f"the query returns several columns called {twice}",
+            where="--json",
+            why="an object of JSON has one value for each name",
+            fix="give them different names with AS",
+        )
 
 
 def shown_value(value: Any) -> str:

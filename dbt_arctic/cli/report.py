@@ -19,6 +19,7 @@ from dbt_arctic.cli.options import (
 )
 from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
 from dbt_arctic.cli.status import as_dict
+from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
@@ -82,6 +83,10 @@ def report(
             lambda name: name in session.models or name.identifier == OPERATIONS,
             lambda name: _is_selected(name, select),
         )
+        if select and not found.tables:
+            raise UnknownRelation(
+                f"no table matches {' '.join(select)}", where="--select", fix="dbt-arctic status lists all"
+            )
         results = read_run_results(session.target_folder)
         if as_json:
             print_json(report_as_dict(found, results))

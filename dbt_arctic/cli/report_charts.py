@@ -34,7 +34,9 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
     pending = _over_time(report, lambda point: point.pending_rows)
     if any(row["value"] for row in pending):
         found.append(artist.lines("Pending", "Rows not yet merged into the base.", pending, format="~s"))
-    behind = _highest((past.name, [(lag.at_ms, lag.seconds) for lag in past.lags]) for past in report.past)
+    behind = _highest(
+        report, ((past.name, [(lag.at_ms, lag.seconds) for lag in past.lags]) for past in report.past)
+    )
     if longest := max((row["value"] or 0 for row in behind), default=0):
         size, unit = next(one for one in _UNITS if longest >= one[0] * 2 or one[0] == 1)
         scaled = [
@@ -95,11 +97,24 @@ def _every(length_ms: int) -> tuple[str, dict[str, Any]]:
 
 def _over_time(report: Report, value: Callable[[Point], float | None]) -> Rows:
     return _highest(
-        (past.name, [(point.at_ms, value(point)) for point in past.points]) for past in report.past
+        report, ((past.name, [(point.at_ms, value(point)) for point in past.points]) for past in report.past)
     )
 
 
-def _highest(series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> Rows:
+def _labels(report: Report) -> dict[str, str]:
+    """Labels of tables by dotted name: identifiers, unless two tables share one."""
+    names = {past.name for past in report.past} | {one.name for one in report.refreshes}
+    dotted = {name.dotted: name.identifier for name in names}
+    dotted |= {one.table_name: _identifier(one.table_name) for one in report.operations}
+    shared = Counter(dotted.values())
+    schemas = len({one.rpartition(".")[0] for one in dotted})
+    return {
+        name: label if shared[label] == 1 or schemas == 1 else name.partition(".")[2]
+        for name, label in dotted.items()
+    }
+
+
+def _highest(report: Report, series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> Rows:
     """The rows of the lines with the highest peaks, the highest first."""
     peaks = [
         (max(known), name, points)
@@ -107,18 +122,20 @@ def _highest(series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> R
         if (known := [value for _, value in points if value is not None])
     ]
     peaks.sort(key=lambda one: (-one[0], one[1]))
+    labels = _labels(report)
     return [
-        {"at": at_ms, "value": value, "name": name.identifier}
+        {"at": at_ms, "value": value, "name": labels[name.dotted]}
         for _, name, points in peaks[:MOST_LINES]
         for at_ms, value in points
     ]
 
 
 def _operations(report: Report) -> Rows:
+    labels = _labels(report)
     return [
         {
             "at": one.at_ms,
-            "row": _identifier(one.table_name),
+            "row": labels[one.table_name],
             "name": FAILED if one.outcome == FAILED else one.kind,
             "value": one.seconds,
             "description": f"{one.kind} of {one.table_name}: {one.outcome}, {one.seconds:.1f} s, {one.why}",
@@ -129,9 +146,10 @@ def _operations(report: Report) -> Rows:
 
 def _gains(report: Report) -> Rows:
     newest = [one for one in report.operations if one.outcome != FAILED and one.read_cost_before][:MOST_GAINS]
+    labels = _labels(report)
     return [
         {
-            "row": f"{shown_time(one.at_ms)[11:19]} {_identifier(one.table_name)}",
+            "row": f"{shown_time(one.at_ms)[11:19]} {labels[one.table_name]}",
             "name": one.kind,
             "before": one.read_cost_before,
             "value": one.read_cost_after,
@@ -144,11 +162,11 @@ def _gains(report: Report) -> Rows:
 def _strategies(report: Report) -> Rows:
     """The refreshes of the models with the most refreshes."""
     often = Counter(one.name for one in report.refreshes).most_common(MOST_MODELS)
-    shown = {name for name, _ in often}
+    shown, labels = {name for name, _ in often}, _labels(report)
     return [
         {
             "at": one.at_ms,
-            "row": one.name.identifier,
+            "row": labels[one.name.dotted],
             "name": one.strategy,
             "value": one.seconds,
             "description": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"

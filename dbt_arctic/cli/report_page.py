@@ -156,8 +156,11 @@ class Page:
             for seen in self.readable
         }
         waiting = {name: at for name, at in since.items() if at is not None}
+        lost = next((seen.name for seen in self.readable for lag in seen.lags if lag.lost), None)
+        if not waiting and lost is not None:
+            return Card(title, "?", f"unknown for {_short(lost.dotted)}", "warn")
         if not waiting:
-            return Card(title, "none", "all upstream commits have been read", "good")
+            return Card(title, "none", "all commits of upstream tables have been read", "good")
         name = min(waiting, key=lambda one: waiting[one])
         return Card(title, shown_seconds((self.report.now_ms - waiting[name]) / 1000), _short(name.dotted))
 

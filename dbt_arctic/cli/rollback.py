@@ -43,8 +43,8 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
     """
     from dbt_arctic.adapter.target_session import target_session
 
-    if name is None and drop:
-        raise click.UsageError("--drop needs the name of the savepoint")
+    if name is None and (drop or version != "current"):
+        raise click.UsageError(f"{'--drop' if drop else '--at'} needs the name of the savepoint")
     with target_session(target, "savepoint") as session:
         of = session.name(table)
         if name is None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.options import COUNT, json_option, project_options
 from dbt_arctic.cli.output import print_json, print_rows
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import quote
@@ -35,7 +36,9 @@ _INSTEAD = {
 @click.option(
     "--dry-run", "--explain", is_flag=True, help="Print the statements that would run, without running them."
 )
-@click.option("--limit", default=100, show_default=True, help="Number of rows of a query; 0 for all.")
+@click.option(
+    "--limit", type=COUNT, default=100, show_default=True, help="Number of rows of a query; 0 for all."
+)
 @json_option
 @project_options
 def sql(
@@ -49,7 +52,7 @@ def sql(
 
     if (statement is None) == (file is None):
         raise click.UsageError("give a statement, or --file")
-    text = (statement if file is None else file.read()) or ""
+    text = (statement if file is None else _content(file)) or ""
     verb = verb_of(text)
     if verb not in (*VERBS, *_QUERIES, *_LISTINGS):
         raise ConfigError(
@@ -64,12 +67,27 @@ def sql(
         elif dry_run:
             raise click.UsageError("--dry-run is for UPDATE, DELETE and MERGE")
         else:
-            _show(target, session, text, limit if verb in _QUERIES else 0, as_json)
+            _show(target, session, text, limit, as_json, is_query=verb in _QUERIES)
+
+
+def _content(file: TextIO) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            "the file is not text in UTF-8", where=file.name, why=str(error), fix="save it as UTF-8"
+        ) from error
 
 
 def _modify(
     target: Target, session: TargetSession, parsed: ParsedModification, dry_run: bool, as_json: bool
 ) -> None:
+    if any("." in part for part in parsed.target):
+        raise ConfigError(
+            f"the name of the table contains a dot: {'.'.join(map(quote, parsed.target))}",
+            why="commands separate the parts of a name by dots, so another table could be changed",
+            fix="rename the table",
+        )
     name = session.to_write(".".join(parsed.target))
     _use(target, session)
     if dry_run:
@@ -86,11 +104,13 @@ def _modify(
         click.echo(f"{done.table}: {counts_text(done)}.")
 
 
-def _show(target: Target, session: TargetSession, text: str, limit: int, as_json: bool) -> None:
+def _show(
+    target: Target, session: TargetSession, text: str, limit: int, as_json: bool, *, is_query: bool
+) -> None:
     _use(target, session)
-    query = text.strip().rstrip(";")
+    query = without_end(text.strip())
     # One row more than shown, to find out whether there are more.
-    limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
+    limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 and is_query else query
     columns, rows = session.read(limited, as_cells=not as_json)
     print_rows(columns, rows, limit, as_json)
 
@@ -105,6 +125,8 @@ def counts_text(done: Modified) -> str:
     >>> counts_text(Modified("t", updated=1, inserted=0, deleted=2))
     '1 row updated, 2 rows deleted'
     """
+    if done.updated is None:
+        return "done; an erasure removed the commit before its rows were counted"
     counts = {"updated": done.updated, "inserted": done.inserted, "deleted": done.deleted}
     parts = [f"{counted(count, 'row')} {what}" for what, count in counts.items() if count]
     return ", ".join(parts) or "no row affected"

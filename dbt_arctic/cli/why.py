@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli import output
-from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.options import COUNT, json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table, shown_time, shown_value
 from dbt_arctic.cli.tables import Abbreviated, Cell, wrap
 from dbt_arctic.data_type import parse_type
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Explain one row: which runs wrote it, and from what.")
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
-@click.option("--limit", default=20, show_default=True, help="Number of commits, newest first; 0 for all.")
+@click.option(
+    "--limit", type=COUNT, default=20, show_default=True, help="Number of commits, newest first; 0 for all."
+)
 @json_option
 @project_options
 @click.pass_context

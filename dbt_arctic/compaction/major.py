@@ -257,8 +257,9 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
     """Trim, and return the number of removed transactions."""
     keep_deletes = plan.table.sequence_by is not None
     trim = plan.trim
-    if plan.forget and len(plan.trim) + len(plan.forget) > LISTED_AT_MOST:
-        # A delete is never removed before a row that lost against it, even if that row arrived later.
+    if plan.forget and (plan.trim or len(plan.forget) > LISTED_AT_MOST):
+        # A delete is never removed before a row that lost against it, even if that row arrived later; and no
+        # row is removed before an older one, which would be shown in its place.
         trim = (*plan.forget, *plan.trim)
     for step, transactions, keep in (("trim", trim, keep_deletes), ("forget", plan.forget, False)):
         # The oldest first, so that an interruption never uncovers an older change of a key.

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
+from dbt_arctic.databases.table_versions import (
+    ColumnVersion,
+    TableVersion,
+    columns_shape,
+    identity_in,
+    shape_of,
+)
 
 Family = Literal[
     "boolean",
@@ -76,9 +83,11 @@ class Table(NamedTuple):
     :param table_id: differs for another table of the same name, where the database distinguishes them.
     :param key: the columns of the primary key.
     :param rows: about how many it has.
-    :param identity: the columns whose old values the log of the database has.
+    :param identity: the columns whose old values the log of the database has. Of a partitioned table, those
+        that it has in each partition.
     :param version: of a table that is followed by its log.
     :param is_alone: whether tables that inherit from it are left out.
+    :param partitions: by name, the columns whose old values the log has of each partition.
     """
 
     table_id: str
@@ -88,6 +97,7 @@ class Table(NamedTuple):
     identity: tuple[str, ...] = ()
     version: TableVersion | None = None
     is_alone: bool = False
+    partitions: Mapping[TableName, tuple[str, ...]] = MappingProxyType({})
 
     def column(self, name: str) -> Column | None:
         """The column of a name, in any case if there is only one."""
@@ -214,6 +224,10 @@ class TableTransaction(Protocol):
         """
         ...
 
+    def time(self) -> str:
+        """The time of the database, to the millisecond, as text in UTC."""
+        ...
+
     def share(self) -> str:
         """A name with which other connections see the same state, while this one is open.
 
@@ -276,5 +290,7 @@ __all__ = [
     "TableVersion",
     "UnseenTransactions",
     "Window",
+    "columns_shape",
+    "identity_in",
     "shape_of",
 ]

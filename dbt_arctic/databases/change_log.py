@@ -26,8 +26,10 @@ class LoggedChange(NamedTuple):
     :param after: the values after; ``None`` if there is no such row.
     :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
     :param transaction: the id of the transaction, of 32 bits; 0 if there is none.
-    :param shape: ``shape_of`` the table's columns at the time of the change; of ``alter``, see ``ALTERED``;
+    :param shape: ``shape_of`` the table's columns at the time of the change, and of those whose old values an
+        update or delete has; of ``alter``, see ``ALTERED``;
         empty for a truncation.
+    :param table_id: differs for another table of the same name; empty if the database has no such id.
     """
 
     end: int
@@ -41,6 +43,7 @@ class LoggedChange(NamedTuple):
     unsent: Sequence[str] = ()
     transaction: int = 0
     shape: str = ""
+    table_id: str = ""
 
 
 class ChangeBatch(NamedTuple):
@@ -108,6 +111,10 @@ class ChangeLog(Protocol):
 
         :raises ConcurrentRun: one of them does not end.
         """
+        ...
+
+    def write_visible(self) -> None:
+        """Let the log have each change on disk that a transaction can see."""
         ...
 
     def followed(self) -> frozenset[TableName]:

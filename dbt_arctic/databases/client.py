@@ -142,6 +142,7 @@ class ClientTransaction:
     :param name: the quoted name of the table.
     :param export: gives the transaction a name for other connections.
     :param others: gives the transactions that this one does not see.
+    :param clock: SQL of the time.
     """
 
     dialect: Dialect
@@ -150,6 +151,7 @@ class ClientTransaction:
     name: str
     export: Callable[[], str]
     others: Callable[[], UnseenTransactions] = UnseenTransactions
+    clock: str = ""
 
     def newest(self, cursor: Column) -> str | None:
         ((found,),) = self._query(sql.newest(self.dialect, cursor, self.name))
@@ -173,6 +175,10 @@ class ClientTransaction:
     def unseen(self) -> UnseenTransactions:
         with self.connection.failures.explained("read"):
             return self.others()
+
+    def time(self) -> str:
+        ((found,),) = self._query(self.clock)
+        return str(found)
 
     def share(self) -> str:
         with self.connection.failures.explained("read"):

@@ -57,6 +57,7 @@ def logged_changes(
                         one.unsent,
                         begin.transaction,
                         one.shape,
+                        str(one.table.oid),
                     )
                     for one in waiting
                 ]
@@ -68,7 +69,7 @@ def logged_changes(
                     converted[table] = _converted(table, types)
                 before = None if old is None else _row(old, converted[table])
                 after, unsent = (None, ()) if new is None else _new_row(table, new, before, converted[table])
-                shape = shape_of(table.columns)
+                shape = shape_of(table.columns, None if kind == "insert" else table.identity)
                 waiting.append(_OpenChange(position, table, kind, before, after, unsent, shape))
     return found, last
 

@@ -41,6 +41,7 @@ _BEGIN = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
+_CLOCK = "SELECT CAST(UTC_TIMESTAMP(3) AS CHAR)"
 _FIND = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _LIST = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
@@ -208,7 +209,8 @@ class MariaTable:
             file, offset = found.get("Binlog_snapshot_file"), found.get("Binlog_snapshot_position")
             return UnseenTransactions(after=log_position(file, int(offset)) if file and offset else 0)
 
-        return ClientTransaction(MariaDialect(), connection, table, self._quoted, lambda: "", others)
+        name, export = self._quoted, lambda: ""
+        return ClientTransaction(MariaDialect(), connection, table, name, export, others, _CLOCK)
 
     def read(self, query: RowQuery) -> JdbcRead:
         """How Spark reads rows of the table."""

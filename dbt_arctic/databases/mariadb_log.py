@@ -173,6 +173,9 @@ class MariaLog:
                 )
             time.sleep(_PREPARED_S / 100)
 
+    def write_visible(self) -> None:
+        """Nothing: a transaction is in the log before others see its rows."""
+
     def followed(self) -> frozenset[TableName]:
         """The tables of which the log has all changes."""
         return frozenset(one for one in self.tables if not why_not_followed(self.run, one))

@@ -7,7 +7,7 @@ replication slot, transaction by transaction in the order of the commits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Literal, NamedTuple
@@ -19,6 +19,8 @@ ChangeKind = Literal["insert", "update", "delete"]
 _ROWS: Mapping[bytes, ChangeKind] = {b"I": "insert", b"U": "update", b"D": "delete"}
 
 _COUNT, _SIZE = struct.Struct(">H"), struct.Struct(">I")
+_FULL = b"f"
+"""The replica identity of a table whose old rows are sent as a whole."""
 _TEXT, _NULL, _NOT_SENT = b"tnu"
 """The kinds of values. The slot sends no binary ones."""
 
@@ -32,12 +34,15 @@ class LoggedTable(NamedTuple):
     :param name: ``schema.table``.
     :param types: the oid of the type of each column.
     :param oid: of the table.
+    :param identity: the columns whose old values are sent; ``None`` for all. A partition may send fewer than
+        its table is described with.
     """
 
     name: str
     columns: tuple[str, ...]
     types: tuple[int, ...]
     oid: int = 0
+    identity: tuple[str, ...] | None = None
 
 
 class TransactionBegin(NamedTuple):
@@ -85,15 +90,26 @@ Message = TransactionBegin | RowChange | Truncated | TransactionEnd
 
 @dataclass
 class Decoder:
-    """Decodes the messages of a slot. It remembers the columns of each table, which are sent once."""
+    """Decodes the messages of a slot. It remembers the columns of each table, which are sent once.
+
+    A change of a partition is sent as one of its table. Before the first one, the table is described, and
+    then the partition, which logs old values by its own identity.
+
+    :param partitions: the descriptions of the partitions of a table, by oid.
+    :param described: the tables that were described since the last other message.
+    """
 
     tables: dict[int, LoggedTable] = field(default_factory=dict)
+    partitions: dict[int, dict[int, LoggedTable]] = field(default_factory=dict)
+    described: list[int] = field(default_factory=list)
 
     def decode(self, data: bytes) -> Message | None:
         """A message; ``None`` for one that changes no row, such as the description of a table."""
         kind, read = data[:1], _Reader(data, 1)
         if kind in _ROWS:
             return self._row(read, _ROWS[kind])
+        if kind != b"R":
+            self.described.clear()
         match kind:
             case b"B":
                 return TransactionBegin(read.number(8), read.number(8) + _EPOCH_US, read.number(4))
@@ -111,19 +127,22 @@ class Decoder:
     def _describe(self, read: _Reader) -> None:
         relation = read.number(4)
         schema, name = read.text(), read.text()
-        read.take(1)
-        columns, types = [], []
+        is_full = read.take(1) == _FULL
+        columns, types, identity = [], [], []
         for _ in range(read.number(2)):
-            read.take(1)
+            is_sent = read.take(1) == b"\1"
             columns.append(read.text())
+            identity += [columns[-1]] if is_sent else []
             types.append(read.number(4))
             read.take(4)
         # An empty schema stands for pg_catalog.
         dotted = f"{schema or 'pg_catalog'}.{name}"
-        self.tables[relation] = LoggedTable(dotted, tuple(columns), tuple(types), relation)
+        sent = None if is_full else tuple(identity)
+        self.tables[relation] = LoggedTable(dotted, tuple(columns), tuple(types), relation, sent)
+        self.described.append(relation)
 
     def _row(self, read: _Reader, kind: ChangeKind) -> RowChange:
-        table = self.tables[read.number(4)]
+        table = self._table(read.number(4))
         old: Values | None = None
         new: Values | None = None
         while not read.is_done:
@@ -136,6 +155,24 @@ class Decoder:
             else:  # of a key, which is never NULL; the other columns were not sent
                 old = {name: text for name, text in values.items() if text is not None}
         return RowChange(kind, table, old, new)
+
+    def _table(self, oid: int) -> LoggedTable:
+        """The table of a change, with the old values that each of its partitions sends."""
+        if self.described:
+            partition = self.described[-1]
+            if partition != oid:
+                self.partitions.setdefault(oid, {})[partition] = self.tables[partition]
+            if oid in self.partitions:
+                self.tables[oid] = _partitioned(self.tables[oid], self.partitions[oid].values())
+            self.described.clear()
+        return self.tables[oid]
+
+
+def _partitioned(table: LoggedTable, partitions: Iterable[LoggedTable]) -> LoggedTable:
+    sent = set(table.columns)
+    for one in partitions:
+        sent &= sent if one.identity is None else set(one.identity)
+    return table._replace(identity=tuple(name for name in table.columns if name in sent))
 
 
 @dataclass(slots=True)

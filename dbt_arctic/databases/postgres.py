@@ -56,13 +56,14 @@ _BEFORE = (
 _ALL_ROWS = "SET row_security = off"
 """A statement that would leave out rows is then an error."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_CLOCK = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')"
 _KIND = """
 SELECT c.relkind FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
 _HIDES_ROWS = "SELECT row_security_active(%s::oid)"
 _FIND = """
-SELECT c.oid, c.reltuples, current_database(), c.relreplident = 'f'
+SELECT c.oid, c.reltuples, current_database()
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
@@ -96,14 +97,29 @@ FROM types s JOIN pg_catalog.pg_type t ON t.oid = s.type AND t.typtype <> 'd'
 ORDER BY s.attnum
 """
 _KEY = """
-SELECT a.attname, i.indisprimary, CASE WHEN c.relreplident = 'i' THEN i.indisreplident
-  ELSE c.relreplident = 'd' AND i.indisprimary END
+SELECT a.attname
 FROM pg_catalog.pg_index i
-JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-WHERE i.indrelid = %s AND (i.indisprimary OR i.indisreplident)
+WHERE i.indrelid = %s AND i.indisprimary
 ORDER BY k.place
+"""
+# A partition logs old values by its own identity, whatever that of its table is.
+_IDENTITY = """
+WITH RECURSIVE parts AS (
+  SELECT %s::oid AS oid
+  UNION ALL
+  SELECT i.inhrelid FROM parts p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid
+  JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
+)
+SELECT n.nspname, c.relname, c.relkind = 'p', c.relreplident = 'f', ARRAY(
+  SELECT a.attname::text FROM pg_catalog.pg_index i
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+  WHERE i.indrelid = c.oid AND CASE WHEN c.relreplident = 'i' THEN i.indisreplident
+    ELSE c.relreplident = 'd' AND i.indisprimary END
+  ORDER BY array_position(i.indkey::int2[], a.attnum))
+FROM parts JOIN pg_catalog.pg_class c ON c.oid = parts.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 """
 
 
@@ -170,17 +186,25 @@ class PostgresSchemaReader:
                 why="it does not exist, or this user may not see it",
                 fix="correct table in the source's meta.arctic, as schema.name",
             )
-        ((oid, rows, database, has_full_identity),) = found
+        ((oid, rows, database),) = found
         columns = tuple(
             Column(column, kind, *postgres_type(kind), not is_required, is_generated=is_generated)
             for column, kind, is_required, is_generated in self.run(_COLUMNS, (oid,))
         )
-        indexed = self.run(_KEY, (oid,))
-        key = tuple(column for column, is_primary, _ in indexed if is_primary)
-        identity = tuple(column for column, _, is_identity in indexed if is_identity)
-        if has_full_identity:
-            identity = tuple(column.name for column in columns)
-        return Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0), identity)
+        key = tuple(column for (column,) in self.run(_KEY, (oid,)))
+        everything = tuple(column.name for column in columns)
+        identities = {
+            TableName(schema, part): everything if is_full else tuple(logged)
+            for schema, part, is_partitioned, is_full, logged in self.run(_IDENTITY, (oid,))
+            if not is_partitioned
+        }
+        # A table without partitions has no rows, and those of later ones are known then.
+        identity = tuple(
+            column for column in everything if all(column in logged for logged in identities.values())
+        )
+        is_whole = set(identities) == {name}
+        table = Table(f"postgresql/{database}/{oid}", columns, key, max(int(rows), 0), identity)
+        return table if is_whole else table._replace(partitions=identities)
 
 
 @contextlib.contextmanager
@@ -241,7 +265,7 @@ class PostgresTable:
             (is_standby,) = run("SELECT pg_is_in_recovery()")[0]
             return "" if is_standby else str(run("SELECT pg_export_snapshot()")[0][0])
 
-        return ClientTransaction(PostgresDialect(), connection, table, name, export, others)
+        return ClientTransaction(PostgresDialect(), connection, table, name, export, others, _CLOCK)
 
     def _require_all_rows(self, run: Run, oid: int) -> None:
         if run(_HIDES_ROWS, (oid,)) == [(True,)]:

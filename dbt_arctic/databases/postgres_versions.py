@@ -10,8 +10,9 @@ from dbt_arctic.databases.api import TableName
 from dbt_arctic.databases.client import Run
 from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion
 
-# A partitioned table has no storage of its own. Before PostgreSQL 15, all columns are published, and
-# PostgreSQL 11 has no generated ones.
+# A partitioned table has no storage of its own. Before PostgreSQL 15, all columns are published but generated
+# ones, which PostgreSQL 11 does not have. Since PostgreSQL 18, the list has those that are published, and
+# before it may have others.
 _TABLES = """
 SELECT c.oid, c.relfilenode::text, c.relnatts, to_jsonb(p) -> 'attnames'
 FROM pg_catalog.pg_class c
@@ -24,7 +25,8 @@ WHERE c.oid = ANY (%s::oid[])
 # arrays, and of domains over either. One may have had another name in between.
 _COLUMNS = """
 SELECT a.attrelid, a.attname, a.attnum, a.xmin::text, a.atthasmissing,
-  coalesce(to_jsonb(a) ->> 'attgenerated', '') = '',
+  coalesce(to_jsonb(a) ->> 'attgenerated', '') = ''
+    OR current_setting('server_version_num')::int >= 180000,
   ARRAY(
     SELECT e.enumlabel::text || ' ' || e.xmin::text FROM pg_catalog.pg_enum e
     WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem) ORDER BY e.oid)

@@ -151,6 +151,14 @@ class PostgresSlot:
     def wait_for_prepared(self) -> None:
         """Nothing: the slot sends the rows of a prepared transaction when it commits."""
 
+    def write_visible(self) -> None:
+        """Let the log have each change on disk that a transaction can see, also of asynchronous commits.
+
+        A commit that is waited for writes all before it. It needs something to commit.
+        """
+        self.run("SET synchronous_commit = local")
+        self.run("SELECT pg_logical_emit_message(true, 'dbt-arctic', '')")
+
     def followed(self) -> frozenset[TableName]:
         """The tables of which the slot sends all changes."""
         return frozenset(TableName(*row) for row in self.run(_PUBLISHED, (self.publication,)))

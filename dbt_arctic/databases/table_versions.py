@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -40,13 +41,39 @@ class TableVersion(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def shape_of(names: tuple[str, ...]) -> str:
+def shape_of(names: tuple[str, ...], identity: tuple[str, ...] | None = None) -> str:
     """A short text that differs for other columns, or another order of them.
+
+    :param identity: the columns whose old values a change has; ``None`` for all.
 
     >>> shape_of(("id", "name")) == shape_of(("name", "id"))
     False
+    >>> shape_of(("id", "name"), ("id",))
+    '45699401["id"]'
     """
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:8]
+    hashed = hashlib.sha256("\0".join(names).encode()).hexdigest()[:8]
+    if identity is None or set(identity) >= set(names):
+        return hashed
+    return hashed + json.dumps(identity, ensure_ascii=False, separators=(",", ":"))
 
 
-__all__ = ["ColumnVersion", "TableVersion", "shape_of"]
+def columns_shape(shape: str) -> str:
+    """The part of a shape that depends on the columns alone.
+
+    >>> columns_shape('45699401["id"]')
+    '45699401'
+    """
+    return shape.partition("[")[0]
+
+
+def identity_in(shape: str) -> tuple[str, ...] | None:
+    """The columns whose old values a change of this shape has; ``None`` for all.
+
+    >>> identity_in('45699401["id"]')
+    ('id',)
+    """
+    _, bracket, listed = shape.partition("[")
+    return tuple(json.loads(bracket + listed)) if bracket else None
+
+
+__all__ = ["ColumnVersion", "TableVersion", "columns_shape", "identity_in", "shape_of"]

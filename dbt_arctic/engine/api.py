@@ -136,6 +136,14 @@ class Connection(Protocol):
         """Record that ``session`` holds state that a new session would lack."""
         ...
 
+    def conf(self, *, start: bool = True) -> Mapping[str, str]:
+        """All settings that are set in the session.
+
+        :param start: whether a session may be opened to read them. Otherwise they are those that a new
+            session begins with. For a server, one is opened if these are not known yet.
+        """
+        ...
+
     def cursor(self) -> Cursor:
         """Create a cursor."""
 

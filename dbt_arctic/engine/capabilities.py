@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dbt_arctic.engine.api import Connection
+from dbt_arctic.engine.catalog_driver import needs_catalog_driver
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.stale_commit import refuses_stale_commit
 from dbt_arctic.engine.translate import translated
@@ -101,6 +102,7 @@ def _tried(run: _Run, connection: Connection, catalog: str, schema: str) -> Iter
     yield _attempt("row lineage", run.read_row_ids)
     yield _attempt("branches", lambda: run.publish_branch(catalog, schema))
     yield _commit_conflict(connection, catalog, schema, run)
+    yield from _lost_answers(run, catalog)
     yield _attempt("views", run.create_view)
     yield _attempt("rename", run.rename_table)
 
@@ -197,6 +199,20 @@ def _attempt(name: str, attempt: Callable[[], str]) -> Capability:
     except ArcticError as error:
         reason = (error.why or error.what).partition("\n")[0]
     return Capability(name, False, reason, INSTEAD[name])
+
+
+def _lost_answers(run: _Run, catalog: str) -> Iterator[Capability]:
+    """Nothing, unless the catalog is in a database and a Spark of others opens it without our driver."""
+    found = run(f"SET `spark.sql.catalog.{catalog}.uri`")
+    if found and needs_catalog_driver(str(found[0][1])):
+        yield Capability(
+            "lost answers",
+            False,
+            "Spark opens the catalog's database with a driver that repeats commits",
+            "If the answer to a commit is lost, Iceberg may undo commits of others or damage the table. Put "
+            "engine/catalog_driver.jar of the Python package dbt_arctic on the class path of this Spark, and "
+            "let the catalog's uri begin with jdbc:arctic: instead of jdbc:",
+        )
 
 
 def _commit_conflict(connection: Connection, catalog: str, schema: str, run: _Run) -> Capability:

@@ -31,6 +31,8 @@ _S3 = {
     "secret_access_key": "s3.secret-access-key",
     "session_token": "s3.session-token",
 }
+REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""The variables with AWS's region, in the order of Spark's clients."""
 _AUTH = ("oauth2", "basic", "sigv4", "none")
 
 
@@ -68,7 +70,22 @@ def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.en
     properties = read(options)
     warehouse = options.text("warehouse")
     properties |= _store(options, warehouse)
-    return CatalogDefinition(options.text("name") or DEFAULT_NAME, warehouse, properties)
+    return CatalogDefinition(
+        options.text("name") or DEFAULT_NAME, warehouse, with_region(properties, environ)
+    )
+
+
+def with_region(properties: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a catalog, with the region of Glue from the environment if they lack it.
+
+    Spark's client reads AWS_REGION, and pyiceberg's only AWS_DEFAULT_REGION. With different regions,
+    dbt-arctic would miss the tables that Spark has written.
+    """
+    kind = f"{properties.get('type', '')} {properties.get('catalog-impl', '')}".lower()
+    region = next(filter(None, map(environ.get, REGION_VARIABLES)), None)
+    if "glue" not in kind or "client.region" in properties or region is None:
+        return dict(properties)
+    return {**properties, "client.region": region}
 
 
 @dataclass(frozen=True)
@@ -154,7 +171,8 @@ def _sqlite(options: _Options) -> dict[str, str]:
 def _postgres(options: _Options) -> dict[str, str]:
     options.only("uri", "user", "password", "password_file", "sslmode", "sslrootcert")
     uri = options.required("uri", "postgresql://db.example.org:5432/lake")
-    parts = urlsplit(uri.removeprefix("jdbc:"))
+    driver = "arctic:" if uri.startswith("jdbc:arctic:") else ""  # see ``catalog_driver``
+    parts = urlsplit(uri.removeprefix("jdbc:").removeprefix(driver))
     if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or not parts.path.strip("/"):
         raise options.wrong("uri", "It has to be the address of a database: postgresql://host:port/name.")
     if parts.query:
@@ -173,7 +191,7 @@ def _postgres(options: _Options) -> dict[str, str]:
     }
     return {
         "catalog-impl": JDBC_CATALOG,
-        "uri": f"jdbc:postgresql://{address}{parts.path}",
+        "uri": f"jdbc:{driver}postgresql://{address}{parts.path}",
         "jdbc.schema-version": "V1",  # V0 does not support views
         **{key: value for key, value in given.items() if value},
     }
@@ -225,6 +243,14 @@ def _glue(options: _Options) -> dict[str, str]:
         "glue.endpoint": options.text("endpoint"),
     }
     options.required("warehouse", "s3://bucket/warehouse")
+    of_store = options.mapping("s3").get("region")
+    if None not in (options.text("region"), of_store) and options.text("region") != str(of_store):
+        raise ProfileError(
+            f"catalog has the region {options.text('region')}, and s3 has {of_store}.",
+            where="profiles.yml, catalog: region",
+            why="Iceberg has one region for Glue and S3.",
+            fix="remove the region of s3, and set s3.cross-region-access-enabled: true in catalog_properties",
+        )
     return {"type": "glue"} | {key: value for key, value in given.items() if value}
 
 

@@ -12,7 +12,7 @@ import atexit
 import functools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -48,10 +48,11 @@ class ConnectEngine:
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.settings = settings
+        self._new_conf: dict[str, str] = {}
 
     def connect(self) -> ConnectConnection:
         """Create a connection."""
-        return ConnectConnection(self.settings)
+        return ConnectConnection(self.settings, self._new_conf)
 
     def close(self) -> None:
         """Release the engine. Its connections must be closed separately."""
@@ -63,8 +64,13 @@ class ConnectConnection:
     It runs one statement at a time; ``cancel`` may be called from any thread.
     """
 
-    def __init__(self, settings: ConnectSettings) -> None:
+    def __init__(self, settings: ConnectSettings, new_conf: dict[str, str] | None = None) -> None:
+        """Create a connection.
+
+        :param new_conf: the conf of a new session, as soon as one connection of the engine has read it.
+        """
         self.settings = settings
+        self._new_conf = {} if new_conf is None else new_conf
         self.running = RunningStatement()
         self._session: Any = None
         self._has_state = False
@@ -96,6 +102,14 @@ class ConnectConnection:
     def is_open(self) -> bool:
         """Whether a session exists to which statements can be sent."""
         return self._session is not None and not self.running.is_cancelled
+
+    def conf(self, *, start: bool = True) -> Mapping[str, str]:
+        if not start and not self.is_open and self._new_conf:
+            return self._new_conf
+        found = self._read_conf()
+        if not self._has_state:
+            self._new_conf.update(found)
+        return found
 
     def cursor(self) -> ConnectCursor:
         """Create a cursor."""
@@ -140,6 +154,10 @@ class ConnectConnection:
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
         with with_reader(files), self._translated(f"files of {files.base}"):
             return file_columns(self.session, files)
+
+    def _read_conf(self) -> dict[str, str]:
+        with self._translated("SET"):
+            return dict(self.session.conf.getAll)
 
     @contextmanager
     def _translated(self, sql: str) -> Iterator[None]:

@@ -72,6 +72,7 @@ _CATALOG_CONNECTION = re.compile(
 # Iceberg's clients use this message, among others, for a commit without a response.
 _NO_ANSWER = re.compile(
     r"Error occurred while processing POST request|^Unknown failure$|^Database Connection failed$"
+    r"|^No answer to a write to the catalog's database"
 )
 _NOTHING_SENT = {"ConnectException", "HttpHostConnectException", "UnknownHostException"}
 _READS = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET"}

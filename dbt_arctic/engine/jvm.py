@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine.api import Traffic
+from dbt_arctic.engine.catalog_driver import CLASS_PATH, without_catalog_driver
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.launch import launch_conf, python_of_workers
@@ -170,7 +171,7 @@ class SparkProcess:
 
         Raises ``SparkStartError`` if a setting differs that only a new process can change.
         """
-        wanted = session_conf(settings)
+        wanted = session_conf(settings) if self.is_ours else without_catalog_driver(session_conf(settings))
         fixed: list[str] = []
         session = self.root.newSession()
         runtime_conf = session.conf
@@ -330,8 +331,9 @@ def _forget() -> None:
 
 
 def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:
-    if key == "spark.jars.packages":
-        return set((wanted or "").split(",")) <= set((running or "").split(",")) | {""}
+    separator = {"spark.jars.packages": ",", CLASS_PATH: os.pathsep}.get(key)
+    if separator is not None:
+        return set((wanted or "").split(separator)) <= set((running or "").split(separator)) | {""}
     return key in ("spark.app.name", "spark.jars.excludes")
 
 

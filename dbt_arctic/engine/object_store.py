@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dbt_arctic.engine.catalog_settings import REGION_VARIABLES
 from dbt_arctic.engine.connectors import CONNECTORS, S3
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.errors import ArcticError, CatalogUnavailable, DependencyError
@@ -21,7 +22,6 @@ _SETTINGS = {
     "s3.session-token": "session.token",
 }
 _REGIONS = ("s3.region", "client.region")
-_REGIONS_OF_ENVIRONMENT = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 _NO_SCHEME = re.compile(r'No FileSystem for scheme "?(\w+)')
 _NO_CLASS = re.compile(r"Class org\.apache\.hadoop\.fs\.(s3a|azurebfs)\.\w+ not found")
@@ -47,7 +47,7 @@ def s3a_conf(properties: Mapping[str, str], environ: Mapping[str, str]) -> dict[
     given = {name: properties[key] for key, name in _SETTINGS.items() if properties.get(key)}
     regions = (
         *(properties.get(key) for key in _REGIONS),
-        *(environ.get(name) for name in _REGIONS_OF_ENVIRONMENT),
+        *(environ.get(name) for name in REGION_VARIABLES),
     )
     region = next((found for found in regions if found), None)
     if region is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,9 +12,10 @@ from dbt_arctic.engine import jvm
 from dbt_arctic.engine.active_session import active_session
 from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
 from dbt_arctic.engine.file_view import create_file_view, file_columns
+from dbt_arctic.engine.launch import spark_defaults
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.session_cursor import SessionCursor
-from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.settings import SparkSettings, session_conf
 from dbt_arctic.engine.source_view import create_source_view, with_reader
 from dbt_arctic.engine.statement import RunningStatement
 from dbt_arctic.engine.temp_view import create_temp_view
@@ -22,6 +23,7 @@ from dbt_arctic.engine.translate import translated
 from dbt_arctic.engine.type_text import type_text
 
 _OPENING = "open a session"
+_END = "\x00"
 
 
 class SessionEngine:
@@ -83,6 +85,15 @@ class SessionConnection:
 
         The session lives as long as its Spark, and no statement is repeated on another one.
         """
+
+    def conf(self, *, start: bool = True) -> Mapping[str, str]:
+        if not start and not self.is_open:
+            return {**spark_defaults(), **session_conf(self.settings)}
+        session = self.session
+        with translated("", self.process):
+            # A request for each entry would take longer than a statement.
+            text = session._jsparkSession.conf().getAll().mkString(_END)
+        return dict(entry.split(" -> ", 1) for entry in text.split(_END) if entry)
 
     def cursor(self) -> SessionCursor:
         """Create a cursor."""

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
 from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
+from dbt_arctic.engine.catalog_driver import with_catalog_driver
 from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
 from dbt_arctic.engine.object_store import s3a_conf
@@ -292,7 +293,7 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
     found = []
     if uri.startswith("jdbc:sqlite:"):
         found.append(SQLITE_DRIVER)
-    if uri.startswith("jdbc:postgresql:"):
+    if uri.startswith(("jdbc:postgresql:", "jdbc:arctic:postgresql:")):
         found.append(POSTGRES_DRIVER)
     named = (
         f"{catalog.get('type', '')} {catalog.get('catalog-impl', '')} {catalog.get('io-impl', '')}".lower()
@@ -344,6 +345,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # A smaller DataFrame of pandas or Arrow is a part of the plan, whose rows the driver evaluates and
         # hashes while it optimizes a statement. The default is 48 MB.
         "spark.sql.execution.arrow.localRelationThreshold": "1m",
+        "spark.redaction.regex": secret.REDACTED_BY_SPARK,
         **SESSION_DEFAULTS,
         **{catalog_prefix(one.catalog): ICEBERG_CATALOG for one in catalogs},
     }
@@ -385,5 +387,5 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(one).items()}
     if S3 in settings.connectors:
         conf |= s3a_conf(settings.catalog_properties, os.environ)
-    conf |= dict(settings.spark_conf)
+    conf = with_catalog_driver(conf | dict(settings.spark_conf))
     return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

@@ -8,8 +8,8 @@ What needs a pyspark session is refused: Python models, and sources of files, to
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
@@ -23,16 +23,23 @@ from dbt_arctic.engine.thrift_faults import is_lost, thrift_fault, unreachable
 from dbt_arctic.engine.thrift_settings import ThriftSettings
 from dbt_arctic.errors import ArcticError, ConfigError
 
+IDLE_S = 30
+"""A server that was restarted, or that closes idle sessions, has lost a session without a word.
+
+After this many seconds without a statement, the session is checked before it is used.
+"""
+
 
 class ThriftEngine:
     """Connections to one Spark Thrift server. Creating an engine or a connection opens nothing."""
 
     def __init__(self, settings: ThriftSettings) -> None:
         self.settings = settings
+        self._new_conf: dict[str, str] = {}
 
     def connect(self) -> ThriftConnection:
         """Create a connection."""
-        return ThriftConnection(self.settings)
+        return ThriftConnection(self.settings, self._new_conf)
 
     def close(self) -> None:
         """Release the engine. Its connections must be closed separately."""
@@ -44,8 +51,13 @@ class ThriftConnection:
     It runs one statement at a time; ``cancel`` may be called from any thread.
     """
 
-    def __init__(self, settings: ThriftSettings) -> None:
+    def __init__(self, settings: ThriftSettings, new_conf: dict[str, str] | None = None) -> None:
+        """Create a connection.
+
+        :param new_conf: the conf of a new session, as soon as one connection of the engine has read it.
+        """
         self.settings = settings
+        self._new_conf = {} if new_conf is None else new_conf
         self.running = RunningStatement()
         self._client: ThriftClient | None = None
         self._has_state = False
@@ -56,10 +68,18 @@ class ThriftConnection:
         """The session on the server. The first access opens it, and one after it was lost opens a new one."""
         with self._opening:
             self.running.refuse_if_cancelled(f"open a session on {self.settings.endpoint}")
+            if self._client is not None and not self._has_state and self._client.idle_s() > IDLE_S:
+                self._drop_if_lost(self._client)
             if self._client is None:
                 self._client = self._opened()
                 self._has_state = False
             return self._client
+
+    def _drop_if_lost(self, client: ThriftClient) -> None:
+        """Discard a session that the server no longer knows. No statement has been sent."""
+        if not client.is_known():
+            client.close()
+            self._client = None
 
     @property
     def session(self) -> SqlSession:
@@ -70,6 +90,14 @@ class ThriftConnection:
     def is_open(self) -> bool:
         """Whether a session exists to which statements can be sent."""
         return self._client is not None and not self.running.is_cancelled
+
+    def conf(self, *, start: bool = True) -> Mapping[str, str]:
+        if not start and not self.is_open and self._new_conf:
+            return self._new_conf
+        found = self._read_conf()
+        if not self._has_state:
+            self._new_conf.update(found)
+        return found
 
     def cursor(self) -> ThriftCursor:
         """Create a cursor."""
@@ -92,8 +120,14 @@ class ThriftConnection:
         # In a subquery, a command is a syntax error; by itself, it would be executed.
         text = f"SELECT * FROM (\n{without_inner_ends(sql)}\n)"
         statement = Statement(text, lambda statement: None)
-        try:
+        with self._translated(statement):
             return described(self.client, statement)
+
+    @contextmanager
+    def _translated(self, statement: Statement) -> Iterator[None]:
+        """Raise errors of the server inside the block as an ``ArcticError`` with its cause."""
+        try:
+            yield
         except Exception as error:
             fault = self.fault(error, statement)
             if fault is None or fault.error is error:
@@ -136,6 +170,12 @@ class ThriftConnection:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+    def _read_conf(self) -> dict[str, str]:
+        # A cursor would take it for a statement that changes the session.
+        statement = Statement("SET", lambda statement: None)
+        with self._translated(statement):
+            return {str(row[0]): str(row[1]) for row in self.client.run(statement.text).rows}
 
     def _opened(self) -> ThriftClient:
         try:

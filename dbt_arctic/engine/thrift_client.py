@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +52,7 @@ class ThriftClient:
         self._operation: Any = None
         self._changing = threading.Lock()
         self.is_broken = False
+        self._used_at = time.monotonic()
         t = self._types
         request = t.TOpenSessionReq(
             client_protocol=t.TProtocolVersion.HIVE_CLI_SERVICE_PROTOCOL_V8, username=settings.user
@@ -77,7 +79,23 @@ class ThriftClient:
                 self._end(operation)
                 raise
             self._end(operation)
+            self._used_at = time.monotonic()
             return result
+
+    def idle_s(self) -> float:
+        """The seconds since the last statement ended."""
+        return time.monotonic() - self._used_at
+
+    def is_known(self) -> bool:
+        """Whether the server still has the session. Runs nothing."""
+        t = self._types
+        request = t.TGetInfoReq(self._session, t.TGetInfoType.CLI_DBMS_NAME)
+        try:
+            with self._noting_breaks():
+                self._checked(self._client.GetInfo(request))
+        except Exception:  # any failure: a new session then reports why it cannot be opened
+            return False
+        return True
 
     def _end(self, operation: Any) -> None:
         """Release a statement that has ended. On a broken connection, the server does so by itself."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbt_arctic.engine.faults import Fault, classify, shortened
+from dbt_arctic.engine.faults import Fault, Reaction, classify, shortened
 from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.lost_connection import lost_connection
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import OperationCancelled, OperationFailed
-from dbt_arctic.errors import ArcticError, ServerUnreachable, StatementCancelled
+from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable, StatementCancelled
 
 _WRAPPED = re.compile(r"^(?:[\w.]+HiveSQLException: )?Error running query: (?:\[[\w.]+\] )?")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ", re.MULTILINE)
@@ -37,6 +37,17 @@ def thrift_fault(error: Exception, statement: Statement, endpoint: str, *, repea
         return Fault(error)
     if isinstance(error, OperationCancelled):
         return Fault(StatementCancelled("The statement was cancelled.", where=shortened(statement.sql)))
+    if isinstance(error, OperationFailed) and is_lost(error):
+        # The server has refused the statement, so it can be sent again, even a write.
+        return Fault(
+            ConnectionLost(
+                "The server has closed the session before the statement was sent.",
+                where=f"{endpoint}: {shortened(statement.sql)}",
+                why=_first_line(error),
+                fix="run again; nothing was changed",
+            ),
+            Reaction.RETRY_ON_NEW_CONNECTION if repeatable else Reaction.RAISE,
+        )
     if is_lost(error):
         return lost_connection(statement, endpoint, _first_line(error), repeatable=repeatable)
     if isinstance(error, OperationFailed):

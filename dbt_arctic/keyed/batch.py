@@ -143,9 +143,12 @@ FROM (
 
     @property
     def _order(self) -> str:
-        """What decides between rows with one key; empty if nothing does."""
-        sequence = [quote(self.sequence_by)] if self.sequence_by else []
-        return ", ".join(f"({each}) DESC NULLS LAST" for each in [*sequence, *self.deduplicate_by])
+        """What decides between rows with one key; empty if nothing does.
+
+        A row without a sequence comes first, so that it is found and refused.
+        """
+        sequence = [f"({quote(self.sequence_by)}) DESC NULLS FIRST"] if self.sequence_by else []
+        return ", ".join([*sequence, *(f"({each}) DESC NULLS LAST" for each in self.deduplicate_by)])
 
     def _windows(self, key: str, *, counts: bool) -> list[str]:
         """What is computed over the rows with one key. Both windows need the same sort.

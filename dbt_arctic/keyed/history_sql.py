@@ -10,7 +10,7 @@ from __future__ import annotations
 from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql, shown_row
 from dbt_arctic.keyed.history import ADDED_BY_SOURCES, CLOSED, DELETED, LAST, VERSION, History, first_of
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.null_safe_equality import same_value
+from dbt_arctic.keyed.null_safe_equality import equal_value
 from dbt_arctic.keyed.table import ACTION
 
 _STORED, _WAS, _TIMES, _WAS_LAST = "_arctic_is_stored", "_arctic_was", "_arctic_times", "_arctic_was_last"
@@ -170,7 +170,7 @@ def _ordered(history: History) -> str:
     over = f"OVER (PARTITION BY {quote_all(history.key)} ORDER BY {quote(history.sequence)})"
     deleted = quote(DELETED)
     same = [
-        same_value(quote(name), f"lag({quote(name)}) {over}", history.columns[name])
+        equal_value(quote(name), f"lag({quote(name)}) {over}", history.columns[name])
         for name in history.tracked
     ]
     before = []

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type
+from dbt_arctic.data_type import Array, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.names import quote
 
 FLOATS = ("double", "float")
 
 
-_Leaf = Callable[[str, Atomic], str]
-"""The form of a value without nested values."""
-
-
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
-    """SQL that is true if two rows are identical. NULL equals NULL, and 0.0 differs from -0.0 at every depth.
+    """SQL that is true if two rows are identical, so that no query can distinguish them.
+
+    NULL equals NULL. 0.0 differs from -0.0. Maps with the same entries in another order differ, and strings
+    that are only equal in their collation.
 
     :param left: the alias of one row.
     :param right: the alias of the other row.
@@ -27,16 +26,26 @@ def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
 
 
 def same_value(left: str, right: str, type_: str) -> str:
-    """SQL that is true if two values are identical. NULL equals NULL, and 0.0 differs from -0.0."""
+    """SQL that is true if two values are identical, as for ``same_row``."""
+    return _same(left, right, type_, sorts=False)
+
+
+def equal_value(left: str, right: str, type_: str) -> str:
+    """SQL that is true if two values are equal. 0.0 differs from -0.0, but maps have no order."""
+    return _same(left, right, type_, sorts=True)
+
+
+def _same(left: str, right: str, type_: str, *, sorts: bool) -> str:
     if type_ == "string":
         # A computed string may have a collation that the stored one lacks, and Spark cannot compare the two.
         return f"CAST({left} AS STRING) <=> CAST({right} AS STRING)"
-    if type_ not in FLOATS:
-        return f"{_identical(left, type_)} <=> {_identical(right, type_)}"
-    # The two zeros are equal in Spark but have different strings. For a comparison of a column with 0, Spark
-    # replaces the column by 0.
-    texts = f"CAST({left} AS STRING) = CAST({right} AS STRING)"
-    return f"{left} <=> {right} AND ({left} IS NULL OR abs({left}) > 0 OR {texts})"
+    parsed = parse_type(type_)
+    equal = " <=> ".join(_form(value, parsed, sorts=sorts, exact=True) for value in (left, right))
+    if not _has_floats(parsed):
+        return equal
+    # The two zeros are equal in Spark but have different strings, which take longer to compare.
+    texts = " <=> ".join(_form(value, parsed, sorts=sorts, zeros=True, exact=True) for value in (left, right))
+    return f"{equal} AND ({_has_no_zero(left, parsed)} OR {texts})"
 
 
 def distinguishable(value: str, type_: str) -> str:
@@ -44,12 +53,12 @@ def distinguishable(value: str, type_: str) -> str:
 
     Set operations treat the two zeros of a float as equal, and strings that are equal in their collation.
 
-    >>> distinguishable("a", "double"), distinguishable("a", "string collate UTF8_LCASE")
-    ('CAST(a AS STRING)', 'CAST(a AS STRING)')
-    >>> distinguishable("a", "int")
-    'a'
+    >>> distinguishable("a", "double"), distinguishable("a", "int")
+    ('CAST(a AS STRING)', 'a')
+    >>> distinguishable("a", "string collate UTF8_LCASE")
+    'CAST(a AS STRING)'
     """
-    return f"CAST({value} AS STRING)" if type_ in FLOATS else _identical(value, type_)
+    return _form(value, parse_type(type_), zeros=True, exact=True)
 
 
 def comparable(value: str, type_: str) -> str:
@@ -58,56 +67,87 @@ def comparable(value: str, type_: str) -> str:
     >>> comparable("a", "map<string,int>")
     'sort_array(map_entries(a))'
     """
-    return _formed(value, parse_type(type_), 0, _equal_leaf)
+    return _form(value, parse_type(type_), sorts=True)
 
 
-def _identical(value: str, type_: str) -> str:
-    return _formed(value, parse_type(type_), 0, _identical_leaf)
+def _form(
+    value: str,
+    type_: DataType,
+    depth: int = 0,
+    *,
+    sorts: bool = False,
+    zeros: bool = False,
+    exact: bool = False,
+) -> str:
+    """A value in a form that Spark compares.
 
-
-def _equal_leaf(value: str, type_: Atomic) -> str:
-    # The text of a variant alone does not distinguish a date from a string that looks like one.
-    is_variant = type_.text == "variant"
-    return f"struct(to_json({value}), schema_of_variant({value}))" if is_variant else value
-
-
-def _identical_leaf(value: str, type_: Atomic) -> str:
-    if type_.text in FLOATS:
-        # As in `same_value`; only the text of a zero is needed.
-        return f"struct({value}, CASE WHEN abs({value}) > 0 THEN NULL ELSE CAST({value} AS STRING) END)"
-    is_collated = type_.kind == "string" and type_.text != "string"
-    return f"CAST({value} AS STRING)" if is_collated else _equal_leaf(value, type_)
-
-
-def _formed(value: str, type_: DataType, depth: int, leaf: _Leaf) -> str:
-    if _is_kept(type_, leaf):
+    :param sorts: whether maps are equal if they have the same entries in any order.
+    :param zeros: whether the two zeros of a float differ.
+    :param exact: whether strings differ that are only equal in their collation.
+    """
+    if _is_compared(type_, zeros=zeros, exact=exact):
         return value
+    each = f"x{depth}"
+
+    def inner(part: str, of: DataType, below: int) -> str:
+        return _form(part, of, below, sorts=sorts, zeros=zeros, exact=exact)
+
+    match type_:
+        case Array(element):
+            return f"transform({value}, {each} -> {inner(each, element, depth + 1)})"
+        case Map(key, item):
+            entries = f"map_entries({value})"
+            parts = inner(f"{each}.key", key, depth + 1), inner(f"{each}.value", item, depth + 1)
+            if parts != (f"{each}.key", f"{each}.value"):
+                entries = f"transform({entries}, {each} -> struct({', '.join(parts)}))"
+            return f"sort_array({entries})" if sorts else entries
+        case Struct(fields):
+            listed = ", ".join(
+                f"{inner(f'{value}.{quote(name)}', one, depth)} AS {quote(name)}" for name, one in fields
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
+    if type_.text in FLOATS or type_.kind == "string":
+        return f"CAST({value} AS STRING)"
+    # A variant. Its text alone does not distinguish a date from a string that looks like one.
+    return f"struct(to_json({value}), schema_of_variant({value}))"
+
+
+def _is_compared(type_: DataType, *, zeros: bool, exact: bool) -> bool:
+    match type_:
+        case Map():
+            return False
+        case Array(element):
+            return _is_compared(element, zeros=zeros, exact=exact)
+        case Struct(fields):
+            return all(_is_compared(one, zeros=zeros, exact=exact) for _, one in fields)
+    if type_.kind == "string" and type_.text != "string":
+        return not exact
+    return type_.text != "variant" and not (zeros and type_.text in FLOATS)
+
+
+def _has_floats(type_: DataType) -> bool:
+    return any(one.text in FLOATS for one in atoms(type_))
+
+
+def _has_no_zero(value: str, type_: DataType, depth: int = 0) -> str:
+    """SQL that is true if no float in a value is zero.
+
+    For a comparison of a column with 0, Spark replaces the column by 0.
+    """
     each = f"x{depth}"
     match type_:
         case Array(element):
-            return f"transform({value}, {each} -> {_formed(each, element, depth + 1, leaf)})"
-        case Map(_, inner):
-            entries, entry = f"map_entries({value})", _formed(f"{each}.value", inner, depth + 1, leaf)
-            if entry != f"{each}.value":
-                entries = f"transform({entries}, {each} -> struct({each}.key, {entry}))"
-            return f"sort_array({entries})"
+            return f"coalesce(forall({value}, {each} -> {_has_no_zero(each, element, depth + 1)}), true)"
+        case Map(key, item):
+            parts = [
+                _has_no_zero(f"{each}.{name}", one, depth + 1)
+                for name, one in (("key", key), ("value", item))
+                if _has_floats(one)
+            ]
+            return f"coalesce(forall(map_entries({value}), {each} -> {' AND '.join(parts)}), true)"
         case Struct(fields):
-            listed = ", ".join(
-                f"{_formed(f'{value}.{quote(name)}', one, depth, leaf)} AS {quote(name)}"
-                for name, one in fields
-            )
-            return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
-        case Atomic():
-            return leaf(value, type_)
-
-
-def _is_kept(type_: DataType, leaf: _Leaf) -> bool:
-    match type_:
-        case Array(element):
-            return _is_kept(element, leaf)
-        case Map():
-            return False
-        case Struct(fields):
-            return all(_is_kept(one, leaf) for _, one in fields)
-        case Atomic():
-            return leaf("", type_) == ""
+            parts = [
+                _has_no_zero(f"{value}.{quote(name)}", one, depth) for name, one in fields if _has_floats(one)
+            ]
+            return f"({' AND '.join(parts)})"
+    return f"({value} IS NULL OR abs({value}) > 0)"

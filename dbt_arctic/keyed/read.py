@@ -6,13 +6,12 @@ refers to one table both with and without options, Spark silently reads one of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
-from dbt_arctic.keyed.null_safe_equality import same_row
 from dbt_arctic.keyed.one_task import JOIN_IN_PLACE
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
@@ -335,57 +334,6 @@ def latest_changes_and_before_images(
 def everything(select: str, columns: Sequence[str]) -> str:
     """SQL for a first pull, which returns every row as an upsert."""
     return f"SELECT {quote_all(columns)}, 'U' AS {quote(ACTION)}\nFROM (\n{select}\n)"
-
-
-def difference(
-    before: str, after: str, key: Sequence[str], types: Mapping[str, str], images: Images = "after"
-) -> str:
-    """SQL for the changes between two states: changed and new rows, and deleted keys.
-
-    :param before: SQL for the old state.
-    :param after: SQL for the new state.
-    :param types: the columns of both, with their Spark types.
-    :param images: ``both`` adds the old row of each changed or deleted key as ``-U``.
-
-    A deleted key is a ``D`` row with the old values. Unchanged rows are left out.
-    """
-    listed = quote_all(types)
-    same = same_row("o", "n", types)
-    matched = key_equality("o", "n", key)
-    parts = [
-        f"SELECT {listed}, 'U' AS {quote(ACTION)}\nFROM (\n{after}\n) AS n\n"
-        f"WHERE NOT EXISTS (\n  SELECT 1 FROM (\n{before}\n  ) AS o WHERE {same}\n)",
-        f"SELECT {listed}, 'D' AS {quote(ACTION)}\nFROM (\n{before}\n) AS o\n"
-        f"WHERE NOT EXISTS (\n  SELECT 1 FROM (\n{after}\n  ) AS n WHERE {matched}\n)",
-    ]
-    if images == "both":
-        parts.append(
-            f"SELECT {listed}, '-U' AS {quote(ACTION)}\nFROM (\n{before}\n) AS o\n"
-            f"WHERE NOT EXISTS (\n  SELECT 1 FROM (\n{after}\n  ) AS n WHERE {same}\n)"
-        )
-    return "\nUNION ALL\n".join(parts)
-
-
-def changed_keys(table: KeyedTable, log: LogRange, at: Version, known: ColumnsAt | None = None) -> str:
-    """SQL for the keys in a range of the log. No other key can differ between its ends."""
-    return f"SELECT {quote_all(table.key)} FROM (\n{latest_changes(table, log, at, known)}\n)"
-
-
-def changes(
-    table: KeyedTable,
-    before: Version,
-    after: Version,
-    log: LogRange,
-    images: Images,
-    known: ColumnsAt | None = None,
-) -> str:
-    """SQL for the changes of a keyed table between two versions of one generation.
-
-    Both states are restricted to the keys in the log before they are compared.
-    """
-    keys = changed_keys(table, log, after, known)
-    before_them, after_them = (merge_on_read(table, at, known, keys=keys) for at in (before, after))
-    return difference(before_them, after_them, table.key, table.types, images)
 
 
 def appended_rows(table: Name, after: int, to: int, view: str) -> str:

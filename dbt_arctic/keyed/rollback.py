@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbt_arctic.keyed.changes_between import difference
 from dbt_arctic.keyed.checks import Check, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import difference
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 
 

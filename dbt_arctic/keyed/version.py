@@ -25,6 +25,9 @@ EVALUATED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
 on it."""
 
+SETTINGS = "arctic.settings"
+"""Among the consumed versions of a commit: the settings of the session that executed the query, as hashes."""
+
 PART = "arctic.part"
 """Among the consumed versions of a commit: the table was built from a part of the rows of its upstreams
 (``--empty``, ``--sample``), so it must be rebuilt from all of them."""
@@ -118,7 +121,8 @@ class Consumed:
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     """The versions of relations, without the entries about the query and its run."""
-    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, EVALUATED_AT, PART)}
+    of_query = (FINGERPRINT, EVALUATED_AT, SETTINGS, PART)
+    return {name: one for name, one in consumed.items() if name not in of_query}
 
 
 def is_outside(consumed: Consumed) -> bool:

@@ -45,6 +45,7 @@ from dbt_arctic.keyed.write import mark_buckets
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
+from dbt_arctic.store.side_table import refuse_side_table
 from dbt_arctic.store.state import find_keyed, keyed_from_view, load_base, to_columns
 from dbt_arctic.store.view_support import require_views
 
@@ -213,6 +214,7 @@ def _taken(table: KeyedTable, kind: str) -> ConcurrentRun:
 def _plain_table(catalog: CatalogReader, name: Name) -> TableState:
     state = catalog.of(name).load_table(name.schema, name.identifier)
     if state is not None:
+        refuse_side_table(name, state.properties)
         return state
     kind = _kind(catalog, name)
     if kind is None:

@@ -29,6 +29,7 @@ from dbt_arctic.maintenance.expire_plan import (
 )
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, publish, staged
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.side_table import refuse_side_table
 from dbt_arctic.store.state import find_keyed, head, load_change
 
 
@@ -50,6 +51,7 @@ def plan_expiry(
 
     :param claims: looked up when the command started or later. Consumers only move on to newer versions, so
         older claims are safe.
+    :raises ConfigError: it is the base or change table of a keyed table.
     """
     table = find_keyed(context.catalog, name)
     if table is not None:
@@ -57,6 +59,7 @@ def plan_expiry(
     state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None or state.current_snapshot_id is None:
         return None
+    refuse_side_table(name, state.properties)
     return plan_plain(name, state, claims, before_ms, released)
 
 

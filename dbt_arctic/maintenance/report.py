@@ -234,10 +234,10 @@ def _every_ms(length_ms: int) -> int:
 def _plain(kind: str) -> str:
     """The kind of a commit, without details that differ from commit to commit.
 
-    >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("manual")
-    ('compaction', 'rollback', 'manual')
+    >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("append a to b"), _plain("manual")
+    ('compaction', 'rollback', 'append', 'manual')
     """
-    return kind.split(" of ")[0].split(" to ")[0]
+    return next((one for one in ("compaction", "rollback", "append") if kind.startswith(f"{one} ")), kind)
 
 
 def _is_of(record: Record, wanted: Callable[[Name], bool]) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
+from dbt_arctic.keyed.changes_between import changed_keys
 from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
 from dbt_arctic.keyed.log import (
     PROPERTY_ROLLBACK,
@@ -21,7 +22,6 @@ from dbt_arctic.keyed.log import (
     versions_to_carry,
 )
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.read import changed_keys
 from dbt_arctic.keyed.rollback import insert_difference
 from dbt_arctic.keyed.savepoint import consumed_at
 from dbt_arctic.keyed.table import KeyedTable

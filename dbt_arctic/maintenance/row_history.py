@@ -31,7 +31,7 @@ from dbt_arctic.maintenance.row_change import (
     is_same_row,
     values_of,
 )
-from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
+from dbt_arctic.maintenance.timeline import is_build, kind_of_base, kind_of_change
 from dbt_arctic.store.leftovers import txn_ms
 
 
@@ -121,7 +121,7 @@ class GenerationLog:
     def build_of(self) -> Snapshot | None:
         """The commit of the change table that represents the build."""
         first = self.changes[-1] if self.changes else None
-        return first if first is not None and kind_of_change(first) == "build" else None
+        return first if first is not None and is_build(first) else None
 
 
 def explain(log: GenerationLog, before: tuple[Values | None] | None = None) -> list[RowChange]:
@@ -219,7 +219,7 @@ class _Walk:
     def _build(self, origin: StoredRow | None) -> None:
         commit = self.log.build_of()
         is_adopted = PROPERTY_ADOPTED in self.log.origin.summary
-        kind = "adoption" if is_adopted else "build"
+        kind = "adoption" if is_adopted else "build" if commit is None else kind_of_change(commit)
         known = self._before is not None or not is_adopted
         before = self._before[0] if self._before is not None else None
         self._is_known, self._row = True, origin

@@ -95,7 +95,7 @@ def timeline(
             kind = "before adoption"
         if kind == "build" and adopted_ms:
             kind = "adoption"  # its only row is a marker
-        source = built if built is not None and _is_first(commit, side) else commit
+        source = built if built is not None and side == "change" and is_build(commit) else commit
         entries.append(
             Entry(
                 version=version,
@@ -110,9 +110,9 @@ def timeline(
     return entries[::-1]
 
 
-def _is_first(commit: Snapshot, side: str) -> bool:
-    """Whether a commit represents a whole generation: a build, or a rollback that built one."""
-    return side == "change" and commit.parent_id is None and PROPERTY_RUN in commit.summary
+def is_build(commit: Snapshot) -> bool:
+    """Whether a commit to a change table represents a generation: a build, or a rollback that built one."""
+    return commit.parent_id is None and PROPERTY_RUN in commit.summary
 
 
 def kind_of_change(commit: Snapshot) -> str:

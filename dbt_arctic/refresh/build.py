@@ -152,6 +152,7 @@ def build_generation(
         fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id}, context.cores)
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)
         _require_one_commit(context, table, config.model)
+        context.require_conflicts(table.base)
         context.run("create_change", create.create_change(table, context.now_ms()), table)
         properties = {PROPERTY_RUN: context.run_id, **(notes or {})}
         if consumed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.data_type import parse_type
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
 from dbt_arctic.keyed.assignment import is_cast, stored_value, unstorable
+from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.history import refuse_history
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.modify import (
@@ -40,13 +41,14 @@ Values = tuple[tuple[tuple[str, ...], str], ...]
 class Modified:
     """The number of rows that a statement updated, inserted and deleted.
 
-    A row whose key changed counts as updated.
+    A row whose key changed counts as updated. They are ``None`` if an erasure has removed the commit before
+    its rows were counted.
     """
 
     table: str
-    updated: int
-    inserted: int
-    deleted: int
+    updated: int | None
+    inserted: int | None
+    deleted: int | None
 
 
 def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified:
@@ -59,6 +61,8 @@ def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified
     table = _load(context, name)
     written = _write(context, table, bind(context, table, parsed))
     counts = _counts(context, table, written) if written.rows != 0 else {}
+    if counts is None:
+        return Modified(name.dotted, None, None, None)
     return Modified(name.dotted, *(counts.get(what, 0) for what in (UPDATED, INSERTED, DELETED)))
 
 
@@ -188,8 +192,11 @@ def _write(context: Context, table: KeyedTable, modification: Modification) -> W
     return write_computed(context, table, purpose, statement)
 
 
-def _counts(context: Context, table: KeyedTable, written: WriteResult) -> dict[int, int]:
-    commit = find_transaction(load_change(context.catalog, table).history(), written.attempt.txn)
+def _counts(context: Context, table: KeyedTable, written: WriteResult) -> dict[int, int] | None:
+    history = load_change(context.catalog, table).history()
+    commit = find_transaction(history, written.attempt.txn)
+    if commit is None and any(PROPERTY_ERASE in later.summary for later in history):
+        return None
     if commit is None:
         raise DamagedKeyedTable(
             f"the commit {written.attempt.txn} of {table.change} no longer exists",

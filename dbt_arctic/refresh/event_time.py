@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timezone
+from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
 from dbt_arctic.errors import ConfigError
@@ -22,6 +22,7 @@ _LITERALS: Mapping[str, Callable[[datetime], str]] = {
 }
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "+00:00", "UTC+00:00"})
 
 
@@ -74,6 +75,15 @@ class Interval:
             )
         written = _LITERALS[type_]
         return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"
+
+    def stored_range(self, type_: str) -> tuple[int, int]:
+        """The least and the greatest value of the interval, as Iceberg stores them.
+
+        :param type_: the Spark type of the column, one that ``condition`` accepts.
+        """
+        days = type_ == "date"
+        step = timedelta(days=1) if days else timedelta(microseconds=1)
+        return (self.start - _EPOCH) // step, (self.end - _EPOCH) // step - 1
 
     def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
         """Whether the event-time column has no time zone, so that its instants depend on the session."""

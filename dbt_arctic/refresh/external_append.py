@@ -29,6 +29,7 @@ from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches
 from dbt_arctic.store.computed_write import Attempt, Purpose, write_with_retries
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.side_table import refuse_side_table
 from dbt_arctic.store.state import find_keyed, load_change, to_columns, with_current_buckets
 
 AGAIN = "append the batch again with the same key"
@@ -303,6 +304,7 @@ def _plain(catalog: CatalogReader, name: Name, options: AppendOptions) -> TableS
             why="rows are appended to existing tables, keyed or plain",
             fix=create if view is None or cloned else "append to the table that it reads",
         )
+    refuse_side_table(name, state.properties)
     given = {
         "action": options.action,
         "sequence": options.sequence,

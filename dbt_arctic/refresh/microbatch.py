@@ -11,14 +11,17 @@ from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed import replace
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.write import insert_into_change
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
-from dbt_arctic.refresh.upsert import prepare
+from dbt_arctic.refresh.upsert import batch_in_one_task, prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
+from dbt_arctic.store.state import head
+from dbt_arctic.store.stored_interval import may_hold
 from dbt_arctic.store.writer_lock import writer_lock
 
 _BY_METADATA = "DeleteFromTable"
@@ -60,28 +63,29 @@ def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, in
     Writes the upserts of the batch, and deletes for keys that have a row in the interval and none in the
     batch. The deleted keys depend on the table, so this is a computed write. After a conflict only they are
     computed again: the batch itself is read from the previous attempt. An interval without rows changes
-    nothing.
+    nothing. If the statistics of files show that the table has no row in the interval, as for a new day, no
+    row of it is read.
 
     :raises ConcurrentRun: others kept committing; nothing was written.
     """
     table, batch = prepare(context, name, config, sql)
     condition = interval.condition(config.model, [(column.name, column.type) for column in table.columns])
+    column = next(one for one in table.columns if one.name.lower() == interval.event_time.lower())
+    lowest, highest = interval.stored_range(column.type)
+    properties = {PROPERTY_RUN: context.run_id}
 
     def statement(attempt: Attempt) -> str:
         rows = batch
         if (overtaken := attempt.previous) is not None:
-            rows = replace.from_attempt(
-                table, batch, branch_head(context, table, overtaken.branch), overtaken.txn
+            written = branch_head(context, table, overtaken.branch, head(overtaken.change))
+            rows = replace.from_attempt(table, batch, written, overtaken.txn)
+        if not may_hold(context.catalog, table, attempt.pinned, column.name, lowest, highest):
+            one_task, few = batch_in_one_task(config, table, rows)
+            return insert_into_change(
+                table, few, attempt.txn, properties, attempt.branch, context.cores, one_task
             )
         return replace.replace_interval(
-            table,
-            rows,
-            attempt.pinned,
-            condition,
-            attempt.txn,
-            {PROPERTY_RUN: context.run_id},
-            attempt.branch,
-            attempt.known,
+            table, rows, attempt.pinned, condition, attempt.txn, properties, attempt.branch, attempt.known
         )
 
     purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")

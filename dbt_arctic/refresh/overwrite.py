@@ -40,7 +40,7 @@ def overwrite(
     with staged(context, table.change, head(change), branch, table):
         run = {PROPERTY_RUN: context.run_id}
         context.run("stage", insert_into_change(table, batch, txn, run, branch), table)
-        rows = StagedBatch(branch_head(context, table, branch), txn)
+        rows = StagedBatch(branch_head(context, table, branch, head(change)), txn)
         partitions = context.query(list_partitions(table, rows)) if config.overwrite == "partitions" else None
 
         def statement(attempt: Attempt) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed import read
-from dbt_arctic.keyed.columns_at import select_columns
+from dbt_arctic.keyed.changes_between import changes, difference
 from dbt_arctic.keyed.log import LogRange, has_rows, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
-from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.refresh.retired_state import (
+    as_generation,
+    retired_state,
+    retyped_column,
+    rows_before_adoption,
+)
 from dbt_arctic.store.consumption import has_read_further, not_before
 from dbt_arctic.store.plain_snapshot import plain_at
 from dbt_arctic.store.state import (
@@ -112,8 +118,8 @@ def _pull_keyed(
     if last is None or last.had_no_snapshot:  # a plain table without rows, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     if not is_token(last.version):
-        state_before = _before_adoption(catalog, table, base, last, model)
-        sql = read.difference(state_before, state_now, table.key, table.types, images)
+        state_before = rows_before_adoption(catalog, table, base, last, model)
+        sql = difference(state_before, state_now, table.key, table.types, images)
         return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
@@ -126,8 +132,10 @@ def _pull_keyed(
             known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
             sql = read.latest_changes_and_before_images(table, before, now, log, known)
         return Pull(table.name, sql, consumed, has_rows(log, change.history()), images)
-    state_before = retired_state(catalog, table, before, last, model)
-    sql = read.difference(state_before, state_now, table.key, table.types, images)
+    retired = retired_state(catalog, table, before, last, model)
+    sql = difference(
+        retired.sql, state_now, table.key, table.types, images, retyped=retired.retyped is not None
+    )
     return Pull(table.name, sql, consumed, True, images)
 
 
@@ -160,6 +168,13 @@ def pull_since_clone(
             why=f"generation {before.generation} is gone; the current one is {origin.generation.number}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
+    if set(origin.key) != set(table.key) or other_key_type(table, origin.types):
+        raise VersionUnavailable(
+            f"{source} has another key than its clone {upstream}",
+            where=model,
+            why="a deleted row could not be distinguished from a changed one",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
     present = set(origin.column_names)
     selected = ", ".join(
         quote(column.name)
@@ -170,7 +185,9 @@ def pull_since_clone(
     state_before = f"SELECT {selected}\nFROM (\n{plan_merge_on_read(catalog, source, before.token, model)}\n)"
     now = now if pin is None else _pinned(table, pin, model)
     state_now = plan_merge_on_read(catalog, upstream, now.token, model)
-    sql = read.difference(state_before, state_now, table.key, table.types, images)
+    # The types of the generation before are not looked up.
+    retyped = before.generation != origin.generation.number or retyped_column(table, origin.types) is not None
+    sql = difference(state_before, state_now, table.key, table.types, images, retyped=retyped)
     return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
 
 
@@ -200,72 +217,6 @@ def _log(history: list[Snapshot], before: Version, table: KeyedTable, model: str
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return log
-
-
-def retired_state(
-    catalog: CatalogReader, table: KeyedTable, before: Version, last: Consumed, model: str
-) -> str:
-    """The merged rows of an earlier generation, at the version that the model consumed."""
-    previous = table.previous
-    if previous is None or previous.change_id != last.table_id or previous.number != before.generation:
-        raise VersionUnavailable(
-            f"{table.name} was rebuilt more than once since this model last read it",
-            where=model,
-            why=f"generation {before.generation} is gone; the current one is {table.generation.number}",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
-    retired = _as_generation(catalog, table, previous)
-    try:
-        known = columns_of(catalog, retired, before)
-    except UnknownRelation as error:
-        raise VersionUnavailable(
-            f"the generation of {table.name} that this model last read is gone",
-            where=model,
-            why=f"{error.what}; it was dropped manually, or a key was erased",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        ) from error
-    if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot].keys():
-        # The key of the rows has changed, so a deleted row could not be distinguished from a changed one.
-        raise VersionUnavailable(
-            f"{table.name} was rebuilt with a different key",
-            where=model,
-            why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
-    if column := other_key_type(
-        table, {name: then.type for name, then in known[before.base_snapshot].items()}
-    ):
-        raise VersionUnavailable(
-            f"{table.name} was rebuilt with a different key type",
-            where=model,
-            why=f"two different values of {column} that this model has read may be equal now",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
-    return read.merge_on_read(retired, before, known)
-
-
-def _before_adoption(
-    catalog: CatalogReader, table: KeyedTable, base: TableState, last: Consumed, model: str
-) -> str:
-    """The rows of a plain table as a model last read them. The table is now the base of a keyed table."""
-    if last.table_id != base.location or int(last.version) not in {s.snapshot_id for s in base.snapshots}:
-        raise VersionUnavailable(
-            f"{table.name} is not the table that this model last read, or that version has expired",
-            where=model,
-            why="it was a plain table and was rebuilt as a keyed one; or its snapshots have expired",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
-    at = int(last.version)
-    selected = select_columns(table, at, columns_at(catalog, table.base, (at,)))
-    return f"SELECT {selected}\nFROM {table.base.at(at)}"
-
-
-def _as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
-    """An older generation with the current columns and its own key."""
-    found = replace(table, generation=generation, previous=None)
-    base = catalog.of(found.base).load_table(found.base.schema, found.base.identifier)
-    key = stored_key(base.properties) if base is not None else None
-    return found if key is None else replace(found, key=key)
 
 
 def _pull_plain(
@@ -325,7 +276,7 @@ def _pull_plain(
             why="without a key, updated rows and new rows cannot be distinguished",
             fix="give the key: incremental_pull(..., unique_key='...')",
         )
-    sql = read.difference(state_before, state_now, key, types, images)
+    sql = difference(state_before, state_now, key, types, images)
     return Pull(upstream, sql, consumed, True, images)
 
 
@@ -378,7 +329,7 @@ def plan_changes(
         **columns_at(catalog, table.change, snapshots),
         **columns_at(catalog, table.base, (start.base_snapshot, end.base_snapshot)),
     }
-    return read.changes(table, start, end, log, images, known)
+    return changes(table, start, end, log, images, known)
 
 
 def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, where: str) -> str:
@@ -395,6 +346,6 @@ def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, 
                 why=f"the current one is {table.generation.number}; a full refresh keeps the previous one",
                 fix="get a newer version with {{ table_version(ref('...')) }}",
             )
-        table = _as_generation(catalog, table, table.previous)
+        table = as_generation(catalog, table, table.previous)
     known = columns_of(catalog, table, at)
     return read.merge_on_read(table, at, known)

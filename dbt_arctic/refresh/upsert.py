@@ -42,7 +42,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     txn = context.new_txn()
     properties = {PROPERTY_RUN: context.run_id, PROPERTY_BLIND: "true"}
     properties |= replay_after_switch(context, table, config.model)
-    one_task, few = _in_one_task(config, table, batch)
+    one_task, few = batch_in_one_task(config, table, batch)
     statement = write.insert_into_change(
         table, few, txn, properties, cores=context.cores, in_one_task=one_task
     )
@@ -72,7 +72,7 @@ def computed_upsert(
     updated = updated_columns(config, table, batch) if config.is_partial else None
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
     reads_rows = updated is not None or batch.unavailable
-    one_task, few = _in_one_task(config, table, batch)
+    one_task, few = batch_in_one_task(config, table, batch)
 
     def statement(attempt: Attempt) -> str:
         if batch.unavailable:
@@ -104,7 +104,7 @@ def computed_upsert(
     return Outcome(with_rows("UPSERT", written.rows), written.rows, written.sql)
 
 
-def _in_one_task(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tuple[bool, Batch]:
+def batch_in_one_task(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tuple[bool, Batch]:
     """Whether one task computes and writes a batch, and the batch then.
 
     A single bucket is written by one task in any case. Tables with few rows save the shuffle before it.

@@ -33,7 +33,7 @@ def keep_current_end(context: Context, name: Name, valid_to: str, end: str | Non
 
     :param valid_to: the column of the end.
     :param end: SQL of the configured end; ``None`` for NULL.
-    :raises ConfigError: there are records with the old end.
+    :raises ConfigError: there are records with the old end, or the column cannot store the new one.
     """
     state = context.catalog.of(name).load_table(name.schema, name.identifier)
     if state is None:
@@ -46,11 +46,30 @@ def keep_current_end(context: Context, name: Name, valid_to: str, end: str | Non
     if PROPERTY_CURRENT_END in stored:
         _require_no_old_ends(context, name, valid_to, stored, wanted, model)
     if wanted:
+        types = {column.name.lower(): column.type for column in state.columns}
+        _require_exact(context, types.get(valid_to.strip("`").lower(), "timestamp"), wanted, model)
         listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in wanted.items())
         context.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")
     else:
         listed = ", ".join(map(literal, stored))
         context.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")
+
+
+def _require_exact(context: Context, type_: str, wanted: Mapping[str, str], model: str) -> None:
+    """Refuse an end that the column would change, because dbt would not find the records that have it."""
+    end = wanted[PROPERTY_CURRENT_END]
+    ((stored, is_same),) = context.query(
+        "SELECT CAST(stored AS STRING), TRY_CAST(stored AS TIMESTAMP) = TRY_CAST(wanted AS TIMESTAMP)\n"
+        f"FROM (SELECT TRY_CAST((\n{end}\n) AS {type_}) AS stored, (\n{end}\n) AS wanted)"
+    )
+    if not is_same:
+        raise ConfigError(
+            f"dbt_valid_to_current is {end}, and the snapshot would store {stored or 'NULL'}",
+            where=model,
+            why=f"the type of its column is {type_.upper()}, from updated_at at the first run, so each key "
+            "would get a second current record",
+            fix=f"set it to a value of that type, for example {type_}'9999-12-31'",
+        )
 
 
 def _require_no_old_ends(

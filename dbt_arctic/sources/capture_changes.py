@@ -109,14 +109,27 @@ class Capture:
             if last is not None and last.invocation == self.invocation and table in last.tables:
                 return CaptureRead(last.captured, versions=last.versions)
             with self.open_log() as log:
-                tables = log.followed()
-                if table not in tables:
-                    raise log.not_followed(table)
+                tables = self._followed(log, table)
                 read = self._take_all(log, tables, model, starts_again)
             _last_invocations[self.name] = _LastInvocation(
                 self.invocation, tables, read.captured, read.versions
             )
             return read
+
+    def take_visible(self, table: TableName, model: str, starts_again: bool) -> CaptureRead:
+        """Take the changes up to a position after each one that a transaction sees now.
+
+        The other models of the invocation still read up to where ``take`` has ended.
+        """
+        with writer_lock(self.name), self.open_log() as log:
+            log.write_visible()
+            return self._take_all(log, self._followed(log, table), model, starts_again)
+
+    def _followed(self, log: ChangeLog, table: TableName) -> frozenset[TableName]:
+        tables = log.followed()
+        if table not in tables:
+            raise log.not_followed(table)
+        return tables
 
     def _take_all(
         self, log: ChangeLog, tables: frozenset[TableName], model: str, starts_again: bool

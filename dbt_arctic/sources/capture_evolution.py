@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from dbt_arctic.databases.api import columns_shape, identity_in, shape_of
 from dbt_arctic.databases.change_log import ALTERED
 from dbt_arctic.errors import SchemaChanged, VersionUnavailable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource
-from dbt_arctic.sources.change_settings import ADDED, SEQUENCE, UNAVAILABLE
+from dbt_arctic.sources.change_settings import ADDED, SEQUENCE, UNAVAILABLE, ChangeEvents, EarlierColumns
 from dbt_arctic.sources.column_changes import RecordedTable, TableChange, table_changes
 from dbt_arctic.sources.database_plan import Writes
 
@@ -26,17 +27,22 @@ class Evolution:
     :param reads_again: whether all rows of the table are read, and of the log only the deletes.
     :param compared: columns by which the stored keys are compared with those of the table, to find deleted
         ones; empty if the log has all deletes.
+    :param earlier: what the columns are called in changes from before the columns changed, where each change
+        shows; ``None`` if there are no such changes.
     """
 
     changes: tuple[TableChange, ...] = ()
     reads_again: bool = False
     compared: tuple[str, ...] = ()
+    earlier: EarlierColumns | None = None
 
     def applied_to(self, columns: CapturedColumns) -> CapturedColumns:
         """The columns, so that changes from before a new one lack it."""
         newer = [one.column for one in self.changes if one.effect == "null"]
+        if self.earlier is not None:
+            newer += [one for one in columns.events.columns if one not in self.earlier.names.values()]
         optional = tuple(dict.fromkeys((*columns.events.optional, *newer)))
-        return replace(columns, events=replace(columns.events, optional=optional))
+        return replace(columns, events=replace(columns.events, optional=optional, earlier=self.earlier))
 
     @property
     def note(self) -> str:
@@ -65,8 +71,8 @@ def plan_evolution(
     """
     events, changes = columns.events, list[TableChange]()
     altered = [one for one in shapes if one.startswith(ALTERED)]
+    rows = {columns_shape(one) for one in shapes if not one.startswith(ALTERED)}
     if before is not None:
-        rows = {*shapes} - {*altered}
         changes = table_changes(before, columns.table, events.columns, events.key, rows, events.optional)
     if altered:
         names = {word for one in altered for word in one.split(" ")[1:]}
@@ -83,13 +89,15 @@ def plan_evolution(
         )
     if truncated:
         changes.append(TableChange("truncated", "read"))
-    effects, reason = {one.effect for one in changes}, ""
+    effects, reason, earlier = {one.effect for one in changes}, "", None
     if "load" in effects:
         reason = "its rows in the model have the old key"
     elif "read" in effects:
         reason = _not_replaced(source, writes) or (
             _not_compared(columns, writes, others) if truncated else ""
         )
+        if not reason and writes.keeps_changes and before is not None:
+            earlier, reason = _earlier_columns(columns, before, rows)
     if reason:
         raise VersionUnavailable(
             f"the table {events.table} of the source {source.name} has changed: {_texts(changes)}",
@@ -98,7 +106,56 @@ def plan_evolution(
             fix=f"load the table again: dbt run --full-refresh --select {model}"
             + (", with the new key as its unique_key" if "load" in effects else ""),
         )
-    return Evolution(tuple(changes), "read" in effects, _key_in_table(columns, writes) if truncated else ())
+    compared = _key_in_table(columns, writes) if truncated else ()
+    return Evolution(tuple(changes), "read" in effects, compared, earlier)
+
+
+def _earlier_columns(
+    columns: CapturedColumns, before: RecordedTable, shapes: Collection[str]
+) -> tuple[EarlierColumns | None, str]:
+    """What the columns are called in the changes that the model has not read, or why this is not known."""
+    version = columns.table.version
+    if version is None or not shapes:
+        return None, ""
+    unknown, now = "it is not known which columns the changes before have", shape_of(version.logged)
+    if set(shapes) - {before.shape, now}:
+        return None, unknown
+    if before.shape not in shapes:
+        return None, ""
+    numbers = {
+        version.columns[name].number: name for name in columns.events.columns if name in version.columns
+    }
+    names = {one.name: numbers[one.number] for one in before.columns if one.number in numbers}
+    is_other = len(names) < len(numbers) or any(old != new for old, new in names.items())
+    # Where a number follows from the name, a renamed column is like one that was dropped and another one.
+    is_guessed = columns.events.sends_all and len(names) < min(len(numbers), len(before.columns))
+    if (before.shape == now and is_other) or is_guessed:
+        return None, unknown
+    return EarlierColumns(before.shape, names), ""
+
+
+def require_old_keys(
+    source: CaptureSource, events: ChangeEvents, shapes: Collection[str], model: str
+) -> None:
+    """Require that each update and delete in the log has the old values of the key.
+
+    What the table's replica identity is now says nothing of the changes from before it was set.
+
+    :param shapes: of the changes that the model has not read.
+    :raises VersionUnavailable: one of them may lack them.
+    """
+    identities = {identity_in(one) for one in shapes if not one.startswith(ALTERED)}
+    lacking = [(name, one) for one in identities if one is not None for name in events.key if name not in one]
+    if not lacking:
+        return
+    name, identity = min(lacking)
+    raise VersionUnavailable(
+        f"changes of the source {source.name} do not have the old values of {name}, a column of its key",
+        where=model,
+        why="when they were made, the replica identity of the table, or of a partition, was "
+        f"({', '.join(identity)}). An update that changes the key, or a delete, would leave the old row",
+        fix=f"load the table again: dbt run --full-refresh --select {model}",
+    )
 
 
 def _texts(changes: Collection[TableChange]) -> str:
@@ -114,7 +171,7 @@ def _not_replaced(source: CaptureSource, writes: Writes) -> str:
 
 def _not_compared(columns: CapturedColumns, writes: Writes, others: Collection[str]) -> str:
     """Why stored keys cannot be compared with those of the table; empty if they can be."""
-    if not writes.is_keyed:
+    if not (writes.is_keyed or writes.keeps_changes):
         return "the model has no table with one row for each key"
     if others:
         return f"the model has rows of other tables as well ({', '.join(sorted(others))})"
@@ -146,6 +203,53 @@ def all_rows_and_logged_deletes(columns: CapturedColumns, loaded: str, changes: 
         for name, kind in {**events.columns, **events.added}.items()
     )
     return f"{loaded}\nUNION ALL\nSELECT {listed}\nFROM (\n{changes}\n)\nWHERE `_action` = 'D'"
+
+
+def all_rows_and_logged_changes(loaded: str, *changes: str) -> str:
+    """SQL of all rows of the table, and of all changes in the log.
+
+    :param loaded: SQL of the rows of the table, with the columns of changes.
+    :param changes: SQL of the changes.
+    """
+    return "\nUNION ALL\n".join([loaded, *(f"SELECT *\nFROM (\n{one}\n)" for one in changes)])
+
+
+def deletes_by_truncations(
+    columns: CapturedColumns, messages: str, changes: str, keys: Mapping[str, str], stored: str
+) -> str:
+    """SQL of a delete of each key at each truncation in the log. One of a row that is gone changes nothing.
+
+    :param messages: SQL of the relation of the messages in the log.
+    :param changes: SQL of their changes.
+    :param keys: the stored columns by those of the table.
+    :param stored: SQL of the stored rows.
+    """
+    types = columns.events.columns
+    place, at = (f"get_json_object(`message`, '$.{name}')" for name in ("place", "at_ms"))
+    truncations = (
+        f"SELECT {place} AS `_at_place`, timestamp_millis(CAST({at} AS BIGINT)) AS `_at_time`\n"
+        f"FROM {messages}\nWHERE get_json_object(`message`, '$.operation') = 'truncate'"
+    )
+    before = ", ".join(f"CAST({quote(own)} AS {types[name]}) AS {quote(name)}" for name, own in keys.items())
+    logged = ", ".join(map(quote, keys))
+    known = (
+        f"SELECT DISTINCT {before}, '' AS {quote(SEQUENCE)}\nFROM (\n{stored}\n)\n"
+        f"UNION ALL\nSELECT {logged}, min({quote(SEQUENCE)})\nFROM (\n{changes}\n)\nGROUP BY {logged}"
+    )
+    made = {
+        SEQUENCE: "`_at_place`",
+        "_source_operation": "'truncate'",
+        "_source_changed_at": "`_at_time`",
+        "_action": "'D'",
+    }
+    listed = ", ".join(
+        f"{made.get(name, quote(name) if name in keys else f'CAST(NULL AS {kind})')} AS {quote(name)}"
+        for name, kind in {**types, **columns.events.added}.items()
+    )
+    return (
+        f"SELECT DISTINCT {listed}\nFROM (\n{known}\n) JOIN (\n{truncations}\n) "
+        f"ON {quote(SEQUENCE)} < `_at_place`"
+    )
 
 
 def all_rows_and_deletes(
@@ -180,4 +284,12 @@ def all_rows_and_deletes(
     )
 
 
-__all__ = ["Evolution", "all_rows_and_deletes", "all_rows_and_logged_deletes", "plan_evolution"]
+__all__ = [
+    "Evolution",
+    "all_rows_and_deletes",
+    "all_rows_and_logged_changes",
+    "all_rows_and_logged_deletes",
+    "deletes_by_truncations",
+    "plan_evolution",
+    "require_old_keys",
+]

@@ -3,7 +3,7 @@
 A message is a JSON object with ``operation`` (``insert``, ``update``, ``delete`` or ``truncate``), ``table``,
 ``at_ms`` (when the transaction committed), ``place`` (text that sorts like the changes), ``before`` and
 ``after`` (values by column, or null), ``unsent`` (the columns that ``after`` lacks because they did not
-change), and ``shape`` (of the columns of the table at that time, see ``shape_of``).
+change), ``shape`` (of the columns of the table at that time, see ``shape_of``), and ``table_id``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class TableChanges(NamedTuple):
     :param newest_ms: the same of the newest.
     :param truncated_at: the place of the last truncation; empty for none.
     :param shapes: ``shape_of`` the columns that the table had, sorted.
+    :param table_ids: of the tables that had the name, sorted.
     """
 
     number: int = 0
@@ -32,12 +33,13 @@ class TableChanges(NamedTuple):
     newest_ms: int | None = None
     truncated_at: str = ""
     shapes: tuple[str, ...] = ()
+    table_ids: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, made: Sequence[Any]) -> TableChanges:
         """What a commit has recorded, which is JSON of this tuple."""
         found = cls(*made)
-        return found._replace(shapes=tuple(found.shapes))
+        return found._replace(shapes=tuple(found.shapes), table_ids=tuple(found.table_ids))
 
     def plus(self, other: TableChanges) -> TableChanges:
         """Both together."""
@@ -47,6 +49,7 @@ class TableChanges(NamedTuple):
             max((at for at in (self.newest_ms, other.newest_ms) if at is not None), default=None),
             max(self.truncated_at, other.truncated_at),
             tuple(sorted({*self.shapes, *other.shapes})),
+            tuple(sorted({*self.table_ids, *other.table_ids})),
         )
 
 
@@ -62,7 +65,8 @@ def _together(changes: Sequence[LoggedChange]) -> TableChanges:
     times = [one.at_ms for one in changes]
     truncated_at = max((one.place for one in changes if one.operation == "truncate"), default="")
     shapes = sorted({one.shape for one in changes if one.shape})
-    return TableChanges(len(changes), min(times), max(times), truncated_at, tuple(shapes))
+    ids = sorted({one.table_id for one in changes if one.table_id})
+    return TableChanges(len(changes), min(times), max(times), truncated_at, tuple(shapes), tuple(ids))
 
 
 def message_of(change: LoggedChange) -> str:
@@ -79,6 +83,8 @@ def message_of(change: LoggedChange) -> str:
         event["unsent"] = change.unsent
     if change.shape:
         event["shape"] = change.shape
+    if change.table_id:
+        event["table_id"] = change.table_id
     return _ENCODED(event)
 
 

@@ -13,7 +13,7 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.sources.capture_changes import changes_lost, waiting_changes, why_lost
-from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
+from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import Captured, load_capture, recorded_table
@@ -111,7 +111,12 @@ class CapturedTable:
             bool(found.truncated_at),
         )
         before = recorded_table(last)
-        return plan_evolution(self.source, columns, before, found.shapes, truncated, writes, others, model)
+        evolution = plan_evolution(
+            self.source, columns, before, found.shapes, truncated, writes, others, model
+        )
+        if not evolution.compared:
+            require_old_keys(self.source, columns.events, found.shapes, model)
+        return evolution
 
     def unread(self, model: str, last: Consumed | None, read_ms: int | None) -> Unread:
         """What a model has not read.

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from dbt_arctic.data_type import has_kind
 from dbt_arctic.databases.api import Column, Table, TableName, TableVersion
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.change_settings import ADDED, ChangeEvents, Unavailable, column_type, listed_columns
 from dbt_arctic.sources.column_changes import RecordedTable
@@ -21,6 +22,8 @@ PLACE = "capture"
 """In the place of a catalog in the name of a source."""
 DEFAULT_RETENTION_DAYS = 7
 
+_SHOWN = 3
+"""The most partitions that an error names."""
 _DAY_S = 24 * 60 * 60
 _OF_TABLE = ("table", "columns", "partitions", "partition_column")
 """Settings that a table has in the same form if it is read without its log."""
@@ -172,15 +175,7 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
             fix="add key: the columns that identify a row, to the source's meta.arctic",
         )
     if unlogged := [one for one in key if one not in table.identity]:
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in place)
-        raise ConfigError(
-            f"the log does not have the old values of {unlogged[0]}, a column of the key of the source "
-            f"{source.name}",
-            where=where,
-            why="an update that changes the key, or a delete, would leave the old row",
-            fix=f"run this in the database, as the owner of the table: ALTER TABLE {quoted} REPLICA IDENTITY "
-            "FULL",
-        )
+        raise _unlogged(source, table, place, unlogged[0], where)
     events = ChangeEvents(
         "capture",
         types,
@@ -190,25 +185,59 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
         unavailable=source.unavailable,
         binary="hex",
         sends_all=source.kind == "mariadb",
+        in_utc=tuple(
+            one.column.name
+            for one in read
+            if one.column.family == "timestamptz" and has_kind(types[one.column.name], "string")
+        ),
     )
     return CapturedColumns(read, events, table)
 
 
+def _unlogged(source: CaptureSource, table: Table, place: TableName, column: str, where: str) -> ConfigError:
+    """The error if the log does not have the old values of a column of the key."""
+    lacking = [name for name, logged in table.partitions.items() if column not in logged] or [place]
+    statements = [
+        f"ALTER TABLE {'.'.join(map(_quoted, name))} REPLICA IDENTITY FULL" for name in lacking[:_SHOWN]
+    ]
+    rest = len(lacking) - len(statements)
+    others = f"; and the same for {counted(rest, 'other partition')}" if rest else ""
+    owner = "of the table" if lacking == [place] else "of the partitions, which have a replica identity each"
+    return ConfigError(
+        f"the log does not have the old values of {column}, a column of the key of the source {source.name}",
+        where=where,
+        why="an update that changes the key, or a delete, would leave the old row",
+        fix=f"run this in the database, as the owner {owner}: {'; '.join(statements)}{others}",
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _without_generated(source: CaptureSource, table: Table, where: str) -> Table:
-    """The table without the columns that the log does not have.
+    """The table without the generated columns that the log does not have.
 
     :raises ConfigError: one of them is declared.
     """
+    logged = () if table.version is None or source.kind == "mariadb" else table.version.logged
+
+    def is_missing(column: Column) -> bool:
+        return column.is_generated and column.name not in logged
+
     for name in source.table.columns:
         column = table.column(name)
-        if column is not None and column.is_generated:
+        if column is not None and is_missing(column):
             raise ConfigError(
                 f"the column {column.name} of the source {source.name} is a generated one",
                 where=where,
-                why="the log does not have the values of generated columns",
-                fix="remove it from columns, and compute it in the model",
+                why="the log does not have its values",
+                fix="remove it from columns, and compute it in the model; or publish it, since PostgreSQL 18 "
+                "with publish_generated_columns = stored"
+                if source.kind == "postgres"
+                else "remove it from columns, and compute it in the model",
             )
-    return table._replace(columns=tuple(one for one in table.columns if not one.is_generated))
+    return table._replace(columns=tuple(one for one in table.columns if not is_missing(one)))
 
 
 def upstream_of(source: CaptureSource) -> Name:
@@ -219,12 +248,9 @@ def upstream_of(source: CaptureSource) -> Name:
 def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
     kind = column_type(column.type.lower())
     database = column.column
-    is_other = database.family == "timestamptz" and not has_kind(kind, "timestamp")
-    if (
-        kind
-        and not is_other
-        and not (source.kind == "mariadb" and has_kind(kind, "string") and _is_coded(database))
-    ):
+    is_text = has_kind(kind, "string")
+    is_other = database.family == "timestamptz" and not (has_kind(kind, "timestamp") or is_text)
+    if kind and not is_other and not (source.kind == "mariadb" and is_text and _is_coded(database)):
         return kind
     raise ConfigError(
         f"the column {database.name} of the source {source.name} cannot be read as {column.type.lower()}",
@@ -237,7 +263,7 @@ def _type_of(column: ReadColumn, source: CaptureSource, where: str) -> str:
 def _is_coded(column: Column) -> bool:
     """Whether the log of MariaDB has another text of a value than SQL gives, or none: ``0000-00-00``."""
     is_padded = "zerofill" in column.type.lower() or column.type.lower().startswith("year")
-    return is_padded or column.family in ("date", "timestamp", "float")
+    return is_padded or column.family in ("date", "timestamp", "timestamptz", "float")
 
 
 def _names(given: Any) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from datetime import date, timedelta
 from operator import attrgetter
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.databases.api import UnseenTransactions
 from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions, rows_added
@@ -36,8 +35,6 @@ _COST_OF_ROW_GROUP = 64 * 1024
 """What Iceberg counts at least for a row group when it fills tasks. With the default of 4 MB, each task would
 have a few, and read the file's footer again."""
 
-PLACE_DIGITS = 20
-"""The length of a position in the place of a change."""
 LOG_BEGAN_AGAIN = "the log has begun again, or it is that of a restored server"
 _ENTRY = "slot"
 """The name under which a commit records the range."""
@@ -292,48 +289,6 @@ def tables_property(changes: Iterable[LoggedChange]) -> dict[str, str]:
     return {PROPERTY_TABLES: json.dumps(found)} if found else {}
 
 
-def unread_statement(captured: Captured, table: str, position: int, until: int | None = None) -> str:
-    """SQL of the messages of a table after a position.
-
-    :param until: the position up to which they are read; ``None`` for all.
-    """
-    limit = "" if until is None else f" AND `transaction_end` <= {until}"
-    return (
-        f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
-        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}{limit}"
-    )
-
-
-def shapes_statement(captured: Captured, table: str, position: int) -> str:
-    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation."""
-    return (
-        "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
-        f"FROM (\n{unread_statement(captured, table, position)}\n)"
-    )
-
-
-def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
-    """SQL of the first changes of a table that are not seen: the position before them, and their place.
-
-    The place is the beginning of that of each change of the transaction, and greater than those before. Both
-    are NULL if all changes are seen.
-    """
-    conditions = []
-    if unseen.ids:
-        conditions.append(f"`transaction_id` IN ({', '.join(map(str, unseen.ids))})")
-    if unseen.beginning is not None:
-        # Ids begin again after the greatest one.
-        conditions.append(f"pmod(`transaction_id` - {unseen.beginning}, 4294967296) < 2147483648")
-    if unseen.after is not None:
-        conditions.append(f"`transaction_end` > {unseen.after}")
-    return (
-        "SELECT min(`transaction_end`) - 1,\n"
-        f"  min(left(get_json_object(`message`, '$.place'), {PLACE_DIGITS}))\n"
-        f"FROM {captured.name.at(captured.state.current_snapshot_id)}\n"
-        f"WHERE `table_name` = {literal(table)} AND ({' OR '.join(conditions) or 'false'})"
-    )
-
-
 def removed_statement(name: Name, cutoff: date) -> str:
     """SQL of the greatest position of each table in the rows of the days before a day."""
     return (
@@ -357,7 +312,6 @@ def cutoff_of(today: date, retention_days: int) -> date:
 __all__ = [
     "COLUMNS",
     "LOG_BEGAN_AGAIN",
-    "PLACE_DIGITS",
     "PROPERTY_CAPTURES",
     "Captured",
     "CapturedRange",
@@ -372,8 +326,5 @@ __all__ = [
     "recorded_table",
     "remove_statements",
     "removed_statement",
-    "shapes_statement",
     "tables_property",
-    "unread_statement",
-    "unseen_statement",
 ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dbt_arctic.keyed.names import literal, quote
-from dbt_arctic.sources.change_settings import ChangeEvents
+from dbt_arctic.sources.change_settings import ChangeEvents, EarlierColumns
 
 TEXT = "_text"
 """The column with the text of a message."""
@@ -37,7 +37,7 @@ def messages(events: ChangeEvents, source: str, delivered: str) -> str:
     :param delivered: SQL of the order in which messages were delivered, as text; NULL if it is not known.
     """
     if events.format == "capture":
-        return _captured(source)
+        return _captured(events, source)
     parsed = computed([("_message", f"TRY_CAST(try_parse_json({quote(TEXT)}) AS {_MAP})")], source)
     parse = {"debezium": _debezium, "maxwell": _maxwell, "canal": _canal}
     return parse[events.format](events, parsed, delivered)
@@ -201,25 +201,50 @@ def _canal(events: ChangeEvents, parsed: str, delivered: str) -> str:
     return computed(columns, f"(\n{made}\n)")
 
 
-def _captured(source: str) -> str:
+def _captured(events: ChangeEvents, source: str) -> str:
     """The messages of a capture table. Their values are texts, or the JSON text of arrays."""
     schema = (
         "operation STRING, `table` STRING, at_ms BIGINT, place STRING, unsent ARRAY<STRING>, "
-        "`before` MAP<STRING, STRING>, `after` MAP<STRING, STRING>"
+        "`before` MAP<STRING, STRING>, `after` MAP<STRING, STRING>, shape STRING"
     )
     # Without the option, Jackson reads no text of more than 20 million characters.
     message = f"from_json({quote(TEXT)}, {literal(schema)}, map('maxStringLen', '2147483647'))"
     parsed = computed([("_message", message)], source)
+    before, after = (_named_as_now(events, f"`_message`.`{image}`") for image in ("before", "after"))
+    unsent = "`_message`.unsent"
+    if events.earlier is not None:
+        names = _names_of_now(events.earlier)
+        renamed = f"transform(filter({unsent}, c -> map_contains_key({names}, c)), c -> {names}[c])"
+        unsent = f"IF({_is_earlier(events.earlier)}, {renamed}, {unsent})"
     columns = [
         ("_kind", "IF(`_message`.operation IN ('truncate', 'alter'), `_message`.operation, 'change')"),
         ("_table", "`_message`.`table`"),
         ("_operation", "`_message`.operation"),
         ("_at", "timestamp_millis(`_message`.at_ms)"),
         ("_place", "`_message`.place"),
-        ("_changes", "array(struct(`_message`.`before` AS before, `_message`.`after` AS after))"),
-        ("_fields", "`_message`.unsent"),
+        ("_changes", f"array(struct({before} AS before, {after} AS after))"),
+        ("_fields", unsent),
     ]
     return computed(columns, f"(\n{parsed}\n)")
+
+
+def _is_earlier(earlier: EarlierColumns) -> str:
+    # The replica identity may follow.
+    return f"substring_index(`_message`.shape, '[', 1) = {literal(earlier.shape)}"
+
+
+def _names_of_now(earlier: EarlierColumns) -> str:
+    """SQL of a map from the names in an earlier change to those of now."""
+    return f"map({', '.join(literal(one) for pair in earlier.names.items() for one in pair)})"
+
+
+def _named_as_now(events: ChangeEvents, image: str) -> str:
+    """SQL of the values before or after a captured change, by the names that columns have now."""
+    if events.earlier is None:
+        return image
+    names = _names_of_now(events.earlier)
+    own = f"map_filter({image}, (c, v) -> map_contains_key({names}, c))"
+    return f"IF({_is_earlier(events.earlier)}, transform_keys({own}, (c, v) -> {names}[c]), {image})"
 
 
 __all__ = ["TEXT", "computed", "messages"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from dbt_arctic.data_type import Array, UnreadableType, decimal_digits, has_kind, parse_type, type_text
 from dbt_arctic.errors import ConfigError
@@ -63,6 +63,17 @@ _ALIASES = {
 }
 
 
+class EarlierColumns(NamedTuple):
+    """Columns as captured changes name them from before the table's columns changed.
+
+    :param shape: of these changes.
+    :param names: what a column is called now, by its name in these changes.
+    """
+
+    shape: str
+    names: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class ChangeEvents:
     """How the messages of a source say what has changed in a table.
@@ -78,6 +89,9 @@ class ChangeEvents:
     :param decimals: how messages without a schema encode decimals; ``None`` if it is not known.
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
     :param sends_all: whether each message has all values.
+    :param in_utc: columns with points in time that are read as text, in UTC and without a zone.
+    :param earlier: how changes from before the table's columns changed are read; ``None`` if all have the
+        columns of now.
     """
 
     format: EventFormat
@@ -92,6 +106,8 @@ class ChangeEvents:
     binary: Binary = "base64"
     units: Mapping[str, Unit] = field(default_factory=dict)
     sends_all: bool = False
+    in_utc: tuple[str, ...] = ()
+    earlier: EarlierColumns | None = None
 
     @property
     def has_unsent(self) -> bool:
@@ -259,6 +275,7 @@ __all__ = [
     "ChangeEvents",
     "ChangeFormat",
     "Decimals",
+    "EarlierColumns",
     "EventFormat",
     "Order",
     "Unavailable",

@@ -209,7 +209,9 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
     value, text = quote(_VALUE.format(name)), quote(_TEXT.format(name))
     encoded = EncodedValue(value, text)
     if events.format == "capture":
-        encoded = EncodedValue(f"try_parse_json({text})", text)
+        # The session that reads the log has the zone UTC.
+        own = f"regexp_replace({text}, '[+]00( BC)?$', '$1')" if name in events.in_utc else text
+        encoded = EncodedValue(f"try_parse_json({text})", own)
     if events.format == "debezium":
         field = f"`_arctic_fields`[{literal(name)}]"
         field = f"{field}.items" if kind_of(kind) == "array" else field
@@ -234,6 +236,7 @@ def _fitting(events: ChangeEvents, delivery: Delivery, rows: str) -> str:
     fixes = ["correct the source's columns"]
     if events.format == "capture":
         fixes = ["load the table again with --full-refresh; or " + fixes[0]]
+        fixes.append("a value that the type lacks, such as the time infinity, can be read as text: string")
     if events.format == "debezium":
         fixes.append(
             "in messages without a schema, a decimal needs decimal_handling and a timestamp_ntz needs units"

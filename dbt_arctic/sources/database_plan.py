@@ -26,11 +26,13 @@ class Writes:
     :param key: the columns by which a row replaces an earlier one; empty for none.
     :param appends: whether rows are added to those of earlier runs, even if they are identical.
     :param is_keyed: whether the model's table is a keyed one with one row per key.
+    :param keeps_changes: whether each change of a row shows, and not only the last one.
     """
 
     key: tuple[str, ...] = ()
     appends: bool = False
     is_keyed: bool = False
+    keeps_changes: bool = False
 
 
 @dataclass(frozen=True)

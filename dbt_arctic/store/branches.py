@@ -68,13 +68,8 @@ def publish(
     if not (is_as_made or context.prints_only):
         return False
     made = None if state is None else state.branches.get(branch)
-    if state is not None and most_commits is not None and _commits(state, branch, since) > most_commits:
-        raise CommitStateUnknown(
-            f"the rows of a run were committed twice to a branch of {target}",
-            where=target.dotted,
-            why="a component between Spark and the catalog got no answer and repeated the commit",
-            fix="run again; the table was not changed",
-        )
+    if state is not None and most_commits is not None:
+        require_commits(target, state, branch, since, most_commits)
     for left in reversed(range(ATTEMPTS)):
         try:
             context.run("fast_forward", fast_forward(target, branch), table)
@@ -110,6 +105,20 @@ def _begins_at(state: TableState, branch: str, since: int | None) -> bool:
     if at is None:
         return False
     return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None) == since
+
+
+def require_commits(target: Name, state: TableState, branch: str, since: int | None, most: int) -> None:
+    """Refuse a branch with more commits than its statements make.
+
+    :raises CommitStateUnknown: a statement was executed twice, so its rows are there twice.
+    """
+    if _commits(state, branch, since) > most:
+        raise CommitStateUnknown(
+            f"the rows of a run were committed twice to a branch of {target}",
+            where=target.dotted,
+            why="a component between Spark and the catalog got no answer and repeated the commit",
+            fix="run again; the table was not changed",
+        )
 
 
 def _commits(state: TableState, branch: str, since: int | None) -> int:

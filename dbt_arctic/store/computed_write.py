@@ -18,7 +18,14 @@ from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.one_sided_shuffle import enable_one_sided_shuffle, reset_one_sided_shuffle
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.branches import (
+    ATTEMPTS,
+    branch_name,
+    drop_stale_branches,
+    publish,
+    require_commits,
+    staged,
+)
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build, refuse_during_build
 from dbt_arctic.store.row_counts import rows_written
@@ -190,8 +197,12 @@ def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int
         context.run("reset_in_place", reset_one_sided_shuffle(), table)
 
 
-def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
-    """The snapshot that holds the rows of an unpublished branch of the change table."""
+def branch_head(context: Context, table: KeyedTable, branch: str, since: int | None) -> int:
+    """The snapshot that holds the rows of an unpublished branch of the change table.
+
+    :param since: the snapshot at which the branch was created.
+    :raises CommitStateUnknown: the statement that wrote the rows was executed twice.
+    """
     state = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
@@ -201,6 +212,8 @@ def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
             why="it was dropped while rows were being written to it",
             fix="write them again; nothing was published",
         )
+    if state is not None:
+        require_commits(table.change, state, branch, since, 1)
     return snapshot
 
 

@@ -63,8 +63,12 @@ _ENDED: deque[set[str]] = deque()
 
 @dataclass
 class SharedRows:
-    """The row cache of the sessions of one Spark application in this process, for one invocation."""
+    """The row cache of the sessions of one Spark application in this process, for one invocation.
 
+    :param settings: the common settings of the sessions.
+    """
+
+    settings: str = ""
     _requested: OrderedDict[str, _CachedRows] = field(default_factory=OrderedDict)
     _are_shared: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -96,7 +100,7 @@ class SharedRows:
         :param expect: returns what other refreshes will request, as far as it is known; ``None`` if there
             are none.
         """
-        name = f"arctic_rows_{hashlib.sha256(rows_of.encode()).hexdigest()[:16]}"
+        name = f"arctic_rows_{hashlib.sha256((self.settings + rows_of).encode()).hexdigest()[:16]}"
         # One at a time: the next request waits for the rows instead of computing them concurrently.
         with self._lock:
             requested = self._requested.setdefault(name, _CachedRows())

@@ -146,6 +146,16 @@ def test_sessions_have_views_and_settings_of_their_own(
     assert rows(connection, "SELECT * FROM `two ``rows` ORDER BY a") == [("1", None), ("é", "2")]
     with contextlib.closing(engine.connect()) as other, pytest.raises(StatementError, match="NOT_FOUND"):
         rows(other, "SELECT * FROM `two ``rows`")
+    # The server's own conf as well, which no profile names.
+    rows(connection, "SET spark.sql.legacy.sizeOfNull=false")
+    own = connection.conf()
+    assert own["spark.sql.legacy.sizeOfNull"] == "false"
+    assert own["spark.sql.extensions"].startswith("org.apache.iceberg")
+    with contextlib.closing(engine.connect()) as other:
+        assert "spark.sql.legacy.sizeOfNull" not in other.conf(start=False)
+    with contextlib.closing(engine.connect()) as last:
+        assert last.conf(start=False).items() < own.items()
+        assert not last.is_open
 
 
 def cancel_until_done(connection: ConnectConnection, running: Future[None]) -> None:

@@ -32,15 +32,18 @@ class Trouble(Enum):
     """Each request is answered with 403, as with expired credentials. Of HTTP only."""
     ANSWER_LOST = "answer lost"
     """The next request that writes is carried out, and its connection cut before the answer."""
+    ANSWER_HELD = "answer held"
+    """The same, but the connection is cut when it is over. Others may write until then."""
 
 
+_WITHOUT_ANSWER = {Trouble.ANSWER_LOST, Trouble.ANSWER_HELD}
 OF_HTTP = {Trouble.UNAVAILABLE, Trouble.EXPIRED}
 
 
 class Proxy:
     """Passes connections on to a port of this machine.
 
-    :param writes: the beginnings or parts of requests that write, by which ``ANSWER_LOST`` knows them.
+    :param writes: the beginnings or parts of requests that write, whose answers can be lost.
     """
 
     def __init__(self, port: int, writes: tuple[bytes, ...]) -> None:
@@ -49,6 +52,7 @@ class Proxy:
         self._trouble = Trouble.NONE
         self._healthy = threading.Event()
         self._healthy.set()
+        self._released = threading.Event()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self.met = 0
@@ -61,12 +65,15 @@ class Proxy:
         self._trouble = trouble
         if trouble is Trouble.SILENT:
             self._healthy.clear()
+        if trouble is Trouble.ANSWER_HELD:
+            self._released.clear()
         if trouble is Trouble.REFUSED:
             self._cut_all()
 
     def heal(self) -> None:
         self._trouble = Trouble.NONE
         self._healthy.set()
+        self._released.set()
 
     def close(self) -> None:
         self.heal()
@@ -109,7 +116,9 @@ class Proxy:
                     self.met += 1
                     client.sendall(_refusal(self._trouble))
                     return
-                if self._trouble is Trouble.ANSWER_LOST and any(part in data for part in self._writes):
+                if self._trouble in _WITHOUT_ANSWER and any(part in data for part in self._writes):
+                    if self._trouble is Trouble.ANSWER_LOST:
+                        self._released.set()
                     self._trouble = Trouble.NONE
                     self.met += 1
                     cut.set()
@@ -120,6 +129,7 @@ class Proxy:
             while data := server.recv(_CHUNK):
                 self._wait()
                 if cut.is_set():
+                    self._released.wait()
                     return
                 client.sendall(data)
 

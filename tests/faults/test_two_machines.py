@@ -16,9 +16,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.long
-def test_nothing_is_lost_or_doubled_between_two_machines(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("steps", "more"), [("12", ()), ("6", ("--copies", "4", "--threads", "8", "--healthy"))]
+)
+def test_nothing_is_lost_or_doubled_between_two_machines(steps: str, more: tuple[str, ...]) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.faults.two_machines", "--steps", "12", "--seed", "1"],
+        [sys.executable, "-m", "tests.faults.two_machines", "--steps", steps, "--seed", "1", *more],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -26,7 +29,7 @@ def test_nothing_is_lost_or_doubled_between_two_machines(tmp_path: Path) -> None
         check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-2000:]}"
-    assert ended.stdout.splitlines()[-1].startswith("machines: 12 steps, ")
+    assert ended.stdout.splitlines()[-1].startswith(f"machines: {steps} steps, ")
 
 
 @pytest.fixture
@@ -68,6 +71,24 @@ def test_a_proxy_fails_as_it_should(
         assert [answer_to(proxy, request_)[:12] for _ in range(2)] == [first, second]
         proxy.heal()
         assert answer_to(proxy, request_) == b"answer"
+    finally:
+        proxy.close()
+
+
+def test_an_answer_is_held_back_until_it_is_over(answering: int) -> None:
+    proxy = Proxy(answering, (b"PUT ",))
+    try:
+        proxy.begin(Trouble.ANSWER_HELD)
+        first: list[bytes] = []
+        waiting = threading.Thread(target=lambda: first.append(answer_to(proxy, b"PUT /x")))
+        waiting.start()
+        while not proxy.met:
+            threading.Event().wait(0.01)
+        assert answer_to(proxy, b"PUT /x") == b"answer"
+        assert first == []
+        proxy.heal()
+        waiting.join(10)
+        assert first == [b""]
     finally:
         proxy.close()
 

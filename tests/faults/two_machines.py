@@ -4,6 +4,7 @@
 of its own (one is ten minutes ahead), and reaches PostgreSQL and S3 through proxies of its own. In each step
 both do something at once, while something fails. Then everything works again, one of them runs all models,
 and each table is compared with what the events say. Each error that a user sees must have a code.
+With ``--copies 4 --threads 8 --healthy``, nothing fails, and each runs four copies of each model at once.
 """
 
 from __future__ import annotations
@@ -102,12 +103,33 @@ def _environ() -> dict[str, str]:
     return {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_LOG_LEVEL_FILE": "none"}
 
 
+@dataclass(frozen=True)
+class Load:
+    """:param copies: how many copies of each model there are.
+    :param is_healthy: whether nothing fails.
+    """
+
+    copies: int = 1
+    threads: int = 2
+    is_healthy: bool = False
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The kind of each model by its name."""
+        return {self.name(kind, number): kind for number in range(self.copies) for kind in MODELS}
+
+    @staticmethod
+    def name(kind: str, number: int) -> str:
+        return f"{kind}_{number}" if number else kind
+
+
 @dataclass
 class Machines:
     """:param said: what has happened, one act a line."""
 
     machines: list[Machine]
     chance: random.Random
+    load: Load = field(default_factory=Load)
     said: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     raw: list[str] = field(default_factory=list)
@@ -130,6 +152,11 @@ class Machines:
             for machine in self.machines
         ]
         troubled = self.chance.choice(self.machines)
+        if self.load.is_healthy:
+            for thread in threads:
+                thread.start()
+            self._end_step(threads)
+            return
         of_store = self.chance.random() < 0.5
         trouble = self.chance.choice(TROUBLES_OF_A_STORE if of_store else TROUBLES_OF_A_CATALOG)
         proxy = troubled.store if of_store else troubled.catalog
@@ -145,6 +172,9 @@ class Machines:
             f"met {proxy.met - before}"
         )
         self.counts["troubles"] += proxy.met > before
+        self._end_step(threads)
+
+    def _end_step(self, threads: list[threading.Thread]) -> None:
         for thread in threads:
             thread.join()
         if self.raw:
@@ -157,7 +187,9 @@ class Machines:
         elif act == "run":
             self._command(machine, "dbt", "run")
         elif act == "full":
-            self._command(machine, "dbt", "run", "--full-refresh", "--select", self.chance.choice([*MODELS]))
+            self._command(
+                machine, "dbt", "run", "--full-refresh", "--select", self.chance.choice([*self.load.models])
+            )
         elif act == "compact":
             self._command(machine, "dbt-arctic", "compact")
 
@@ -190,8 +222,9 @@ class Machines:
         numbers = [seq for _, seq, _ in events]
         if len(numbers) != len(set(numbers)):
             raise Different(f"an insert was repeated: {sorted(numbers)}")
-        for name, expected in _expected(events).items():
-            found = sorted(self._rows(machine, name, COLUMNS[name]))
+        right = _expected(events)
+        for name, kind in self.load.models.items():
+            found, expected = sorted(self._rows(machine, name, COLUMNS[kind])), right[kind]
             if found != expected:
                 raise Different(f"{name} has\n  {found}\nand not\n  {expected}")
 
@@ -228,7 +261,7 @@ def _first_line(told: str) -> str:
 
 
 @contextmanager
-def running(folder: Path, seed: int) -> Iterator[Machines]:
+def running(folder: Path, seed: int, load: Load) -> Iterator[Machines]:
     """Two machines with what they share."""
     folder.chmod(0o755)  # PostgreSQL runs as a user of its own
     with ExitStack() as stack:
@@ -243,17 +276,17 @@ def running(folder: Path, seed: int) -> Iterator[Machines]:
             stack.callback(to_catalog.close)
             stack.callback(to_store.close)
             project = folder / host
-            _write(project, to_catalog.port, to_store.port)
+            _write(project, to_catalog.port, to_store.port, load)
             made.append(Machine(host, project, to_catalog, to_store))
             stack.callback(made[-1].close)
-        yield Machines(made, random.Random(seed))
+        yield Machines(made, random.Random(seed), load)
 
 
-def _write(project: Path, catalog: int, store: int) -> None:
+def _write(project: Path, catalog: int, store: int, load: Load) -> None:
     target = {
         "type": "arctic",
         "schema": SCHEMA,
-        "threads": 2,
+        "threads": load.threads,
         "driver_memory": "1g",
         "master": "local[1]",
         "small_data": True,
@@ -285,20 +318,26 @@ def _write(project: Path, catalog: int, store: int) -> None:
         "models/sources.yml": sources,
     }.items():
         (project / path).write_text(yaml.safe_dump(document), encoding="utf-8")
-    for name, sql in MODELS.items():
-        text = f"{{{{ config(materialized='incremental', {_CONFIGS[name]}) }}}}\n{sql}\n"
-        (project / "models" / f"{name}.sql").write_text(text, encoding="utf-8")
+    for number in range(load.copies):
+        for kind, sql in MODELS.items():
+            upstream = load.name("latest", number)
+            text = f"{{{{ config(materialized='incremental', {_CONFIGS[kind]}) }}}}\n{sql}\n"
+            text = text.replace("ref('latest')", f"ref('{upstream}')")
+            (project / "models" / f"{load.name(kind, number)}.sql").write_text(text, encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--copies", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--healthy", action="store_true")
     given = parser.parse_args()
     difference = ""
     with (
         tempfile.TemporaryDirectory(prefix="machines-") as folder,
-        running(Path(folder), given.seed) as story,
+        running(Path(folder), given.seed, Load(given.copies, given.threads, given.healthy)) as story,
     ):
         shown = 0
         try:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -134,6 +135,16 @@ def test_a_server_with_tls(tmp_path: Path) -> None:
                 rows(opened(wrong), "SELECT 1")
             assert why in caught.value.why
             assert "use_ssl" in caught.value.fix
+
+        # The server closes the session, as it does with one that was idle for long.
+        for name, idle in (("one", 0.0), ("two", 99.0)):
+            session: Any = connection.client
+            assert session.is_known()
+            session._client.CloseSession(session._types.TCloseSessionReq(session._session))
+            session._used_at -= idle
+            rows(connection, f"CREATE SCHEMA lake.{name}")
+            assert connection.client is not session
+        assert {("one",), ("two",)} <= {row[:1] for row in rows(connection, "SHOW SCHEMAS IN lake")}
 
         assert server.pid is not None
         os.killpg(server.pid, signal.SIGKILL)

@@ -292,7 +292,9 @@ class Lake:
             # Rows that deletion vectors hide are still in their files.
             summary={
                 **summary,
+                "engine-name": "spark",
                 "engine-version": ENGINE_VERSION,
+                "iceberg-version": "Apache Iceberg 1.12.0 (commit in-memory)",
                 **({"spark.app.id": "in-memory"} if operation == "append" else {}),
                 "total-data-files": str(len(files)),
                 "total-records": str(sum(len(file.rows) for file, _ in files)),

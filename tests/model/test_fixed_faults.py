@@ -40,6 +40,18 @@ def test_a_delete_is_kept_for_as_long_as_a_row_is_here_that_lost_to_it(ordered: 
     ordered.compact(ordered.orders, GRACE_S)
 
 
+def test_of_equal_sequences_the_later_change_is_not_trimmed_before_the_earlier_one(ordered: Story) -> None:
+    ordered.build([Change(9, 1, sequence=0)])
+    ordered.upsert([Change(1, 10, sequence=5)])
+    ordered.compact(ordered.orders, GRACE_S)
+    ordered.advance(300_000)
+    ordered.upsert([Change(1, 20, sequence=5)])
+    ordered.compact(ordered.orders, GRACE_S)
+    ordered.advance(24 * HOUR_MS - 150_000)
+    ordered.compact(ordered.orders, GRACE_S, Disturbance("die", step="forget"))
+    ordered.check()
+
+
 def test_what_an_expired_commit_has_merged_is_not_merged_over_what_is_newer(story: Story) -> None:
     story.build([])
     story.upsert([Change(1, 10)])

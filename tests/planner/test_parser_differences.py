@@ -121,6 +121,10 @@ def test_a_parameter_has_a_name_of_its_own() -> None:
         "SELECT id, my.upper(w) AS c FROM b",
         "SELECT id, w COLLATE UTF8_LCASE AS c FROM b",
         "SELECT id, collate(w, 'UTF8_LCASE') AS c FROM b",
+        "SELECT from_json(w, 'a STRING COLLATE UTF8_LCASE').a AS c FROM b GROUP BY 1",
+        "SELECT from_csv(w, 'a STRING collate UTF8_LCASE').a AS c FROM b GROUP BY 1",
+        "SELECT try_variant_get(parse_json(w), '$.a', 'STRING COLLATE UTF8_LCASE') AS c FROM b GROUP BY 1",
+        "SELECT from_json(w, concat('a STRING COL', 'LATE UTF8_LCASE')).a AS c FROM b GROUP BY 1",
         "SELECT id, filter(l, v -> V > 1) AS c FROM a",
         "SELECT id, struct(max(x).y) AS c FROM a GROUP BY id",
         "SELECT id, arrays_zip(l, l) AS c FROM a",
@@ -155,6 +159,9 @@ def test_what_is_refused(sql: str) -> None:
         "SELECT id, y, grouping_id() AS g FROM a GROUP BY id, y WITH CUBE",
         "SELECT id, y, grouping_id() AS g FROM a GROUP BY id, y GROUPING SETS ((id), (y))",
         "SELECT id, y, grouping_id(id, y) AS g FROM a GROUP BY ROLLUP (id), y",
+        "SELECT from_json(w, 'a STRING', map('mode', 'FAILFAST')).a AS c FROM b GROUP BY 1",
+        "SELECT from_json(w, schema_of_json('{\"a\": 1}')).a AS c FROM b GROUP BY 1",
+        "SELECT variant_get(parse_json(w), '$.a', 'STRING') AS c FROM b GROUP BY 1",
     ],
 )
 def test_what_is_fine(sql: str) -> None:

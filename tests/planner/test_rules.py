@@ -200,6 +200,11 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id FROM a WHERE DATE '2026-01-01' >= DATE 'today'", "time", 1),
         ("SELECT id FROM b WHERE CAST(' Yesterday UTC' AS DATE) > DATE '2026-01-01'", "time", 1),
         ("SELECT id FROM b WHERE 'now' > w", "time", 1),
+        ("SELECT id FROM b WHERE CAST(concat('to', 'day') AS DATE) > DATE '2026-01-01'", "time", 1),
+        ("SELECT id FROM b WHERE DATE '2026-01-01' < lower(' TO') || ('Day ')", "time", 1),
+        ("SELECT id FROM b WHERE CAST(w AS DATE) IN (replace('toxday', 'x', ''))", "time", 1),
+        ("SELECT id FROM b WHERE CAST(CASE WHEN v > 1 THEN w END AS TIMESTAMP) > '12' || ':30'", "time", 1),
+        ("SELECT id FROM b WHERE CAST(substring('xnow', 2) AS TIMESTAMP) > CAST(w AS DATE)", "time", 1),
         ("SELECT id FROM (SELECT id, CASE WHEN x > 1 THEN 'today' ELSE 'tomorrow' END AS due FROM a) t "
          "WHERE CAST(due AS DATE) > DATE '2026-01-01'", "time", 1),
         ("SELECT id FROM (SELECT id, 'today' AS due FROM a UNION SELECT id, w FROM b) t "
@@ -281,6 +286,10 @@ def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> 
         # A text is a time only where it is cast to one.
         "SELECT id, CASE WHEN x > 1 THEN 'today' ELSE 'tomorrow' END AS due FROM a",
         "SELECT id FROM b WHERE w = 'now' OR w IN ('today', 'new')",
+        "SELECT id FROM b WHERE w = replace('toxday', 'x', '') OR w = concat('to', 'days')",
+        "SELECT id FROM b WHERE CAST(w AS DATE) > DATE '2026-01-01' - INTERVAL '1' DAY",
+        "SELECT id FROM b WHERE CAST(w AS TIMESTAMP) > make_timestamp(2026, 1, 1, 1, 1, 1, 'UTC')",
+        "SELECT id FROM b WHERE CAST('to' || w AS DATE) > CAST(concat('2026-01', '-01') AS DATE)",
         "SELECT id, bought FROM (SELECT id, 'today' AS bought FROM a UNION ALL SELECT v, w FROM b) t",
         "SELECT id FROM b WHERE CASE WHEN v > 1 THEN 'now' ELSE w END = w",
         # The greatest value is the same whichever row it is taken from.

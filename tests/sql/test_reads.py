@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.changes_between import changes, difference
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name
@@ -161,9 +162,7 @@ def test_a_difference_turns_one_state_into_the_other(duck: Any, images: read.Ima
         duck.table("old", LOGICAL, rows_of(before))
         duck.table("new", LOGICAL, rows_of(now))
         events = duck.query(
-            read.difference(
-                "SELECT * FROM lake.s.old", "SELECT * FROM lake.s.new", TABLE.key, TABLE.types, images
-            )
+            difference("SELECT * FROM lake.s.old", "SELECT * FROM lake.s.new", TABLE.key, TABLE.types, images)
         )
         state = dict(before)
         for id_, part, value, action in events:
@@ -193,7 +192,7 @@ def test_changes_between_two_versions_are_the_difference_of_their_rows(
     duck.table("orders__change_1@6", CHANGE, [row for row in rows if row[6] < start + 2])
     duck.table("orders__change_1@7", CHANGE, rows)
     transactions = tuple(1000 - number for number in range(start, len(log)))
-    sql = read.changes(TABLE, Version(1, 6, 5), Version(1, 7, 5), LogRange(transactions, (7,)), "after")
+    sql = changes(TABLE, Version(1, 6, 5), Version(1, 7, 5), LogRange(transactions, (7,)), "after")
     state = state_after(base, log[:start])
     events = duck.query(sql)
     for id_, part, value, action in events:

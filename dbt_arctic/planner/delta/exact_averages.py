@@ -12,13 +12,21 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Aggregate, Filter, Node, Project, Subquery, map_children
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    Subquery,
+    map_children,
+    walk,
+)
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.render import quoted
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.spark.dialect import expression, to_sql
 from dbt_arctic.planner.typing.inference import Types
-from dbt_arctic.planner.typing.inferred_type import BIGINT, loosened
+from dbt_arctic.planner.typing.inferred_type import BIGINT, is_decimal, is_known, loosened
 
 _EXACT_BELOW = 2**53
 """Whole numbers that a double holds exactly."""
@@ -64,6 +72,17 @@ def has_inexact_averages(query: Query) -> bool:
     return with_exact_averages(query, in_any_mode=True) is not query
 
 
+def adds_decimals(query: Query) -> bool:
+    """Whether a query adds decimals, or values of an unknown type.
+
+    Without ANSI mode, a sum that overflows is NULL, which a sum of sums would leave out.
+    """
+    types = Types(query.node, query.types)
+    calls = (call for node in walk(query.node) if isinstance(node, Aggregate) for _, call in node.aggregates)
+    added = (call.this for call in calls if isinstance(call, exp.Sum | exp.Avg))
+    return any(not is_known(one) or is_decimal(one) for one in map(types.of, added))
+
+
 def _without(node: Aggregate, averages: dict[str, exp.Expression], in_any_mode: bool) -> Project:
     kept = tuple(one for one in node.aggregates if one[0] not in averages)
     added: list[tuple[str, exp.Expression]] = []
@@ -99,4 +118,4 @@ def _as_decimal(value: exp.Expression) -> exp.Expression:
     return exp.cast(value.copy(), "DECIMAL(20, 0)", dialect="spark")
 
 
-__all__ = ["has_inexact_averages", "with_exact_averages"]
+__all__ = ["adds_decimals", "has_inexact_averages", "with_exact_averages"]

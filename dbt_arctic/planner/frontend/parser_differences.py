@@ -222,11 +222,29 @@ def _calls(tree: exp.Query) -> None:
             raise CannotPlan("unknown-function", what, "use built-in functions", line_of(found))
         if name == "collate":
             raise _collated(found)
+        if name in _SCHEMA_AT:
+            _schema(found, _SCHEMA_AT[name])
         if name == "grouping_id" and not found.expressions and _has_several_factors(found):
             raise refused("grouping_id() of several ROLLUP, CUBE or columns", "name its columns", found)
         if name == "arrays_zip" and not all(isinstance(one, exp.Literal) for one in found.expressions):
             fix = "write zip_with(a, b, (x, y) -> struct(x AS a, y AS b))"
             raise refused("arrays_zip(), whose fields have the names of columns", fix, found)
+
+
+_SCHEMA_AT = {"from_csv": 1, "from_json": 1, "from_xml": 1, "try_variant_get": 2, "variant_get": 2}
+"""By function, the place of the argument that names the type of the result."""
+
+
+def _schema(call: exp.Anonymous, place: int) -> None:
+    """Refuse a type with a collation, and one that only Spark knows."""
+    given = call.expressions[place : place + 1]
+    schema = given[0] if given else exp.Literal.string("")
+    if isinstance(schema, exp.Anonymous) and schema.name.lower().startswith("schema_of_"):
+        return
+    if not schema.is_string or "\\" in schema.name:
+        raise refused(f"a computed schema in {call.name}()", "write the schema as a plain string", call)
+    if "collat" in schema.name.lower():
+        raise _collated(call)
 
 
 def _has_several_factors(call: exp.Expr) -> bool:

@@ -158,7 +158,8 @@ def with_time_functions(tree: exp.Query, columns: Container[str], now: Time, las
     return made
 
 
-_MAKE_TIMESTAMPS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
+MAKE_TIMESTAMPS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
+"""Functions that return a timestamp."""
 _OF_ONE_TYPE = frozenset(
     [
         *("any_value", "array", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
@@ -245,7 +246,7 @@ def _may_contain_timestamp(value: exp.Expr, types: Types) -> bool:
     name = function_name(value)
     if name in _WITHOUT_TIMESTAMPS:
         return False
-    if name and _MAKE_TIMESTAMPS.fullmatch(name):
+    if name and MAKE_TIMESTAMPS.fullmatch(name):
         return True
     return any(_may_contain_timestamp(one, types) for one in value.iter_expressions())
 

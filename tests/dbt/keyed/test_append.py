@@ -118,6 +118,8 @@ def test_dataframes_of_every_kind_are_appended_once_and_dbt_goes_on(shop: Shop) 
     assert (6, Decimal("2.00")) in shop.rows("payments", "id, amount")
     with pytest.raises(ConfigError, match="the rows are of the type int"):
         write("payments", 5)
+    with pytest.raises(ConfigError, match="side table of the keyed table payments"):
+        write("payments__base_1", arrow({6: "1.00"}).drop_columns(["op"]))
     with pytest.raises(ConfigError, match="automatic model"):
         write("total", arrow({6: "1.00"}), "d")
 

@@ -369,3 +369,27 @@ def test_what_a_header_sets_is_a_part_of_what_a_model_means(shop: Shop) -> None:
     shop.model("seen", text.replace(config, hook))
     shop.dbt("run")
     assert [str(day) for _, day in shop.rows("seen")] == days
+
+    # Whatever a macro of a hook sets or defines is known when it has run, and only to its own model.
+    shop.file("macros/set.sql", "{% macro prepare() %}{{ var('first', 'select 1') }}{% endmacro %}")
+    shop.model(
+        "seen",
+        text.replace(config, hook.replace("'set spark.sql.session.timeZone=UTC'", "'{{ prepare() }}'")),
+    )
+    shop.model("other", text)
+    names = ("other", "seen")
+
+    def run(first: str) -> dict[str, tuple[str, str]]:
+        done = shop.dbt("run", "--vars", json.dumps({"first": first}))
+        told = {result.node.name: result.adapter_response for result in done.results}
+        return {name: (told[name]["strategy"], told[name]["reason"]) for name in names}
+
+    run("select 1")
+    in_tokyo = "set spark.sql.session.timeZone=Asia/Tokyo"
+    assert run(in_tokyo) == {"other": ("skip", "unchanged"), "seen": ("full", "changed-sql")}
+    assert [str(day) for _, day in shop.rows("seen")] == ["2026-01-02"] * 3
+    assert [str(day) for _, day in shop.rows("other")] == days
+    assert run(in_tokyo) == dict.fromkeys(names, ("skip", "unchanged"))
+    assert len(shop.script.ran) == 1, "the hook itself"
+    for first in ("set spark.sql.legacy.ctePrecedencePolicy=LEGACY", "create temporary view cut as select 1"):
+        assert run(first) == {"other": ("skip", "unchanged"), "seen": ("full", "setting")}

@@ -15,14 +15,21 @@ import psycopg
 import pytest
 import yaml
 
-from dbt_arctic.databases import postgres
+from dbt_arctic.databases import postgres, postgres_versions
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.api import RowQuery
+from dbt_arctic.databases.api import RowQuery, TableName, identity_in, shape_of
 from dbt_arctic.databases.postgres import PostgresTable
-from dbt_arctic.databases.replication_slot import PostgresSlot
-from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation
+from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
+from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources import capture_changes
+from dbt_arctic.sources.capture_evolution import require_old_keys
+from dbt_arctic.sources.capture_settings import (
+    CapturedColumns,
+    CaptureSource,
+    parse_capture,
+    resolve_columns,
+)
 from dbt_arctic.sources.capture_table import Captured, CapturedRange, load_capture
 from tests.extent import extent
 from tests.matrix.components import PASSWORD
@@ -347,6 +354,102 @@ def test_the_rows_that_a_run_reads_are_not_written_again_meanwhile(
             followed.begin()
 
 
+def test_a_commit_that_is_visible_is_in_the_log_before_it_is_waited_for(server: Server) -> None:
+    """An asynchronous commit may reach the disk seconds later, and a slot reads what is there."""
+    server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    server.sql("SELECT pg_reload_conf()")
+    address = parse_address(server.url, "", PASSWORD, "t")
+    try:
+        with open_slot(address, SLOT, SLOT, "t") as log:
+            server.sql("SET synchronous_commit = off", "INSERT INTO customers VALUES (1, 'a', 1)")
+            log.write_visible()
+            changes = log.changes(0, log.state().current, 100).changes
+        assert [one.operation for one in changes] == ["insert"]
+    finally:
+        server.sql("ALTER SYSTEM RESET wal_writer_delay")
+        server.sql("SELECT pg_reload_conf()")
+
+
+def test_partitions_log_old_values_by_an_identity_of_their_own(server: Server) -> None:
+    """That of the table says nothing of them, and that of now nothing of what was logged before."""
+    server.sql(
+        "CREATE TABLE parts (id int, mail text NOT NULL, PRIMARY KEY (id)) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+        "CREATE UNIQUE INDEX high_mail ON high (mail)",
+        "CREATE PUBLICATION parts FOR TABLE parts WITH (publish_via_partition_root = true)",
+        "SELECT pg_create_logical_replication_slot('parts', 'pgoutput')",
+    )
+    address = parse_address(server.url, "", PASSWORD, "t")
+    followed = PostgresTable(address, "public.parts", "t", "parts")
+    source, place = parse_capture("crm.parts", {"slot": "parts"}), TableName("public", "parts")
+
+    def resolved(key: str) -> CapturedColumns:
+        with closing(followed.begin()) as transaction:
+            return resolve_columns(replace(source, key=(key,)), transaction.table, place, "m")
+
+    def identities() -> list[Any]:
+        with open_slot(address, "parts", "parts", "t") as log:
+            found = log.changes(0, log.state().current, 100).changes
+            log.advance(found[-1].end)
+        return [(one.operation, identity_in(one.shape)) for one in found]
+
+    try:
+        resolved("id")
+        server.sql("ALTER TABLE parts REPLICA IDENTITY FULL")
+        with pytest.raises(ConfigError, match="old values of mail") as error:
+            resolved("mail")
+        assert '"low" REPLICA IDENTITY FULL; ALTER TABLE "public"."high" REPLICA' in error.value.fix
+        server.sql("INSERT INTO parts VALUES (1, 'a'), (11, 'b')", "DELETE FROM parts WHERE id = 1")
+        assert identities() == [("insert", None)] * 2 + [("delete", ("id",))]
+        server.sql(
+            "ALTER TABLE high REPLICA IDENTITY USING INDEX high_mail",
+            "UPDATE parts SET id = 12",
+            "ALTER TABLE high REPLICA IDENTITY FULL",
+            "UPDATE parts SET id = 13",
+        )
+        server.sql("ALTER TABLE low REPLICA IDENTITY FULL")
+        columns = resolved("mail")
+        assert identities() == [("update", ("mail",)), ("update", None)]
+        shapes = {shape_of(("id", "mail"), ("mail",)), shape_of(("id", "mail"))}
+        require_old_keys(source, columns.events, shapes, "m")
+        with pytest.raises(VersionUnavailable, match="old values of id"):
+            require_old_keys(source, resolved("id").events, shapes, "m")
+    finally:
+        server.sql("SELECT pg_drop_replication_slot('parts')", "DROP PUBLICATION parts", "DROP TABLE parts")
+
+
+def test_generated_columns_are_read_if_they_are_published(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As PostgreSQL 18 can: its list of published columns has them then. That of 15 always has."""
+    server.sql("ALTER TABLE customers ADD twice bigint GENERATED ALWAYS AS (id * 2) STORED")
+    followed = PostgresTable(parse_address(server.url, "", PASSWORD, "t"), "public.customers", "t", SLOT)
+    source = parse_capture("crm.customers", {"slot": SLOT})
+    declared = parse_capture("crm.customers", {"slot": SLOT, "columns": ["id", "twice"]})
+
+    def resolved(source: CaptureSource) -> CapturedColumns:
+        with closing(followed.begin()) as transaction:
+            return resolve_columns(source, transaction.table, TableName("public", "customers"), "m")
+
+    found = resolved(source)
+    assert found.table.version is not None
+    assert "twice" not in {*found.events.columns, *found.table.version.logged}
+    with pytest.raises(ConfigError, match="publish_generated_columns"):
+        resolved(declared)
+    as_of_18 = postgres_versions._COLUMNS.replace("180000", "150000")
+    monkeypatch.setattr(postgres_versions, "_COLUMNS", as_of_18)
+    assert list(resolved(declared).events.columns) == ["id", "twice"]
+    found = resolved(source)
+    assert found.events.columns["twice"] == "bigint"
+    recorded = found.recorded(None)
+    # The log describes the table with this column.
+    assert recorded is not None
+    assert recorded.shape == shape_of(("id", "name", "score", "twice"))
+    server.sql(f"ALTER PUBLICATION {SLOT} SET TABLE customers (id, name, score), orders")
+    assert "twice" not in resolved(source).events.columns
+
+
 def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Server) -> None:
     declare(shop, server, shared={"slot": "missing", "publication": SLOT})
     said = shop.fail("run", "--select", "customers")
@@ -449,6 +552,27 @@ def test_a_log_of_changes_without_a_key(shop: Shop, server: Server) -> None:
     assert "AR-403" in shop.fail("run", "--select", "customers")
     shop.dbt("run", "--select", "customers", "--full-refresh")
     assert shop.rows("customers") == [(3, "c", "insert")]
+    # The log also has the changes of a table that was dropped. They are not those of the table of its name.
+    server.sql(
+        "DROP TABLE customers",
+        "CREATE TABLE customers (id bigint PRIMARY KEY, name text, score numeric(10,2))",
+        f"ALTER PUBLICATION {SLOT} ADD TABLE customers",
+        "INSERT INTO customers VALUES (4, 'd', 1)",
+    )
+    assert "dropped and created again" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--select", "customers", "--full-refresh")
+    assert shop.rows("customers") == [(4, "d", "insert")]
+    # Another table has the name while a run captures.
+    server.sql(
+        "ALTER TABLE customers RENAME TO aside",
+        "CREATE TABLE customers (LIKE aside INCLUDING ALL)",
+        f"ALTER PUBLICATION {SLOT} ADD TABLE customers",
+        "INSERT INTO customers VALUES (5, 'other', 1)",
+        "INSERT INTO aside VALUES (6, 'missed', 1)",
+    )
+    shop.dbt("run", "--select", "orders")
+    server.sql("DROP TABLE customers", "ALTER TABLE aside RENAME TO customers")
+    assert "another table was called public.customers" in shop.fail("run", "--select", "customers")
 
 
 OTHER_VALUES: list[tuple[str, str]] = [
@@ -520,11 +644,44 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         listed = f"c{[kind for kind, *_ in cases].index('text[]')}"
         server.sql(f"INSERT INTO typed (id, {listed}) VALUES (6, ARRAY[['a','b'],['c','d']])")
         assert f"{listed} is not a array<string>" in shop.fail("run", "--select", "customers")
+        # What no type of Spark has is an error that names the way out: text.
+        server.sql(
+            "CREATE TABLE endless (id int PRIMARY KEY, at timestamptz, day date, moment timestamp)",
+            f"ALTER PUBLICATION {SLOT} ADD TABLE endless",
+            "INSERT INTO endless VALUES (1, '2026-01-02 03:04:05.6+02', '-infinity', 'infinity')",
+        )
+        endless = {"table": "endless"}
+        of_key = (
+            "{{ config(materialized='incremental', unique_key='id', sequence_by='_source_sequence', "
+            "buckets=1) }}\nselect * from {{ incremental_pull(source('crm', 'orders')) }}"
+        )
+        declare(shop, server, customers={"table": "typed"}, orders=endless)
+        shop.model("orders", of_key)
+        assert "{day: string}" in shop.fail("run", "--select", "orders")
+        texts = dict.fromkeys(("at", "day", "moment"), "string")
+        declare(shop, server, orders={**endless, "columns": {"id": "int", **texts}})
+        shop.model("orders", of_key)
+        shop.dbt("run", "--select", "orders")
+        server.sql(
+            "INSERT INTO endless SELECT 2, at, day, moment FROM endless",
+            "INSERT INTO endless VALUES (3, '-infinity', '0044-03-15 BC', '0044-03-15 BC')",
+            "INSERT INTO endless VALUES (4, '0044-03-15 BC', NULL, NULL)",
+        )
+        shop.dbt("run", "--select", "orders")
+        first, second, *others = shop.rows("orders", "id, at, day, moment")
+        assert first[1:] == second[1:] == ("2026-01-02 01:04:05.6", "-infinity", "infinity")
+        assert others == [
+            (3, "-infinity", "0044-03-15 BC", "0044-03-15 00:00:00 BC"),
+            (4, "0044-03-15 00:00:00 BC", None, None),
+        ]
         declare(shop, server, customers={"table": "typed", "columns": ["id", "twice"]})
         assert "twice of the source crm.customers is a generated one" in shop.fail("run", "-s", "customers")
     finally:
         server.sql(
-            "DROP TABLE typed CASCADE", "DROP TYPE mood, pair", "DROP DOMAIN cents, short_code, code, host"
+            "DROP TABLE typed CASCADE",
+            "DROP TABLE IF EXISTS endless",
+            "DROP TYPE mood, pair",
+            "DROP DOMAIN cents, short_code, code, host",
         )
 
 
@@ -549,6 +706,17 @@ def test_a_value_that_was_not_sent_is_kept(shop: Shop, server: Server) -> None:
     server.sql("ALTER TABLE customers REPLICA IDENTITY FULL", "UPDATE customers SET id = 3")
     shop.dbt("run", "--select", "customers")
     assert shop.rows("customers", "id, name") == [(3, "x" * 9000)]
+    # For a while, the log had no old values of the key.
+    server.sql(
+        "ALTER TABLE customers ALTER score SET NOT NULL",
+        "CREATE UNIQUE INDEX scores ON customers (score)",
+        "ALTER TABLE customers REPLICA IDENTITY USING INDEX scores",
+        "UPDATE customers SET id = 4",
+        "ALTER TABLE customers REPLICA IDENTITY FULL",
+    )
+    assert "do not have the old values of id" in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--full-refresh", "--select", "customers")
+    assert shop.rows("customers", "id") == [(4,)]
 
 
 def test_the_generated_files_follow_the_database(shop: Shop, server: Server) -> None:

@@ -39,6 +39,7 @@ REFUSED = {
     "update nothing set amount = 1": "there is no table",
     "update orders set amount": "column = value",
     "select 1; select 2": "several",
+    "update `a.orders` set amount = 1": "contains a dot",
 }
 """Statements that the command is not for, and what it says."""
 
@@ -74,6 +75,12 @@ def test_rows_are_changed_on_the_command_line_by_macros_and_downstream(
     assert "no row affected" in sql(nobody)
     assert json.loads(sql("select id from orders order by id", "--json")) == [{"id": 1}, {"id": 2}, {"id": 9}]
     assert "There are more than 1" in sql("with o as (select * from orders) select * from o;", "--limit", "1")
+    assert json.loads(sql("select 1 as one; -- done", "--json")) == [{"one": 1}]
+    assert "There are more than 1" in sql("describe orders", "--limit", "1")
+    assert "several columns called id" in sql("select id, id from orders", "--json", code=2)
+    assert "is not in the range" in sql("select 1", "--limit", "-1", code=2)
+    file.write_bytes(b"select '\xff'")
+    assert "not text in UTF-8" in sql("-f", str(file), code=2)
     shop.dbt("run", "--select", "copy")
     assert shop.rows("copy") == expected
 

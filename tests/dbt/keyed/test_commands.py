@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +101,24 @@ def test_docs_have_the_tables_of_a_schema_with_capitals(shop: Shop) -> None:
     shop.dbt("docs", "generate")
     catalog = json.loads((shop.folder / "target" / "catalog.json").read_text())
     assert "model.shop.loud" in catalog["nodes"]
+
+
+@pytest.mark.usefixtures("dbt_log")
+def test_a_table_that_cannot_be_read_is_missing_in_the_docs_and_the_others_are_there(shop: Shop) -> None:
+    for name in ("good", "lost"):
+        shop.model(name, "{{ config(materialized='table') }} select 1 as id")
+    shop.dbt("run")
+    lost = shop.catalog.load_table(shop.schema, "lost")
+    assert lost is not None
+    metadata = Path(lost.location.removeprefix("file:"), "metadata")
+    metadata.rename(metadata.with_name("aside"))
+    try:
+        shop.dbt("docs", "generate")
+    finally:
+        metadata.with_name("aside").rename(metadata)
+    catalog = json.loads((shop.folder / "target" / "catalog.json").read_text())
+    assert list(catalog["nodes"]) == ["model.shop.good"]
+    assert f"{shop.schema}.lost" in (shop.folder / "logs" / "dbt.log").read_text()
 
 
 def test_a_deferred_model_pulls_from_the_keyed_table_of_another_schema(layers: Shop) -> None:

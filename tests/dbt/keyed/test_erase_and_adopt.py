@@ -77,6 +77,8 @@ def test_the_next_run_shows_a_table_whose_adoption_was_cut_off(shop: Shop, type_
     shop.sql("ALTER TABLE {s}.orders__base_1 SET TBLPROPERTIES ('arctic.moving'='true')")
     shop.sql("DROP VIEW {s}.orders")
     assert type_in.json("verify", code=1)["findings"][0]["kind"] == "view-missing"
+    assert "is a side table" in type_in("adopt", "orders__base_1", "--key", "id", "--yes", code=2)
+    assert "with the key id was interrupted" in type_in("adopt", "orders", "--key", "amount", code=2)
     shop.model("orders", ORDERS.replace("buckets=2, ", "").replace(", buckets=2", ""))
     shop.source("raw_orders", "select 2L id, 20 amount")
     shop.dbt("run")

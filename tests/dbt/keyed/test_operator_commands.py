@@ -192,6 +192,7 @@ def test_expire_keeps_what_a_model_downstream_has_not_read(
     shop: Shop, type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "at least 1h" in type_in("expire", "--older-than", "30m", code=2)
+    assert "reads no version of a table" in type_in("expire", "--release", "copi", code=2)
     monkeypatch.setattr("dbt_arctic.cli.expire.MIN_AGE_MS", 0)
     shop.source("raw_orders", "select id, 10 amount, false gone from range(2)")
     shop.model("orders", ORDERS)
@@ -204,6 +205,8 @@ def test_expire_keeps_what_a_model_downstream_has_not_read(
     (plan,) = type_in.json("expire", "orders", "--older-than", "0s", "--dry-run")
     assert [hold["who"] for hold in plan["held_back_by"]] == [f"lake.{shop.schema}.copy"]
     assert [side["going"] for side in plan["sides"]] == [0, 0]
+    of_side = type_in("expire", "orders__change_1", "--older-than", "0s", "--yes", code=2)
+    assert "orders__change_1 is a side table of the keyed table orders" in of_side
     assert "has not read newer versions" in type_in("expire", "orders", "--older-than", "0s", "--dry-run")
     shop.dbt("run", "--select", "copy")
     assert "Expire 4 snapshots?" in type_in("expire", "orders", "--older-than", "0s", code=1, answer="n\n")

@@ -251,6 +251,30 @@ def test_another_end_of_current_records_is_refused_until_they_have_it(sourced: S
     assert sourced.rows("kept", micros) == [("a", -3_600_000_000), ("b", -3_600_000_000)]
 
 
+def test_an_end_that_the_column_would_change_is_refused(sourced: Shop) -> None:
+    use_zone(sourced, "America/New_York")
+
+    def write(end: str) -> None:
+        config = "unique_key='id', strategy='timestamp', updated_at='at'"
+        if end:
+            config += f', dbt_valid_to_current="{end}"'
+        rows = "select 1 as id, date'2024-01-01' as at"
+        sourced.file(
+            "snapshots/kept.sql", f"{{% snapshot kept %}}{{{{ config({config}) }}}} {rows}{{% endsnapshot %}}"
+        )
+
+    write("")
+    sourced.dbt("snapshot")
+    for end in ("timestamp'9999-12-31 00:00:00Z'", "'for ever'"):
+        write(end)
+        told = sourced.fail("snapshot")
+        assert "the type of its column is DATE" in told
+    assert "date'9999-12-31'" in told
+    write("date'9999-12-31'")
+    sourced.dbt("snapshot")
+    assert len(sourced.rows("kept", "id")) == 1
+
+
 def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:
     sourced.source("raw_rows", sql_of([Source(("a", None), 1, 1)]))
     text = snapshot_sql("kept", "check", "ignore", "id")

@@ -126,7 +126,8 @@ class RanModel:
         )
         after = AllowedOutcomes(may_have_changed=self.cut, wrote=len(done) == len(todo))
         for way in ways:
-            table, fault = self._through(dict(zip(todo, way, strict=True)), days)
+            table, fault, by_rows = self._through(dict(zip(todo, way, strict=True)), days)
+            after.may_have_changed |= by_rows
             if fault is None:
                 after.candidates.append(table)
             else:
@@ -135,9 +136,12 @@ class RanModel:
             after.fault = None
         return after
 
-    def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None]:
-        """The table after the batches of some days, of which some were applied; or why it cannot be so."""
-        table, skipping = self.before, False
+    def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None, bool]:
+        """The table after the batches of some days, of which some were applied; or why it cannot be so.
+
+        The last value: whether a batch was refused for its rows, after it may have changed columns.
+        """
+        table, skipping, by_rows = self.before, False, False
         batch = as_read(self.model, self.round.batches[self.model.name], self.round)
         for place, (day, applied) in enumerate(ways.items()):
             expected: Expected | None = None
@@ -157,14 +161,15 @@ class RanModel:
                 refusal = error
             if applied:
                 if expected is None:
-                    return None, Fault("accepted", f"the batch of {day} is to be refused: {refusal}")
+                    return None, Fault("accepted", f"the batch of {day} is to be refused: {refusal}"), False
                 table = expected.table
             elif expected is not None and not (expected.may_refuse or self.cut or skipping):
                 kind = f"refused {code_of(self.message)}"
-                return None, Fault(kind, f"the batch of {day} is refused: {self.message}")
+                return None, Fault(kind, f"the batch of {day} is refused: {self.message}"), False
+            by_rows = by_rows or (not applied and refusal is not None and refusal.by_rows)
             # After the first batch failed, dbt runs no other.
             skipping = skipping or (not applied and place == 0)
-        return table, None
+        return table, None, by_rows
 
 
 def is_failure(result: Any) -> bool:

@@ -41,6 +41,7 @@ class Table:
     :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
         ended.
     :param form: ``plain``, ``keyed`` or ``view``.
+    :param ends_are_days: of a snapshot, whether its ends are of type DATE.
     :param is_partial: of a view, whether it shows a part of its upstream (``--empty``, ``--sample``).
     :param current_end: of a snapshot, ``dbt_valid_to_current``; empty for NULL.
     """
@@ -53,6 +54,7 @@ class Table:
     partitions: frozenset[str] = frozenset()
     form: str = "plain"
     current_end: str = ""
+    ends_are_days: bool = False
     is_partial: bool = False
 
 

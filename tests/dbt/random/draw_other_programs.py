@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.dbt.random.drift import reordered
 from tests.dbt.random.project import DAY_ZERO, KEYED, PACKAGED, Batch, Case, Column, Model, Round
+from tests.dbt.random.snapshots import CURRENT_END
 from tests.dbt.random.values import draw_value
 
 
@@ -34,10 +35,6 @@ def with_others(case: Case) -> Case:
         batch = Batch((Column("k", "int"),), ((1,),))
         rounds = [replace(one, batches={**one.batches, name: batch}) for one in rounds]
     return replace(case, models=tuple(models), rounds=tuple(rounds))
-
-
-CURRENT_END = "timestamp'9999-12-31 00:00:00Z'"
-"""``dbt_valid_to_current`` of some snapshots."""
 
 
 def _with_ends(

@@ -31,9 +31,9 @@ from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import build, plain_config, upsert
 from dbt_arctic.refresh.schema_evolution import ColumnPlan
-from tests.dbt.random.draw_other_programs import CURRENT_END
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
+from tests.dbt.random.snapshots import CURRENT_END
 
 Patch = pytest.MonkeyPatch
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import timezone
 from typing import Any
 
 from tests.dbt.random.columns import Table
 from tests.dbt.random.project import Model
+from tests.dbt.random.snapshots import LAST_DAY
 from tests.dbt.random.stored_values import NotExact, TooLarge, keep
-from tests.dbt.random.values import Pairs, canonical, comparable_type
+from tests.dbt.random.values import Pairs, canonical, comparable_type, instant
 
 SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
-CURRENT_ENDS = (None, datetime(9999, 12, 31))
-"""The ends of current records of snapshots: see ``CURRENT_END`` of ``draw_other_programs.py``."""
+CURRENT_ENDS = (None, LAST_DAY, LAST_DAY.date())
+"""The ends of current records of snapshots: see ``CURRENT_END``."""
 Rows = Counter[Any]
 
 
@@ -52,7 +53,10 @@ def as_row(model: Model, values: dict[str, Any], types: dict[str, str]) -> Any:
     )
     if model.kind != "snapshot":
         return tuple(cells)
-    return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] not in CURRENT_ENDS)
+    end = own["dbt_valid_to"]
+    if end is not None and types["dbt_valid_to"] == "timestamp_ntz":
+        end = instant(end)
+    return (*cells, own.get("dbt_is_deleted") == "True", end not in CURRENT_ENDS)
 
 
 def as_found(model: Model, table: Table) -> StoredTable:

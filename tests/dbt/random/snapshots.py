@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from dataclasses import replace
 
@@ -17,7 +18,11 @@ from tests.dbt.random.columns import (
 )
 from tests.dbt.random.project import Batch, Model
 from tests.dbt.random.stored_values import stored_type
-from tests.dbt.random.values import comparable
+from tests.dbt.random.values import comparable, instant
+
+LAST_DAY = dt.datetime(9999, 12, 31)
+CURRENT_END = f"timestamp'{LAST_DAY}Z'"
+"""``dbt_valid_to_current`` of some snapshots."""
 
 
 def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected:
@@ -31,12 +36,16 @@ def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected
         raise Refused("check_cols names a column that the query lacks")
     if before is None:
         types = {name: stored_type(one) for name, one in batch.types.items()}
-        first = Table(types, stored_rows(batch, types), current_end=_current_end(model))
+        end = _current_end(model)
+        days = not end and model.config["strategy"] == "timestamp" and types["at"] == "date"
+        first = Table(types, stored_rows(batch, types), current_end=end, ends_are_days=days)
         _require_one_a_key(model, first, first.rows)
         return Expected(first)
     is_open = len(before.ended) < len(before.rows)
     if before.current_end and before.current_end != _current_end(model) and is_open:
         raise Refused("current records have another end")
+    if _current_end(model) not in ("", before.current_end) and before.ends_are_days and not _is_a_day():
+        raise Refused("current records would have another end than the one that is set")
     table, may_refuse = evolve(model, replace(before, current_end=_current_end(model)), batch)
     rows = stored_rows(batch, table.types)
     _require_one_a_key(model, table, rows)
@@ -51,6 +60,11 @@ def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected
 
 def _current_end(model: Model) -> str:
     return str(model.config.get("dbt_valid_to_current", ""))
+
+
+def _is_a_day() -> bool:
+    """Whether ``CURRENT_END`` is the first instant of a day in the session's zone."""
+    return instant(LAST_DAY) == LAST_DAY
 
 
 def _require_one_a_key(model: Model, table: Table, rows: list[Row]) -> None:

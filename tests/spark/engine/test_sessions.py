@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.session_settings import session_text
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.engine.capabilities import probe
 from dbt_arctic.engine.doctor import diagnose
@@ -29,6 +30,7 @@ from dbt_arctic.errors import (
     StatementCancelled,
     StatementError,
 )
+from dbt_arctic.secret import REDACTED_BY_SPARK
 
 Sql = Callable[..., list[tuple[Any, ...]]]
 
@@ -54,6 +56,41 @@ def test_conf_and_temporary_views_are_a_connections_own(engine: SessionEngine, s
         assert cursor.fetchall() != [("spark.sql.shuffle.partitions", "3")]
         with pytest.raises(StatementError, match="TABLE_OR_VIEW_NOT_FOUND"):
             cursor.execute("SELECT * FROM mine")
+
+
+def test_the_conf_of_a_session_is_known_before_it_is_opened(
+    spark_settings: SparkSettings,
+) -> None:
+    settings = dataclasses.replace(
+        spark_settings, spark_conf={**spark_settings.spark_conf, "spark.sql.x": "a"}
+    )
+    with contextlib.closing(SessionEngine(settings).connect()) as own:
+        expected = session_text(own.conf(start=False))
+        assert "spark.sql.x=a" in expected.split(";")
+        assert not own.is_open
+        assert session_text(own.conf()) == expected
+        own.cursor().execute("SET `spark.sql.x`=`b -> c; d`")
+        assert own.conf(start=False)["spark.sql.x"] == "b -> c; d"
+        assert len(session_text(own.conf()).split(";")) == len(expected.split(";"))
+
+
+def test_spark_hides_the_secrets_of_a_catalog_and_no_properties_of_tables(
+    sql: Sql, connection: SessionConnection, schema: str
+) -> None:
+    prefix = "spark.sql.catalog.other."
+    secrets = ("header.Authorization", "credential", "adls.auth.shared-key.account.key", "jdbc.password")
+    for name in (*secrets, "uri"):
+        sql(f"SET `{prefix}{name}`=hunter2")
+    shown = {key: value for key, value in sql("SET") if key.startswith(prefix)}
+    assert {key for key, value in shown.items() if value == "hunter2"} == {f"{prefix}uri"}
+    assert len(shown) == len(secrets) + 1
+    properties = {"authorization": "a", "account.key": "c"}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    sql(f"CREATE TABLE lake.{schema}.t (a INT) USING iceberg TBLPROPERTIES ({listed})")
+    assert properties.items() <= dict(sql(f"SHOW TBLPROPERTIES lake.{schema}.t")).items()
+    config = connection.process.context._jvm.org.apache.spark.internal.config
+    pattern = getattr(getattr(config, "package$"), "MODULE$").SECRET_REDACTION_PATTERN()
+    assert REDACTED_BY_SPARK.startswith(f"{pattern.defaultValueString()}|")
 
 
 def test_a_short_statement_does_not_wait_for_all_tasks_of_a_long_one(

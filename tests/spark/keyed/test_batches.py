@@ -47,6 +47,24 @@ def test_an_interval_without_rows_commits_nothing(shop: Any) -> None:
     assert orders.rows() == [row(1, 1, 1)]
 
 
+def test_a_batch_of_a_new_day_reads_no_row_of_the_table(shop: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1)])
+
+    def reads_rows(day: int, rows: list[dict[str, Any]]) -> bool:
+        replace_day(orders, day, rows, shop.main)
+        (*_, write) = [one.sql for one in shop.main.statements.ran if one.step == "upsert"]
+        return orders.table.base.sql in write
+
+    assert not reads_rows(2, [row(2, 2, 2), row(3, 2, 3)])
+    # The day is in the change table only, then in the base table only.
+    assert reads_rows(2, [row(2, 2, 20)])
+    orders.compact()
+    assert reads_rows(2, [row(4, 2, 4)])
+    assert not reads_rows(3, [])
+    assert orders.rows() == [row(1, 1, 1), row(4, 2, 4)]
+
+
 def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(shop: Any) -> None:
     orders = shop.table(types=TYPES)
     orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3)])

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import DuplicateKey, NullKey, SchemaChanged
+from dbt_arctic.engine import stale_commit
+from dbt_arctic.engine.stale_commit import refuses_stale_commit, require_commit_conflicts
+from dbt_arctic.errors import ConfigError, DuplicateKey, NullKey, SchemaChanged
 from dbt_arctic.keyed import layout
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import build
 from tests.extent import first
 
@@ -43,6 +46,50 @@ def test_rows_are_shuffled_once_and_sorted_by_the_key_alone(shop: Any) -> None:
     for path, _ in files:
         ids = [row[0] for row in shop.main.query(f"SELECT id FROM parquet.`{path}`")]
         assert ids == sorted(ids)
+
+
+@pytest.fixture
+def unknown_catalog(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The lake, with a catalog of which nothing is known."""
+    monkeypatch.setattr(stale_commit, "_COMPARING", set())
+    monkeypatch.setattr(stale_commit, "_comparing", set())
+    session = shop.main
+
+    def require(name: Name) -> None:
+        require_commit_conflicts(session.connection, name.catalog, name.schema, name.identifier)
+
+    session.context = replace(session.context, require_conflicts=require)
+    return shop
+
+
+def test_a_catalog_without_commit_conflicts_is_refused_before_a_table_is_shown(
+    unknown_catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stale_commit, "refuses_stale_commit", lambda *names: False)
+    orders = unknown_catalog.table("orders")
+    with pytest.raises(ConfigError, match="accepts two commits on one version"):
+        orders.build(ROWS)
+    assert list(unknown_catalog.main.catalog.list_names(orders.name.schema)) == []
+
+
+def test_commit_conflicts_are_tried_once_and_leave_nothing(
+    unknown_catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def counted(*names: Any) -> bool:
+        tried.append(names[-1])
+        return refuses_stale_commit(*names)
+
+    monkeypatch.setattr(stale_commit, "refuses_stale_commit", counted)
+    for name in ("orders", "others"):
+        orders = unknown_catalog.table(name)
+        orders.build(ROWS)
+        assert orders.rows() == ROWS
+        base = orders.table.base
+        branches = unknown_catalog.main.catalog.load_table(base.schema, base.identifier).branches
+        assert set(branches) == {"main"}
+    assert len(tried) == 1
 
 
 COMPARED: list[dict[str, Any]] = [

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError, ConstraintBroken, DuplicateKey, NoSequence, NullKey, StatementError
+from dbt_arctic.maintenance.erase import erase_keys
+from dbt_arctic.maintenance.erase_plan import plan_by_condition
 from dbt_arctic.refresh.dml import Modified, explain, modify
 from dbt_arctic.refresh.parse_dml import parse_modification
 from tests.extent import in_turn
@@ -28,7 +30,7 @@ def orders(shop: Any) -> Any:
     return made
 
 
-def modify_orders(orders: Any, sql: str, session: Any = None) -> tuple[int, int, int]:
+def modify_orders(orders: Any, sql: str, session: Any = None) -> tuple[int | None, int | None, int | None]:
     """Updated, inserted and deleted rows."""
     context = (session or orders.session).context
     done: Modified = modify(context, orders.name, parse_modification(sql.format(t=orders.name.sql)))
@@ -285,3 +287,19 @@ def test_an_explanation_runs_nothing_and_is_what_would_run(orders: Any) -> None:
         "-- drop_branch",
     ]
     assert model_of(orders) == BEFORE
+
+
+@pytest.mark.modelled
+def test_a_commit_that_an_erasure_removes_at_once_has_unknown_counts(shop: Any, orders: Any) -> None:
+    process, steps = shop.session(), shop.main.statements
+
+    def erase(step: str) -> None:
+        if step == "drop_branch":
+            steps.before = None
+            erase_keys(process.context, plan_by_condition(process.context, orders.name, "id = 5"), force=True)
+
+    steps.before = erase
+    assert modify_orders(orders, "UPDATE {t} SET amount = amount + 1 WHERE id < 3") == (None, None, None)
+    expected = {**BEFORE, 1: ("new", 2), 2: ("new", 3)}
+    del expected[5]
+    assert model_of(orders) == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import DuplicateKey
+from dbt_arctic.errors import CommitStateUnknown, DuplicateKey
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.upsert import upsert
@@ -50,6 +50,21 @@ def rows_by_id(orders: Any) -> dict[int, tuple[Any, int]]:
 
 def as_dict(rows: list[dict[str, Any]]) -> dict[int, tuple[Any, int]]:
     return {line["id"]: (line["day"], line["amount"]) for line in rows}
+
+
+@pytest.mark.modelled
+def test_a_batch_that_was_staged_twice_is_refused(shop: Any) -> None:
+    """Each of its rows would be in the commit twice."""
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(2, 1, 2)])
+    version, process = orders.version, shop.session()
+    process.statements.run_twice(1)
+    with pytest.raises(CommitStateUnknown, match="committed twice"):
+        replace_by(orders, [row(1, 1, 10), row(3, 1, 3)], process, overwrite="table")
+    assert process.statements.steps[1] == "stage"
+    assert orders.version == version
+    replace_by(orders, [row(1, 1, 10), row(3, 1, 3)], overwrite="table")
+    assert orders.rows() == [row(1, 1, 10), row(3, 1, 3)]
 
 
 def test_an_empty_batch_commits_nothing(days: Any) -> None:

@@ -124,6 +124,19 @@ def test_a_column_that_is_added_alone_does_not_stop_readers_at_the_current_versi
 
 
 @pytest.mark.modelled
+def test_rows_whose_type_a_full_refresh_changes_are_read_again(shop: Any) -> None:
+    """Spark finds 1 and 1.0 equal, but a model may compute other values from them."""
+    orders = shop.table()
+    orders.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 2}])
+    last = plan_pull(shop.main.catalog, orders.name, None, model="copy").consumed
+    orders.with_types({"id": "bigint", "amount": "double"}).build([{"id": 1, "amount": 1.0}])
+    pull = plan_pull(shop.main.catalog, orders.name, last, model="copy", images="both")
+    found = shop.main.query(f"SELECT id, CAST(amount AS STRING), _action FROM ({pull.sql})")
+    assert sorted(found) == [(1, "1.0", "-U"), (1, "1.0", "U"), (2, "2.0", "-U"), (2, "2.0", "D")]
+    assert inspect_upstream(shop.main.catalog, orders.name, last).lost == "the type of amount has changed"
+
+
+@pytest.mark.modelled
 def test_a_full_refresh_upstream_is_read_as_the_difference_of_two_generations(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, VersionUnavailable
+from dbt_arctic.maintenance.provenance import explain_row
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.refresh.clone import cloned_rows
@@ -80,6 +81,8 @@ def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any)
     assert followed(THEN)
     told = history(shop.main.catalog, orders.name)
     assert [(entry.kind, entry.rows) for entry in told[:2]] == [("upsert", 1), (f"rollback to {then}", 2)]
+    steps = explain_row(context, orders.name, ["id=1"]).steps
+    assert [step.change.kind for step in steps][:2] == [f"rollback to {then}", "upsert"]
     # A row that is older than what was undone, one that its delete knows, one that has lost by itself.
     orders.upsert([row(1, 6, 66), row(2, 7, 1), row(3, 4, 1)])
     later = {1: (6, 66), 3: (5, 70)}

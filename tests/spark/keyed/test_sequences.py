@@ -25,7 +25,7 @@ def orders(shop: Any) -> Any:
     return shop.table("orders", TYPES, sequence_by="seq")
 
 
-def row(id_: int, seq: int, amount: int) -> Row:
+def row(id_: int, seq: int | None, amount: int) -> Row:
     return {"id": id_, "seq": seq, "amount": amount}
 
 
@@ -113,6 +113,14 @@ def test_deletes_of_the_first_build_are_remembered_too(orders: Any) -> None:
     assert orders.rows() == [row(1, 1, 10)]
     orders.upsert([row(2, 6, 30)])
     assert orders.rows() == [row(1, 1, 10), row(2, 6, 30)]
+
+
+@pytest.mark.modelled
+def test_a_row_without_a_sequence_is_refused_beside_others_of_its_key(orders: Any) -> None:
+    orders.build([row(1, 5, 1)])
+    with pytest.raises(NoSequence):
+        orders.upsert([row(2, None, 1), row(2, 6, 2)])
+    assert orders.rows() == [row(1, 5, 1)]
 
 
 @pytest.mark.modelled

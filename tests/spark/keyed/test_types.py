@@ -39,6 +39,13 @@ PAYLOAD = {
         "named_struct('a', 1, 's', named_struct('b', array(1, 2)))",
     ),
     "pairs": ("map<string,int>", "map('a', 1, 'b', 2)", "map('a', 1, 'b', 3)"),
+    "order": ("map<string,int>", "map('a', 1, 'b', 2)", "map('b', 2, 'a', 1)"),
+    "zeros": ("array<double>", "array(0D, NULL)", "array(CAST('-0.0' AS DOUBLE), NULL)"),
+    "deep_zeros": (
+        "struct<m:map<int,struct<f:float>>>",
+        "named_struct('m', map(1, named_struct('f', CAST(0 AS FLOAT))))",
+        "named_struct('m', map(1, named_struct('f', CAST('-0.0' AS FLOAT))))",
+    ),
     "deep": ("map<int,map<date,array<int>>>", "map(1, map(DATE'2020-01-01', array(1)))", "map(1, map())"),
     "any": ("variant", "parse_json('{\"a\": [1, 2]}')", "parse_json('{\"a\": [1, 3]}')"),
 }

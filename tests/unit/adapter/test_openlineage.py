@@ -184,6 +184,13 @@ def test_the_schema_refuses_other_events() -> None:
         check_event({"eventType": "COMPLETE"})
 
 
+def test_a_command_that_ran_no_node_has_no_events(artifacts: Path) -> None:
+    file = artifacts / "run_results.json"
+    file.write_text(file.read_text(encoding="utf-8").replace('"build"', '"generate"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match="the last dbt command was generate"):
+        read_last_command(artifacts)
+
+
 def test_without_artifacts_the_error_says_to_run_dbt(tmp_path: Path, artifacts: Path) -> None:
     with pytest.raises(ConfigError, match="run dbt build first"):
         read_last_command(tmp_path / "none")

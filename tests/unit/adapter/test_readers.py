@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
+from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic, readers
 from dbt_arctic.keyed.names import Name
 
 AUTO = {"materialized": "incremental", "incremental_strategy": "auto"}
@@ -34,6 +34,20 @@ def test_a_table_in_between_ends_the_chain() -> None:
         "model.c": node(AUTO, "model.b"),
     }
     assert read_by_automatic(nodes) == {"model.b"}
+
+
+def test_who_reads_a_relation_itself_and_through_ephemeral_models() -> None:
+    ephemeral, table = {"materialized": "ephemeral"}, {"materialized": "table"}
+    nodes = {
+        "model.first": node(ephemeral, "source.raw"),
+        "model.second": node(ephemeral, "model.first"),
+        "model.sums": node(table, "model.second", "source.raw"),
+        "model.leaf": node(table, "model.sums"),
+        "snapshot.kept": node({"materialized": "snapshot"}, "model.first", kind="snapshot"),
+        "test.first": node({}, "model.first", kind="test"),
+    }
+    assert set(readers(nodes, ["source.raw"])) == {"model.sums", "snapshot.kept"}
+    assert readers(nodes, ["model.leaf"]) == []
 
 
 def test_readers_of_a_relation_by_the_names_of_both() -> None:

@@ -64,6 +64,13 @@ def test_before_the_first_command_there_is_nothing(tmp_path: Path) -> None:
     assert read_run_results(tmp_path) is None
 
 
+@pytest.mark.parametrize("command", ["compile", "generate", "show"])
+def test_a_command_that_runs_nothing_has_no_results(tmp_path: Path, command: str) -> None:
+    file = write_run_results(tmp_path, result("model.shop.revenue")) / "run_results.json"
+    file.write_text(file.read_text(encoding="utf-8").replace('"build"', f'"{command}"'), encoding="utf-8")
+    assert read_run_results(tmp_path) is None
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"results": []}', '{"metadata": 1}'])
 def test_another_file_of_that_name_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "run_results.json").write_text(content, encoding="utf-8")

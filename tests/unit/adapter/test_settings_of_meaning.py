@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, statements_of_session, time_of_invocation
-from dbt_arctic.auto.inputs import unsupported_setting
+from dbt_arctic.auto.session_settings import unsupported_setting
 
 
 def settings_text(**conf: str) -> str:

@@ -34,7 +34,9 @@ def run(*macros: tuple[str, str]) -> tuple[list[str], list[str]]:
     }
     resolver = SimpleNamespace(macros=named) if macros else None
     adapter: Any = SimpleNamespace(
-        execute=execute, execute_macro=execute_macro, get_macro_resolver=lambda: resolver
+        connections=SimpleNamespace(execute=execute),
+        execute_macro=execute_macro,
+        get_macro_resolver=lambda: resolver,
     )
     assert KeyedApi._run(adapter, "upsert", "INSERT") == 3
     return called, sent

@@ -11,7 +11,8 @@ from sqlglot import exp
 from dbt_arctic.adapter.view_columns import stored_query
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.advice import advise
-from dbt_arctic.auto.inputs import ModelInputs, find_inputs, fingerprint_of, full_name, unsupported_setting
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs, fingerprint_of, full_name
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.names import Name

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.auto import auxiliary_view, hidden_columns, inputs, plan_model, plan_table
-from dbt_arctic.auto.inputs import unsupported_setting
 from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed

@@ -40,15 +40,16 @@ class RestServer:
             "/v1/config": {"defaults": {}, "overrides": {}, "endpoints": ENDPOINTS}
         }
         self.before_each: Callable[[str], object] = lambda path: None
+        self.status, self.refusal = 404, "NoSuchNamespaceException"
         answers, server = self.answers, self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 server.before_each(self.path)
                 answer = answers.get(self.path.partition("?")[0])
-                missing = {"error": {"message": "no", "type": "NoSuchNamespaceException", "code": 404}}
+                missing = {"error": {"message": "no", "type": server.refusal, "code": server.status}}
                 body = json.dumps(missing if answer is None else answer).encode()
-                self.send_response(404 if answer is None else 200)
+                self.send_response(server.status if answer is None else 200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.send_header("Connection", "close")
@@ -78,6 +79,29 @@ def open_rest(rest: RestServer, uri: str = "", views_by_sql: bool = False, **spa
 
     properties = {"type": "rest", "uri": uri or rest.uri}
     return RemoteCatalog("lake", properties, SparkSqlCatalog("lake", run), views_by_sql=views_by_sql)
+
+
+def test_a_server_that_forbids_what_does_not_exist_lacks_it(rest: RestServer, catalog: RemoteCatalog) -> None:
+    rest.status, rest.refusal = 403, "ForbiddenException"
+    assert catalog.list_relations("none") == catalog.list_names("none") == []
+    for schema in ("none", "a"):
+        assert catalog.load_table(schema, "none") is None
+        assert catalog.load_view(schema, "none") is None
+    assert catalog.has_views()
+    assert catalog.load_table("a", "t") is not None
+
+
+@pytest.mark.parametrize("path", ["/tables/t", "/tables"])
+def test_a_table_that_is_listed_and_forbidden_is_not_missing(
+    rest: RestServer, catalog: RemoteCatalog, path: str
+) -> None:
+    rest.status, rest.refusal = 403, "ForbiddenException"
+    del rest.answers[f"/v1/namespaces/a{path}"]
+    del rest.answers["/v1/namespaces/a/views/v"]
+    with pytest.raises(CatalogUnavailable, match="Forbidden"):
+        catalog.load_table("a", "t" if path == "/tables/t" else "u")
+    with pytest.raises(CatalogUnavailable, match="Forbidden"):
+        catalog.load_view("a", "v")
 
 
 @pytest.fixture

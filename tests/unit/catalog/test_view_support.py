@@ -68,6 +68,37 @@ def test_a_catalog_that_does_not_answer_is_not_one_without_views() -> None:
         lost.has_views()
 
 
+@pytest.mark.parametrize("step", ["show", "create"])
+def test_an_error_that_does_not_name_the_schema_is_no_answer_and_is_not_kept(step: str) -> None:
+    failure = StatementError("Spark rejected a statement.", why="OutOfMemoryError: Java heap space")
+    spark = Spark(**{"show": failure, "create": failure} if step == "show" else {"create": failure})
+    catalog = SparkSqlCatalog("lake", spark)
+    with pytest.raises(StatementError, match="heap space"):
+        catalog.has_views()
+    spark.answers = {"create": NO_VIEWS}
+    assert not catalog.has_views()
+
+
+def test_an_error_of_listing_views_is_settled_by_the_attempt_to_create_one() -> None:
+    failure = StatementError("Spark rejected a statement.", why="Listing views takes too long")
+    assert not SparkSqlCatalog("lake", Spark(show=failure, create=NO_VIEWS)).has_views()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[SCHEMA_NOT_FOUND] The schema `lake`.`none` cannot be found. SQLSTATE: 42704",
+        "NoSuchNamespaceException: none",
+        "Namespace 'none' must exist.",
+        "NoSuchObjectException: database none not found",
+    ],
+)
+def test_each_way_to_say_that_there_is_no_schema_is_known(message: str) -> None:
+    spark = Spark(show=StatementError("Spark rejected a statement.", why=message))
+    assert SparkSqlCatalog("lake", spark).has_views()
+    assert len(spark.ran) == 1
+
+
 def test_the_embedded_catalog_has_views_and_needs_no_statement() -> None:
     assert EmbeddedCatalog("lake", "none").has_views()
 

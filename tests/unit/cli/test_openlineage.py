@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.cli.openlineage import KEY_VARIABLE, append_events, send_events
-from dbt_arctic.errors import ServerUnreachable
+from dbt_arctic.errors import ConfigError, ServerUnreachable
 
 EVENTS = [{"eventType": "START"}, {"eventType": "COMPLETE"}]
 
@@ -65,6 +65,19 @@ def test_a_server_that_refuses_is_an_error_with_what_to_do(server: Server) -> No
         send_events(EVENTS, f"http://127.0.0.1:{server.server_port}/")
     assert KEY_VARIABLE in caught.value.fix
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("url", ["http://host:abc/x", "http://127.0.0.1:9/a b", "http://["])
+def test_what_is_no_url_is_an_error(url: str) -> None:
+    with pytest.raises(ConfigError, match="the URL of --to cannot be used"):
+        send_events(EVENTS, url)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "x"):
+        with pytest.raises(ConfigError, match="the events could not be written"):
+            append_events(EVENTS, place)
 
 
 def test_a_file_gets_one_event_a_line_and_keeps_the_earlier_ones(tmp_path: Path) -> None:

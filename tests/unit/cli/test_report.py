@@ -15,6 +15,7 @@ from dbt_arctic.cli.output import shareable
 from dbt_arctic.cli.report import report_as_dict
 from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.cli.report_page import Page
+from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.compaction.series import LagPoint, Point
 from dbt_arctic.errors import PackageMissing
 from dbt_arctic.maintenance.report import Report, TableHistory
@@ -97,6 +98,21 @@ def test_charts_of_a_small_and_new_warehouse_have_readable_axes(report: Report) 
     assert len(times) == len(set(times)) > 2, times
     ticks = [text for name in ("Size", "Lag") for text in Reader(found[name].svg).texts if ":" not in text]
     assert not [text for text in ticks if text.endswith("m")], "milli"
+
+
+def test_two_tables_of_one_name_are_two_lines(report: Report) -> None:
+    twin = replace(report.past[0], name=replace(ORDERS, schema="prod"))
+    found = charts_of(replace(report, past=[*report.past, twin]), None)
+    files = next(one for one in found if one.title == "Files")
+    assert {entry.name for entry in files.legend} == {"shop.orders", "prod.orders", HOSTILE}
+
+
+def test_a_lag_that_is_unknown_is_no_good_news(report: Report) -> None:
+    lost = replace(report.tables[1], lags=(Lag("lake.raw.feed", lost="it was rebuilt since then"),))
+    for tables, shown in ((report.tables[:1], "good"), ([report.tables[0], lost], "warn")):
+        page = Page(replace(report, tables=tables), None, "shop")
+        (card,) = [one for one in page.cards if one.label == "Furthest behind"]
+        assert card.colour == shown
 
 
 def test_a_name_acts_nowhere(page: str) -> None:

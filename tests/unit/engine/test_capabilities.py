@@ -93,6 +93,25 @@ def test_a_catalog_that_can_do_everything_lacks_nothing(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
+    ("uri", "is_missing"),
+    [
+        ("<undefined>", False),
+        ("https://catalog", False),
+        ("jdbc:sqlite:/lake/catalog.db", False),
+        ("jdbc:arctic:postgresql://db/lake", False),
+        ("jdbc:postgresql://db/lake", True),
+    ],
+)
+def test_a_server_that_opens_a_database_without_our_driver_repeats_commits(
+    monkeypatch: pytest.MonkeyPatch, uri: str, is_missing: bool
+) -> None:
+    key = "spark.sql.catalog.lake.uri"
+    found, _ = probe_with(monkeypatch, answers={f"SET `{key}`": [(key, uri)]})
+    assert ("lost answers" in missing(found)) == is_missing
+    assert ("lost answers" in {one.name for one in found.tried}) == is_missing
+
+
+@pytest.mark.parametrize(
     ("statement", "name"),
     [
         ("'format-version' = '3'", "format v3"),

@@ -62,7 +62,7 @@ def test_postgres_is_one_database_for_spark_and_pyiceberg(monkeypatch: pytest.Mo
     assert catalog_of(session_conf(made.spark_settings())) == {
         "cache-enabled": "false",
         "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "uri": "jdbc:postgresql://db:5433/lake",
+        "uri": "jdbc:arctic:postgresql://db:5433/lake",
         "warehouse": "/data/lake",
         "jdbc.schema-version": "V1",
         "jdbc.user": "ada",
@@ -138,6 +138,14 @@ def test_rest_has_its_ways_to_log_in(tmp_path: Path) -> None:
     assert (pyiceberg_properties(basic) or {})["auth"]["basic"] == {"username": "ada", "password": "pw"}
 
 
+def test_postgres_of_a_server_with_the_driver_has_its_address() -> None:
+    arctic = {**POSTGRES, "uri": "jdbc:arctic:postgresql://ada:pw@db:5433/lake"}
+    found = read_definition(arctic, {}).properties
+    assert (found["uri"], found["jdbc.user"]) == ("jdbc:arctic:postgresql://db:5433/lake", "ada")
+    on_server = profile(method="connect", host="sc://h", catalog=arctic).connect_settings()
+    assert catalog_of(dict(on_server.conf))["uri"] == "jdbc:arctic:postgresql://db:5433/lake"
+
+
 def test_hive_and_glue_keep_tables_in_s3() -> None:
     hive = profile(
         catalog={
@@ -170,6 +178,47 @@ def test_hive_and_glue_keep_tables_in_s3() -> None:
         "type": "hive",
         "uri": "thrift://h:1",
     }
+
+
+@pytest.mark.parametrize(
+    ("environ", "region"),
+    [
+        ({"AWS_REGION": "eu-1", "AWS_DEFAULT_REGION": "us-1"}, "eu-1"),
+        ({"AWS_REGION": "", "AWS_DEFAULT_REGION": "us-1"}, "us-1"),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize(
+    "glue",
+    [
+        {"catalog": {"type": "glue", "warehouse": "s3://shop/lake"}},
+        {"warehouse": "s3://shop/lake", "catalog_properties": {"type": "glue"}},
+        {
+            "warehouse": "s3://shop/lake",
+            "catalog_properties": {"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"},
+        },
+    ],
+)
+def test_both_clients_of_glue_use_one_region_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, glue: dict[str, Any], environ: dict[str, str], region: str | None
+) -> None:
+    monkeypatch.setattr(translate, "find_spec", lambda module: True)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    made = profile(**glue)
+    assert catalog_of(session_conf(made.spark_settings())).get("client.region") == region
+    assert (pyiceberg_properties(made.iceberg_properties) or {}).get("client.region") == region
+    chosen = profile(catalog={"type": "glue", "warehouse": "s3://shop/lake", "region": "ap-1"})
+    assert chosen.iceberg_properties["client.region"] == "ap-1"
+
+
+def test_glue_and_its_store_have_one_region() -> None:
+    glue = {"type": "glue", "warehouse": "s3://shop/lake", "region": "eu-1"}
+    assert read_definition({**glue, "s3": {"region": "eu-1"}}, {}).properties["client.region"] == "eu-1"
+    with pytest.raises(ProfileError, match="s3 has us-1"):
+        read_definition({**glue, "s3": {"region": "us-1"}}, {})
 
 
 def test_the_embedded_catalog_takes_the_settings_of_a_store_for_files_of_sources() -> None:

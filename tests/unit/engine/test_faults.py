@@ -125,6 +125,20 @@ WRITING = ("org.apache.spark.SparkException", "[WRITING_JOB_FAILED] Writing job 
             Reaction.RAISE,
         ),
         (
+            chain(
+                (
+                    "org.apache.iceberg.jdbc.UncheckedSQLException",
+                    "Failed to execute: DELETE FROM iceberg_tables",
+                ),
+                (
+                    "java.sql.SQLException",
+                    "No answer to a write to the catalog's database: An I/O error occurred",
+                ),
+            ),
+            CommitStateUnknown,
+            Reaction.RAISE,
+        ),
+        (
             chain(("org.apache.spark.SparkException", "Job 3 cancelled part of cancelled job group x")),
             StatementCancelled,
             Reaction.RAISE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import class_archive
+from dbt_arctic.engine.catalog_driver import CLASS_PATH, JAR
 from dbt_arctic.engine.java import Java
-from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf, python_of_workers
+from dbt_arctic.engine.launch import JAVA_OPTIONS, launch_conf, python_of_workers, spark_defaults
 from dbt_arctic.engine.local_hadoop import needs_defaults
 from dbt_arctic.engine.settings import COLLECTOR, SparkSettings, session_conf
 
@@ -107,9 +109,39 @@ def test_python_models_run_on_the_python_of_this_environment_or_on_the_chosen_on
     assert python_of_workers({"spark.pyspark.python": "/opt/python"}) == "./environment/bin/python"
 
 
+def test_the_settings_of_sparks_own_defaults_are_known(tmp_path: Path) -> None:
+    assert spark_defaults() == {}
+    lines = (
+        "# a comment\n\nspark.sql.caseSensitive   true \n spark.sql.x=a b\nspark.sql.y: c=d\nspark.sql.z \n"
+    )
+    (tmp_path / "spark-defaults.conf").write_text(lines)
+    assert spark_defaults() == {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.x": "a b",
+        "spark.sql.y": "c=d",
+        "spark.sql.z": "",
+    }
+
+
 def test_a_class_path_of_sparks_own_defaults_stays(tmp_path: Path, archive: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraClassPath /mine.jar\n")
     assert CLASS_PATH not in launched(tmp_path)
+
+
+@pytest.mark.parametrize("separator", [" ", "=", " : "])
+def test_the_driver_of_a_catalog_in_a_database_is_added_to_a_class_path(
+    tmp_path: Path, jars: list[Path], separator: str
+) -> None:
+    catalog = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:postgresql://db/lake"}
+    conf = {"spark.jars.ivy": str(tmp_path)}
+    settings = SparkSettings("lake", "/w", catalog, conf, master="local[2]")
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.driver.extraClassPath{separator}/mine.jar \n")
+    assert launch_conf(session_conf(settings), settings, JAVA)[CLASS_PATH] == f"/mine.jar{os.pathsep}{JAR}"
+    (tmp_path / "spark-defaults.conf").unlink()
+    assert launch_conf(session_conf(settings), settings, JAVA)[CLASS_PATH] == str(JAR)
+    postgres = shutil.copy(jars[0], jars[0].with_name("org.postgresql_postgresql-42.7.14.jar"))
+    expected = [str(jars[0]), str(postgres), str(JAR)]
+    assert launch_conf(session_conf(settings), settings, JAVA)[CLASS_PATH].split(os.pathsep) == expected
 
 
 def test_an_archive_is_used_in_addition_to_other_options(tmp_path: Path, archive: Path) -> None:

@@ -27,6 +27,15 @@ class Client:
     def __init__(self, settings: ThriftSettings) -> None:
         type(self).opened += 1
         self.is_broken = False
+        self.idle = 0.0
+        self.is_alive = True
+
+    def idle_s(self) -> float:
+        return self.idle
+
+    def is_known(self) -> bool:
+        self.ran.append("checked")
+        return self.is_alive
 
     def run(self, sql: str) -> Result:
         self.ran.append(sql)
@@ -137,6 +146,34 @@ def test_a_query_is_repeated_in_a_new_session_once(
         fetched(connection, "SHOW TABLES")
 
 
+@pytest.mark.parametrize(("idle", "is_alive"), [(1.0, False), (99.0, True), (99.0, False)])
+def test_a_session_that_was_lost_while_it_was_idle_is_opened_again_before_a_write(
+    client: type[Client], connection: ThriftConnection, idle: float, is_alive: bool
+) -> None:
+    connection.cursor().execute("INSERT INTO t VALUES (1)")
+    session: Any = connection.client
+    session.idle, session.is_alive = idle, is_alive
+    connection.cursor().execute("INSERT INTO t VALUES (2)")
+    assert client.opened == (2 if idle > 30 and not is_alive else 1)
+    assert ("checked" in client.ran) == (idle > 30)
+    assert client.ran.count("INSERT INTO t VALUES (2)") == 1
+    # A session with a setting is not replaced in silence.
+    session = connection.client
+    connection.remember_state()
+    session.idle, session.is_alive = 99.0, False
+    assert connection.client is session
+
+
+def test_a_write_that_the_server_refused_for_its_session_is_sent_again(
+    client: type[Client], connection: ThriftConnection
+) -> None:
+    refused: list[Exception] = [OperationFailed("Invalid SessionHandle: SessionHandle [1]")]
+    client.answer = lambda self, sql: refused.pop() if "INSERT" in sql and refused else Result()  # type: ignore[method-assign,assignment,misc]
+    connection.cursor().execute("INSERT INTO t VALUES (1)")
+    assert client.ran.count("INSERT INTO t VALUES (1)") == 2
+    assert client.opened == 2
+
+
 def test_settings_are_read_and_changed_by_sql(client: type[Client], connection: ThriftConnection) -> None:
     answering(
         client,
@@ -149,6 +186,21 @@ def test_settings_are_read_and_changed_by_sql(client: type[Client], connection: 
     assert (conf.get("a"), conf.get("b"), conf.get("b", "x")) == ("1", None, "x")
     conf.set("a", "2")
     assert client.ran[-1] == "SET `a`=`2`"
+
+
+def test_all_settings_are_read_at_once_and_those_of_a_new_session_only_once(client: type[Client]) -> None:
+    answering(client, {"SET": Result(["key", "value"], ["string"] * 2, [("a", "1"), ("b", "x=y")])})
+    engine = ThriftEngine(ThriftSettings("h", "lake", conf={}))
+    first, second, third = (engine.connect() for _ in range(3))
+    first.cursor().execute("SET c=2")
+    assert first.conf(start=False) == {"a": "1", "b": "x=y"}, "its own, which no other session has"
+    assert second.conf(start=False) == {"a": "1", "b": "x=y"}
+    assert client.ran == ["SET c=2", "SET", "SET"]
+    assert third.conf(start=False) == {"a": "1", "b": "x=y"}
+    assert not third.is_open
+    third.conf()
+    assert client.ran == ["SET c=2", "SET", "SET", "SET"]
+    assert not third._has_state, "a query is still repeated if the session is lost"
 
 
 def test_what_needs_a_pyspark_session_is_refused(client: type[Client], connection: ThriftConnection) -> None:

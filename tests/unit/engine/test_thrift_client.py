@@ -61,6 +61,10 @@ class Server:
 
     on_cancel_operation = on_close_session = on_close_operation
 
+    def on_get_info(self, request: Any) -> Any:
+        failed = ttypes.TStatus(ttypes.TStatusCode.ERROR_STATUS, errorMessage="Invalid SessionHandle")
+        return SimpleNamespace(status=failed if self.refuses else OK)
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
@@ -113,6 +117,19 @@ def test_rows_are_read_page_by_page_with_their_nulls(server: Server, client: Thr
     texts = [None, *(f"ü{number}" for number in range(1, 8)), None, "ü9"]
     assert found.rows == [(n, text, "1.50", b"\xff", None) for n, text in enumerate(texts)]
     assert server.calls[-1] == "CloseOperation"
+
+
+def test_a_session_is_known_until_the_server_or_the_connection_is_gone(
+    server: Server, client: ThriftClient
+) -> None:
+    assert client.is_known()
+    assert not client.is_broken
+    server.refuses = "gone"
+    assert not client.is_known()
+    server.refuses, server.breaks_at = None, "GetInfo"
+    assert not client.is_known()
+    assert client.is_broken
+    assert {*server.calls} == {"OpenSession", "GetInfo"}
 
 
 def test_a_command_without_a_result_has_no_columns(server: Server, client: ThriftClient) -> None:

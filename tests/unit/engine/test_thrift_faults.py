@@ -27,6 +27,17 @@ def failed(*causes: str) -> OperationFailed:
     return OperationFailed(HEAD + first + STACK + "".join(f"Caused by: {one}{STACK}" for one in others))
 
 
+def test_a_statement_that_the_server_refused_for_its_session_has_not_run() -> None:
+    error = OperationFailed("Invalid SessionHandle: SessionHandle [1]")
+    assert is_lost(error)
+    for sql in (WRITE, QUERY):
+        assert fault(error, sql).reaction is Reaction.RETRY_ON_NEW_CONNECTION
+        kept = fault(error, sql, repeatable=False)
+        assert kept.reaction is Reaction.RAISE
+        assert isinstance(kept.error, ConnectionLost)
+        assert "nothing was changed" in kept.error.fix
+
+
 def test_the_causes_are_those_of_the_statement() -> None:
     error = failed("[X.Y] org.apache.spark.SparkException: [X.Y] outer\nmore", "a.b.C$D: inner: with a colon")
     assert list(causes_of(str(error))) == [
@@ -65,7 +76,6 @@ def test_errors_are_those_of_other_connections() -> None:
         ConnectionResetError("reset"),
         EOFError(),
         TimeoutError("timed out"),
-        OperationFailed("Invalid SessionHandle: SessionHandle [1]"),
         type("TTransportException", (Exception,), {})("read 0 bytes"),
     ],
 )

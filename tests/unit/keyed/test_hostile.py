@@ -39,6 +39,7 @@ from dbt_arctic.keyed import (
 )
 from dbt_arctic.keyed.batch import Batch
 from dbt_arctic.keyed.branch import create_branch, drop_branch, fast_forward
+from dbt_arctic.keyed.changes_between import changes, difference
 from dbt_arctic.keyed.checks import Check, checked_select
 from dbt_arctic.keyed.history import History, MetaColumns, affected_keys_sql, events_sql
 from dbt_arctic.keyed.history_sql import intervals
@@ -239,8 +240,8 @@ def statements(world: World) -> dict[str, str]:
         "drop_view": create.drop_view(other),
         "merge_on_read": read.merge_on_read(table, VERSION),
         "tombstones_of": read.tombstones_of(table, VERSION),
-        "changes": read.changes(table, VERSION, VERSION, RANGE, "both"),
-        "difference": read.difference("SELECT 1", "SELECT 2", table.key, table.types, "both"),
+        "changes": changes(table, VERSION, VERSION, RANGE, "both"),
+        "difference": difference("SELECT 1", "SELECT 2", table.key, table.types, "both"),
         "appended_rows": read.appended_rows(table.base, 1, 2, other.identifier),
         "merge_changes": compact.merge_changes(table, 5, [1, 2], word[10]),
         "list_kept_rows": compact.list_kept_rows(table, 5),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.keyed.null_safe_equality import comparable, same_row
+from dbt_arctic.keyed.null_safe_equality import comparable, equal_value, same_row
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,8 @@ def test_maps_and_variants_are_taken_apart_however_deep_they_are(type_: str, sql
 
 
 def test_rows_are_the_same_where_all_columns_are() -> None:
-    expected = "o.`id` <=> n.`id` AND sort_array(map_entries(o.`m`)) <=> sort_array(map_entries(n.`m`))"
+    expected = "o.`id` <=> n.`id` AND map_entries(o.`m`) <=> map_entries(n.`m`)"
     assert same_row("o", "n", {"id": "bigint", "m": "map<int,int>"}) == expected
+    assert (
+        equal_value("a", "b", "map<int,int>") == "sort_array(map_entries(a)) <=> sort_array(map_entries(b))"
+    )

@@ -26,6 +26,14 @@ def test_its_ends_have_the_type_of_the_column(type_: str, start: str, end: str) 
 
 
 @pytest.mark.parametrize(
+    ("type_", "first", "last"),
+    [("date", 18262, 18262), ("timestamp", 1577836800_000000, 1577923199_999999)],
+)
+def test_its_ends_as_iceberg_stores_them_are_both_in_it(type_: str, first: int, last: int) -> None:
+    assert DAY.stored_range(type_) == (first, last)
+
+
+@pytest.mark.parametrize(
     ("columns", "told"),
     [
         ([("id", "bigint")], "its columns are: id"),

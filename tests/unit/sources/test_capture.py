@@ -33,12 +33,12 @@ from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
+from dbt_arctic.sources.capture_sql import unseen_statement
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
     CapturedRange,
     entry,
-    unseen_statement,
 )
 
 RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
@@ -152,7 +152,7 @@ def test_only_whole_transactions_are_captured_with_the_place_of_their_commit() -
             {
                 **{"operation": "insert", "table": "public.orders", "at_ms": 7000},
                 **{"place": f"{500:020}.{11:020}", "before": None},
-                **{"after": {"id": "1", "flag": "true", "body": "x"}, "shape": SHAPE},
+                **{"after": {"id": "1", "flag": "true", "body": "x"}, "shape": SHAPE, "table_id": "0"},
             },
         )
     ]
@@ -183,9 +183,7 @@ def test_transactions_without_changes_have_an_end() -> None:
 
 
 def test_the_key_of_an_old_row_has_no_other_columns() -> None:
-    relation = b"R" + (7).to_bytes(4, "big") + b"public\0t\0d" + (2).to_bytes(2, "big")
-    for flag, name, type_ in ((1, b"id", 20), (0, b"body", 25)):
-        relation += bytes([flag]) + name + b"\0" + type_.to_bytes(4, "big") + b"\xff" * 4
+    relation = described(7, "d", "t", 1, 0)
     key = (2).to_bytes(2, "big") + b"t" + (1).to_bytes(4, "big") + b"5" + b"n"
     decoder = Decoder()
     assert decoder.decode(relation) is None
@@ -193,6 +191,34 @@ def test_the_key_of_an_old_row_has_no_other_columns() -> None:
         found = decoder.decode(b"D" + (7).to_bytes(4, "big") + kind + key)
         assert isinstance(found, RowChange)
         assert found.old == old
+
+
+def described(oid: int, identity: str, name: str, *flags: int) -> bytes:
+    """A description of a table with the columns ``id`` and ``body``, as the log has it."""
+    made = b"R" + oid.to_bytes(4, "big") + f"public\0{name}\0{identity}".encode() + (2).to_bytes(2, "big")
+    for flag, column, type_ in zip(flags, (b"id", b"body"), (20, 25), strict=True):
+        made += bytes([flag]) + column + b"\0" + type_.to_bytes(4, "big") + b"\xff" * 4
+    return made
+
+
+def test_a_change_of_a_partition_has_the_old_values_that_partitions_log() -> None:
+    insert = b"I" + (7).to_bytes(4, "big") + b"N" + (2).to_bytes(2, "big") + b"t\0\0\0\0015n"
+    decoder = Decoder()
+
+    def identity(*descriptions: bytes) -> Any:
+        assert [decoder.decode(one) for one in descriptions] == [None] * len(descriptions)
+        found = decoder.decode(insert)
+        assert isinstance(found, RowChange)
+        assert found.table.name == "public.t"
+        return found.table.identity
+
+    table = described(7, "f", "t", 1, 1)
+    assert identity(table) is None
+    assert identity(table, described(8, "d", "a", 1, 0)) == ("id",)
+    assert identity() == ("id",), "a partition is described once"
+    assert identity(table, described(9, "i", "b", 0, 1)) == ()
+    assert identity(table, described(9, "f", "b", 1, 1)) == ("id",)
+    assert identity(table, described(8, "f", "a", 1, 1)) == ("id", "body")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +306,7 @@ def test_changes_are_counted_by_table() -> None:
         TransactionEnd(4),
     ]
     assert changes_by_table(logged_changes(enumerate(messages), TYPES)[0]) == {
-        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}", (SHAPE,))
+        "public.orders": TableChanges(3, 5, 9, f"{3:020}.{5:020}", (SHAPE,), ("0",))
     }
 
 

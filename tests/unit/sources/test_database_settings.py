@@ -89,6 +89,13 @@ def test_how_a_model_writes_follows_from_its_config() -> None:
     assert writes(unique_key="id", incremental_strategy="append") == (("id",), True, False)
     assert writes(materialized="table") == ((), False, False)
 
+    def keeps(**config: Any) -> bool:
+        config = {"materialized": "incremental", "unique_key": "id", **config}
+        return writes_of({"name": "m", "config": config}).keeps_changes
+
+    assert [keeps(incremental_strategy=one) for one in ("history", "append")] == [True, True]
+    assert [keeps(incremental_strategy=one) for one in ("upsert", "merge")] == [False, False]
+
 
 def column(family: Any, kind: str = "x", name: str = "at", spark: str = "") -> Column:
     return Column(name, kind, family, spark)

@@ -16,6 +16,7 @@ from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_pull import _other_columns
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, parse_capture, resolve_columns
+from dbt_arctic.sources.change_settings import EarlierColumns
 from dbt_arctic.sources.column_changes import RecordedTable, table_changes
 from dbt_arctic.sources.database_plan import Writes
 
@@ -276,3 +277,40 @@ def test_a_statement_in_the_log_has_all_rows_read_again_unless_it_may_be_about_t
         return
     found = planned(BEFORE, altered, shape_of(("id", "a", "b")))
     assert (found.reads_again, found.note) == (True, "ALTER TABLE")
+
+
+OF_HISTORY = Writes(("id",), keeps_changes=True)
+EARLIER = shape_of(("id", "a", "b"))
+
+
+def test_where_each_change_shows_earlier_ones_are_read_by_the_names_of_now() -> None:
+    now = columns(ID, column(2, "x"), column(4, "c", fills_older=True))
+    found = planned(now, EARLIER, shape_of(("id", "x", "c")), writes=OF_HISTORY)
+    assert found.reads_again
+    assert found.earlier == EarlierColumns(EARLIER, {"id": "id", "a": "x"})
+    assert found.applied_to(now).events.optional == ("c",)
+    assert planned(now, shape_of(("id", "x", "c")), writes=OF_HISTORY).earlier is None
+    assert planned(now, EARLIER).earlier is None
+
+
+@pytest.mark.parametrize(
+    ("now", "shape", "of_mariadb"),
+    [
+        (
+            columns(ID, column(2, "x"), B),
+            "other",
+            False,
+        ),  # columns that neither the model has read nor now are
+        (columns(ID, A, column(4, "b")), EARLIER, False),  # another column has the name
+        (columns(ID, A, column(4, "c", fills_older=True)), EARLIER, True),  # renamed, or another one
+    ],
+)
+def test_where_each_change_shows_the_columns_of_each_must_be_known(
+    now: CapturedColumns, shape: str, of_mariadb: bool
+) -> None:
+    if of_mariadb:
+        assert planned(now, shape, writes=OF_HISTORY).earlier is not None
+        now = replace(now, events=replace(now.events, sends_all=True))
+    with pytest.raises(VersionUnavailable, match="not known which columns"):
+        planned(now, shape, writes=OF_HISTORY)
+    assert planned(now, writes=OF_HISTORY).reads_again, "no change is unread"

@@ -1,0 +1,86 @@
+"""SQL that reads the changes of a table from a capture table. Pure."""
+
+from __future__ import annotations
+
+from dbt_arctic.databases.api import UnseenTransactions
+from dbt_arctic.keyed.names import literal
+from dbt_arctic.sources.capture_table import Captured
+
+PLACE_DIGITS = 20
+"""The length of a position in the place of a change."""
+
+
+def unread_statement(
+    captured: Captured, table: str, position: int, until: int | None = None, table_id: str = ""
+) -> str:
+    """SQL of the messages of a table after a position.
+
+    :param until: the position up to which they are read; ``None`` for all.
+    :param table_id: leaves out those of other tables that had its name; empty if there are none.
+    """
+    limit = "" if until is None else f" AND `transaction_end` <= {until}"
+    if table_id:
+        own = literal(table_id)
+        limit += f" AND coalesce(get_json_object(`message`, '$.table_id'), {own}) = {own}"
+    return (
+        f"SELECT `position`, `message`\nFROM {captured.name.at(captured.state.current_snapshot_id)}\n"
+        f"WHERE `table_name` = {literal(table)} AND `transaction_end` > {position}{limit}"
+    )
+
+
+def shapes_statement(captured: Captured, table: str, position: int, table_id: str = "") -> str:
+    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation.
+
+    :param table_id: as for ``unread_statement``.
+    """
+    return (
+        "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
+        f"FROM (\n{unread_statement(captured, table, position, None, table_id)}\n)"
+    )
+
+
+def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
+    """SQL of the first changes of a table that are not seen.
+
+    Columns: the position before them; their place; and when they were made, in milliseconds. The place is the
+    beginning of that of each change of the transaction, and greater than those before. All are NULL if all
+    changes are seen.
+    """
+    return (
+        "SELECT min(`transaction_end`) - 1,\n"
+        f"  min(left(get_json_object(`message`, '$.place'), {PLACE_DIGITS})),\n"
+        "  min(CAST(get_json_object(`message`, '$.at_ms') AS BIGINT))\n"
+        f"{_changes_of(captured, table)} AND {_is_unseen(unseen)}"
+    )
+
+
+def last_seen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
+    """SQL of the last position of a change of a table that is seen; NULL if none is."""
+    return f"SELECT max(`transaction_end`)\n{_changes_of(captured, table)} AND NOT {_is_unseen(unseen)}"
+
+
+def _changes_of(captured: Captured, table: str) -> str:
+    at = captured.name.at(captured.state.current_snapshot_id)
+    return f"FROM {at}\nWHERE `table_name` = {literal(table)}"
+
+
+def _is_unseen(unseen: UnseenTransactions) -> str:
+    """SQL of whether the transaction of a change is not seen."""
+    conditions = []
+    if unseen.ids:
+        conditions.append(f"`transaction_id` IN ({', '.join(map(str, unseen.ids))})")
+    if unseen.beginning is not None:
+        # Ids begin again after the greatest one.
+        conditions.append(f"pmod(`transaction_id` - {unseen.beginning}, 4294967296) < 2147483648")
+    if unseen.after is not None:
+        conditions.append(f"`transaction_end` > {unseen.after}")
+    return f"({' OR '.join(conditions) or 'false'})"
+
+
+__all__ = [
+    "PLACE_DIGITS",
+    "last_seen_statement",
+    "shapes_statement",
+    "unread_statement",
+    "unseen_statement",
+]

@@ -1,0 +1,170 @@
+"""Histories of captured tables: each state of a row once, however the table was loaded.
+
+The oracle is plain Python. It goes through the changes in the order of their commits, and knows which of them
+the database had made when the run read the table.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dbt_arctic.databases.postgres import PostgresTable
+from tests.extent import extent
+
+from .conftest import Shop
+from .database_servers import Server
+from .test_capture import declare, server
+
+__all__ = ["server"]
+MODEL = (
+    "{{ config(materialized='incremental', incremental_strategy='history', unique_key='id', buckets=1, "
+    "sequence_by='_source_sequence', updated_at='_source_changed_at') }}\n"
+    "select id, name, _source_sequence, _source_operation, _source_changed_at, _action "
+    "from {{ incremental_pull(source('crm', 'customers')) }}"
+)
+Row = tuple[int, "str | None", bool]
+"""A key, a name, and whether the interval is open."""
+
+
+@dataclass
+class Customers:
+    """The customers, and the intervals of each since the history began."""
+
+    server: Server
+    chance: random.Random
+    names: dict[int, str | None] = field(default_factory=dict)
+    intervals: dict[int, list[tuple[str | None, bool]]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """The history begins with the rows that the table has now."""
+        self.intervals = {key: [(name, True)] for key, name in self.names.items()}
+
+    def change(self, times: int, before: str = "SET synchronous_commit = on") -> None:
+        """Random transactions, in which a key may change several times."""
+        for _ in range(times):
+            self.server.sql(
+                before, "BEGIN", *(self.one() for _ in range(self.chance.randrange(1, 6))), "COMMIT"
+            )
+
+    def one(self) -> str:
+        key, what = self.chance.randrange(6), self.chance.random()
+        if key in self.names and what < 0.25:
+            self._close(key)
+            del self.names[key]
+            return f"DELETE FROM customers WHERE id = {key}"
+        other = self.chance.randrange(6)
+        if key in self.names and other not in self.names and what < 0.5:
+            name = self.names.pop(key)
+            self._close(key)
+            self._put(other, name)
+            return f"UPDATE customers SET id = {other} WHERE id = {key}"
+        name = self.chance.choice([None, "a", "b", "c"])
+        self._put(key, name)
+        text = "NULL" if name is None else f"'{name}'"
+        return f"INSERT INTO customers VALUES ({key}, {text}, 1) ON CONFLICT (id) DO UPDATE SET name = {text}"
+
+    def convert(self) -> None:
+        """Change values by a statement that the log does not have, and columns around them."""
+        self.server.sql(
+            "BEGIN",
+            "ALTER TABLE customers ALTER name TYPE varchar(40) USING name || '!'",
+            "ALTER TABLE customers RENAME score TO points",
+            "ALTER TABLE customers ADD COLUMN vip boolean DEFAULT true",
+            "COMMIT",
+        )
+        self.names = {key: name and f"{name}!" for key, name in self.names.items()}
+
+    def truncate(self) -> None:
+        self.server.sql("TRUNCATE customers")
+        for key in self.names:
+            self._close(key)
+        self.names.clear()
+
+    def read_again(self) -> None:
+        """A run has read all rows."""
+        for key, name in self.names.items():
+            self._put(key, name)
+
+    def _put(self, key: int, name: str | None) -> None:
+        self.names[key] = name
+        found = self.intervals.setdefault(key, [])
+        if found and found[-1] == (name, True):
+            return
+        self._close(key)
+        found.append((name, True))
+
+    def _close(self, key: int) -> None:
+        found = self.intervals.setdefault(key, [])
+        if found:
+            found[-1] = (found[-1][0], False)
+
+    def rows(self) -> list[Row]:
+        return [(key, *one) for key in sorted(self.intervals) for one in self.intervals[key]]
+
+
+def stored(shop: Shop) -> list[Row]:
+    columns = "id, name, dbt_valid_to IS NULL, dbt_valid_from, dbt_valid_to, _source_sequence"
+    found = sorted(shop.rows("customers", columns), key=lambda row: (row[0], row[5]))
+    for _, _, _, valid_from, valid_to, _ in found:
+        assert valid_from is not None
+        assert valid_to is None or valid_from <= valid_to
+    return [(key, name, is_open) for key, name, is_open, *_ in found]
+
+
+def around_begin(patched: pytest.MonkeyPatch, before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Let something happen right before and right after a run reads the state of the table."""
+    begin = PostgresTable.begin
+
+    def begun(table: PostgresTable) -> Any:
+        before()
+        transaction = begin(table)
+        after()
+        return transaction
+
+    patched.setattr(PostgresTable, "begin", begun)
+
+
+@pytest.mark.parametrize("seed", range(extent(1, 8)))
+def test_a_history_has_each_state_of_a_row_once(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    declare(shop, server, customers={"truncate": "apply"})
+    shop.model("customers", MODEL)
+    customers = Customers(server, random.Random(seed))
+    customers.change(6)
+
+    def last_before() -> None:
+        """Changes that were not captured yet, and that the rows have. They may not be on the disk."""
+        customers.change(8, "SET synchronous_commit = off")
+        customers.begin()
+
+    with monkeypatch.context() as patched:
+        around_begin(patched, last_before, lambda: customers.change(3))
+        shop.dbt("run", "--select", "customers")
+    shop.dbt("run", "--select", "customers")
+    assert stored(shop) == customers.rows()
+    for _ in range(extent(1, 4)):
+        customers.change(4)
+        shop.dbt("run", "--select", "customers")
+        assert stored(shop) == customers.rows()
+    # What the log does not have shows when the run reads the rows. The changes around it are there, too.
+    customers.change(4)
+    customers.convert()
+    customers.change(4)
+    customers.read_again()
+    shop.dbt("run", "--select", "customers")
+    assert stored(shop) == customers.rows()
+    assert "read" in {one for (one,) in shop.rows("customers", "_source_operation")}
+    # A truncation ends the intervals that the model has, and those that began since.
+    customers.change(4)
+    customers.truncate()
+    customers.change(4)
+    customers.truncate()
+    customers.change(2)
+    shop.dbt("run", "--select", "customers")
+    assert stored(shop) == customers.rows()

@@ -1,0 +1,66 @@
+"""Auxiliary views of a session without ANSI mode, in which integers wrap around and sums become NULL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dbt_arctic.auto import inputs
+from dbt_arctic.auto.auxiliary_view import _worthwhile_view, as_called, view_as_hidden_columns
+from dbt_arctic.auto.inputs import ModelInputs, find_inputs
+from dbt_arctic.auto.upstreams import Upstream
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView, state_sql
+from dbt_arctic.refresh.config import parse_config
+
+MODEL, TABLE = Name("lake", "shop", "m"), Name("lake", "shop", "t")
+CONFIG = parse_config("m", {"unique_key": "g", "incremental_strategy": "auto"})
+NO_CATALOG = SimpleNamespace(
+    of=lambda name: NO_CATALOG, load_view=lambda *name: None, load_table=lambda *name: None
+)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Any:
+    columns = (("id", "bigint"), ("g", "int"), ("big", "bigint"), ("amount", "decimal(38,2)"), ("n", "int"))
+    there = Upstream(TABLE, columns, ("id",), Consumed("t", "1"), {"new": "SELECT * FROM t AT 1"}, True)
+    monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there)
+
+    def found(sql: str, *, is_ansi: bool) -> ModelInputs:
+        made = find_inputs(cast(Any, NO_CATALOG), MODEL, sql, {})
+        assert made.reason is None
+        return replace(made, wrap_on_overflow=not is_ansi)
+
+    return found
+
+
+@pytest.mark.parametrize("is_ansi", [True, False])
+def test_the_check_of_an_average_does_not_wrap_around(reads: Any, is_ansi: bool) -> None:
+    """Four times 2^62 are zero then, and so was their average."""
+    made = view_as_hidden_columns(
+        reads("SELECT g, avg(big) AS m FROM t GROUP BY g", is_ansi=is_ansi), CONFIG, ["g", "m"]
+    )
+    assert made is not None
+    text = state_sql(made, {"lake.shop.t": "t"})
+    assert ("AS DECIMAL(20, 0)" in text) is not is_ansi
+    assert "SUM(ABS(" in text
+
+
+@pytest.mark.parametrize(
+    ("added", "is_ansi", "has_view"),
+    [("amount", True, True), ("amount", False, False), ("n", False, True)],
+)
+def test_a_sum_of_sums_of_which_one_is_null_is_not_taken_for_the_sum(
+    reads: Any, added: str, is_ansi: bool, has_view: bool
+) -> None:
+    sql = f"SELECT g, count(DISTINCT n) AS d, sum({added}) AS s FROM t GROUP BY g"
+
+    def view(found: ModelInputs) -> AuxiliaryView | None:
+        query, facts = as_called(found, ["g", "d", "s"])
+        return _worthwhile_view(query, facts, found, CONFIG, hides=False)
+
+    assert (view(reads(sql, is_ansi=is_ansi)) is not None) is has_view
