@@ -3,6 +3,7 @@ tables. The catalog is generated without Spark: metadata as Iceberg writes it, a
 
     python -m benchmarks.many_tables --tables 500 --rounds 100 --dir /path/with/space
 
+With ``--postgres postgresql://user:password@host/database``, an empty database, the catalog is there.
 Each table has 20 columns and 8 buckets, was written to hourly, is merged every tenth time, trimmed with the
 next write, and reads from the table before it.
 """
@@ -295,9 +296,32 @@ def write_catalog(folder: Path, tables: int, rounds: int, now_ms: int) -> None:
         connection.executemany("INSERT INTO iceberg_tables VALUES ('lake', 'bench', ?, ?, NULL, ?)", rows)
 
 
-def write_project(folder: Path) -> None:
+def copy_catalog(folder: Path, uri: str) -> None:
+    """Write the rows of the catalog to a database of PostgreSQL."""
+    import psycopg
+
+    tables = ("iceberg_tables", "iceberg_namespace_properties")
+    with (
+        closing(sqlite3.connect(folder / "catalog.db")) as source,
+        psycopg.connect(uri) as target,
+        target.cursor() as cursor,
+    ):
+        for table in tables:
+            rows = source.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in rows.description]
+            cursor.execute(f"CREATE TABLE {table} ({', '.join(f'{name} VARCHAR(1000)' for name in names)})")
+            cursor.executemany(
+                f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(names))})", rows.fetchall()
+            )
+
+
+def write_project(folder: Path, postgres: str | None) -> None:
     (folder / "dbt_project.yml").write_text("name: bench\nversion: '1.0'\nprofile: bench\n", encoding="utf-8")
-    target = {"type": "arctic", "method": "session", "schema": "bench", "warehouse": str(folder)}
+    target: dict[str, Any] = {"type": "arctic", "method": "session", "schema": "bench"}
+    if postgres is None:
+        target["warehouse"] = str(folder)
+    else:
+        target["catalog"] = {"type": "postgres", "uri": postgres, "warehouse": str(folder)}
     profile = {"bench": {"target": "dev", "outputs": {"dev": target}}}
     (folder / "profiles.yml").write_text(json.dumps(profile), encoding="utf-8")
 
@@ -323,6 +347,7 @@ def main() -> int:
     parser.add_argument(
         "--dir", type=Path, help="an empty folder with enough space (default: a temporary one)"
     )
+    parser.add_argument("--postgres", help="the address of an empty database for the catalog")
     arguments = parser.parse_args()
     folder = Path(arguments.dir or tempfile.mkdtemp(prefix="dbt-arctic-bench-"))
     commands = {"status": ["status"], "report": ["report", "--output", str(folder / "report.html")]}
@@ -330,7 +355,9 @@ def main() -> int:
         if not (folder / "catalog.db").exists():
             print("writing the catalog ...", file=sys.stderr)
             write_catalog(folder, arguments.tables, arguments.rounds, int(time.time() * 1000))
-            write_project(folder)
+            if arguments.postgres is not None:
+                copy_catalog(folder, arguments.postgres)
+            write_project(folder, arguments.postgres)
         taken = {
             what: [seconds(folder, *command) for _ in range(arguments.repeat)]
             for what, command in commands.items()
