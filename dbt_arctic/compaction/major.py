@@ -111,16 +111,33 @@ def _pin(context: Context, name: Name) -> tuple[KeyedTable, TableState, TableSta
 def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozenset[int]) -> frozenset[int]:
     """The transactions to merge: those that no commit of the base names.
 
-    All pending ones if an expired commit may have merged some of them: a transaction that is merged again
-    alone would override newer rows of the base.
+    All pending ones if an expired commit may have merged some of them, or if a statement arrived a second
+    time after its rows were merged: a transaction that is merged again alone would override newer rows of the
+    base.
     """
     unmerged = pending - merged_transactions(history)
+    if pending & _landed_again(change, history):
+        return pending
     oldest = history[-1]
     if oldest.parent_id is None:
         return unmerged
     times = {transaction: commit.timestamp_ms for transaction, commit in _commits(change).items()}
     may_be_merged = any(times.get(txn, 0) <= oldest.timestamp_ms for txn in unmerged)
     return pending if may_be_merged else unmerged
+
+
+def _landed_again(change: TableState, history: Sequence[Snapshot]) -> frozenset[int]:
+    """The transactions that were committed another time after the last merge of them."""
+    times: dict[int, list[int]] = {}
+    for commit in change.history():
+        if PROPERTY_TXN in commit.summary:
+            times.setdefault(int(commit.summary[PROPERTY_TXN]), []).append(commit.timestamp_ms)
+    twice = {transaction: max(landed) for transaction, landed in times.items() if len(landed) > 1}
+    return frozenset(
+        transaction
+        for transaction, last_ms in twice.items()
+        if transaction not in merged_transactions(history, after_ms=last_ms)
+    )
 
 
 def _trimmable(

@@ -184,11 +184,15 @@ def newest_merge_ms(history: Iterable[SnapshotLike], until_ms: int | None = None
     return max((at for at in times if until_ms is None or at <= until_ms), default=None)
 
 
-def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None = None) -> frozenset[int]:
-    """Transactions that commits of the base table merged; with ``before_ms``, only older commits."""
+def merged_transactions(
+    history: Iterable[SnapshotLike], before_ms: int | None = None, after_ms: int | None = None
+) -> frozenset[int]:
+    """Transactions that commits of the base table merged: all, or only commits before or after a time."""
     merged: set[int] = set()
     for snapshot in history:
         if before_ms is not None and snapshot.timestamp_ms > before_ms:
+            continue
+        if after_ms is not None and snapshot.timestamp_ms < after_ms:
             continue
         merged.update(int(txn) for txn in json.loads(snapshot.summary.get(PROPERTY_MERGED, "[]")))
     return frozenset(merged)

@@ -124,6 +124,26 @@ def test_a_column_that_is_added_alone_does_not_stop_readers_at_the_current_versi
 
 
 @pytest.mark.modelled
+def test_a_statement_that_arrives_again_after_its_merge_is_a_change_for_all(shop: Any) -> None:
+    """It is the newest commit then, and stays the newest when it is trimmed."""
+    orders = shop.table()
+    orders.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 2}])
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    first = orders.upsert([{"id": 1, "amount": 10}])
+    orders.upsert([{"id": 1, "amount": 20}])
+    orders.compact(600)
+    copy.run()
+    orders.session.context.run("upsert", first.sql, None)
+    for grace in (600, 0, 0):
+        copy.run()
+        assert orders.rows() == [{"id": 1, "amount": 10}, {"id": 2, "amount": 2}]
+        assert consumer_rows(copy) == expected_rows(orders)
+        orders.compact(grace)
+    assert orders.base_rows() == orders.rows()
+
+
+@pytest.mark.modelled
 def test_rows_whose_type_a_full_refresh_changes_are_read_again(shop: Any) -> None:
     """Spark finds 1 and 1.0 equal, but a model may compute other values from them."""
     orders = shop.table()
