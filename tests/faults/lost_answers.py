@@ -13,14 +13,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.engine.catalog_settings import read_definition
-from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from tests.dbt.keyed.kafka_topics import tools
@@ -148,6 +148,30 @@ class LostAnswers:
         assert errors == [], errors
         return "done"
 
+    def cut(self, idle_s: float) -> str:
+        """Cut a connection with the driver, then write with it. Returns the state of the error.
+
+        08003 is repeated by Iceberg, because nothing was sent.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        assert isinstance(self._troubled, SessionConnection)
+        manager = self._troubled.process.context._gateway.jvm.java.sql.DriverManager
+        address = f"jdbc:arctic:postgresql://127.0.0.1:{self._proxy.port}/lake"
+        with closing(manager.getConnection(address, "dbt", PASSWORD)) as opened:
+            statement = opened.prepareStatement("UPDATE iceberg_tables SET table_name = '' WHERE 1 = 0")
+            assert statement.executeUpdate() == 0
+            threading.Event().wait(idle_s)
+            assert statement.executeUpdate() == 0
+            threading.Event().wait(idle_s)
+            self._proxy.begin(Trouble.REFUSED)
+            self._proxy.heal()
+            try:
+                statement.executeUpdate()
+            except Py4JJavaError as error:
+                return str(error.java_exception.getSQLState())
+        return "done"
+
     def _build(self) -> None:
         rows = ", ".join(f"({id_}, {amount})" for id_, amount in FIRST.items())
         for sql in (
@@ -200,6 +224,8 @@ def main() -> int:
             except AssertionError as error:
                 ended, failed = f"WRONG: {str(error)[:500]}", failed + 1
             sys.stdout.write(f"{what}: {ended}\n")
+        for idle_s in (0.0, 1.2) if kind == "postgres" else ():
+            sys.stdout.write(f"cut after {idle_s} s: {story.cut(idle_s)}\n")
         troubled.close()
         healthy.close()
     sys.stdout.write(f"answers: {failed} wrong\n")

@@ -32,6 +32,8 @@ def test_a_catalog_in_a_database_neither_loses_commits_nor_deletes_their_files()
         "append, 3 others: unknown",
         "update, 0 others: done",
         *(f"{what}: done" for what in CREATED),
+        "cut after 0.0 s: AR203",
+        "cut after 1.2 s: 08003",
         "answers: 0 wrong",
     ]
 

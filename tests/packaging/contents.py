@@ -73,7 +73,10 @@ def _metadata(built: Path) -> bytes:
 
 def _installed_files() -> set[str]:
     """Every file that an installation has, by the name that it has there."""
-    ours = {"dbt_arctic": (".py", ".html", ".xml", "py.typed"), "macros": (".sql", ".yml", ".py")}
+    ours = {
+        "dbt_arctic": (".py", ".html", ".xml", ".java", ".jar", "py.typed"),
+        "macros": (".sql", ".yml", ".py"),
+    }
     files = {
         str(path.relative_to(ROOT))
         for folder, suffixes in ours.items()
