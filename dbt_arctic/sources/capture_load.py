@@ -43,6 +43,11 @@ from dbt_arctic.store.state import load_keyed
 _ATTEMPTS = 10
 """How often a transaction begins before the run gives up."""
 
+_READ_LATER = (
+    "The rows of the table {} are read by other connections, which see changes that are made until then. "
+    "These changes show twice: in the rows, and with the next run."
+)
+
 
 class ReadAgain(NamedTuple):
     """Why a model reads all rows of a table that it has read before.
@@ -139,10 +144,13 @@ class TableLoad:
         else:
             sql = self._with_changes(columns, view, read.captured, seen, again)
             notes = (f"The source {self.source.name} is read again as a whole: {again.evolution.note}.",)
+        warnings = () if read is None else read.warnings
+        if purpose == "consume" and self.writes.keeps_changes and not snapshot:
+            warnings = (*warnings, _READ_LATER.format(self.place.dotted))
         return Planned(
             Pull(upstream, sql, seen.consumed, True, stage=StagedView(view)),
             last,
-            () if read is None else read.warnings,
+            warnings,
             release=transaction.close if is_open else None,
             notes=notes,
             must_select=must_select(columns.events),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_arctic.databases.address import parse_address
-from dbt_arctic.databases.api import TableName, TableVersion
+from dbt_arctic.databases.api import TableName, TableVersion, columns_shape
 from dbt_arctic.databases.change_log import LoggedChange
 from dbt_arctic.databases.postgres import PostgresSchemaReader
 from dbt_arctic.databases.postgres_versions import read_versions
@@ -90,7 +90,7 @@ class FollowedTable:
         """
         assert self.recorded is not None
         columns = self.database.columns(self.name)
-        events, shapes = columns.events, {one.shape for one in logged}
+        events, shapes = columns.events, {columns_shape(one.shape) for one in logged}
         self.changes = table_changes(self.recorded, columns.table, events.columns, events.key, shapes)
         effect = max((one.effect for one in self.changes), key=EFFECTS.index, default="none")
         if effect in ("read", "load"):

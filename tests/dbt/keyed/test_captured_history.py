@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
+from dbt_arctic.sources.capture_load import TableLoad
 from tests.extent import extent
 
 from .conftest import Shop
 from .database_servers import Server
 from .test_capture import declare, server
+from .test_capture_mariadb import declare as declare_mariadb
 
 __all__ = ["server"]
 MODEL = (
@@ -44,7 +47,7 @@ class Customers:
         """The history begins with the rows that the table has now."""
         self.intervals = {key: [(name, True)] for key, name in self.names.items()}
 
-    def change(self, times: int, before: str = "SET synchronous_commit = on") -> None:
+    def change(self, times: int, before: str = "SELECT 1") -> None:
         """Random transactions, in which a key may change several times."""
         for _ in range(times):
             self.server.sql(
@@ -66,7 +69,9 @@ class Customers:
         name = self.chance.choice([None, "a", "b", "c"])
         self._put(key, name)
         text = "NULL" if name is None else f"'{name}'"
-        return f"INSERT INTO customers VALUES ({key}, {text}, 1) ON CONFLICT (id) DO UPDATE SET name = {text}"
+        is_postgres = self.server.kind == "postgresql"
+        conflict = "ON CONFLICT (id) DO UPDATE SET" if is_postgres else "ON DUPLICATE KEY UPDATE"
+        return f"INSERT INTO customers VALUES ({key}, {text}, 1) {conflict} name = {text}"
 
     def convert(self) -> None:
         """Change values by a statement that the log does not have, and columns around them."""
@@ -116,17 +121,22 @@ def stored(shop: Shop) -> list[Row]:
     return [(key, name, is_open) for key, name, is_open, *_ in found]
 
 
-def around_begin(patched: pytest.MonkeyPatch, before: Callable[[], None], after: Callable[[], None]) -> None:
+def around_begin(
+    patched: pytest.MonkeyPatch,
+    before: Callable[[], None],
+    after: Callable[[], None] = lambda: None,
+    kind: Any = PostgresTable,
+) -> None:
     """Let something happen right before and right after a run reads the state of the table."""
-    begin = PostgresTable.begin
+    begin = kind.begin
 
-    def begun(table: PostgresTable) -> Any:
+    def begun(table: Any) -> Any:
         before()
         transaction = begin(table)
         after()
         return transaction
 
-    patched.setattr(PostgresTable, "begin", begun)
+    patched.setattr(kind, "begin", begun)
 
 
 @pytest.mark.parametrize("seed", range(extent(1, 8)))
@@ -168,3 +178,40 @@ def test_a_history_has_each_state_of_a_row_once(
     customers.change(2)
     shop.dbt("run", "--select", "customers")
     assert stored(shop) == customers.rows()
+
+
+def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
+    shop: Shop, mariadb_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What other connections see of later changes is a warning."""
+    mariadb_server.sql(
+        "CREATE TABLE customers (id bigint PRIMARY KEY, name varchar(40), score decimal(10,2)) "
+        "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    )
+    try:
+        declare_mariadb(shop, mariadb_server, "customers")
+        shop.model("customers", MODEL)
+        customers = Customers(mariadb_server, random.Random(1))
+        customers.change(4)
+
+        def last_before() -> None:
+            customers.change(8)
+            customers.begin()
+
+        planned, warned = TableLoad.plan, list[str]()
+
+        def noted(*given: Any) -> Any:
+            made = planned(*given)
+            warned.extend(made.warnings)
+            return made
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TableLoad, "plan", noted)
+            around_begin(patched, last_before, kind=MariaTable)
+            shop.dbt("run")
+        assert "These changes show twice" in warned[-1]
+        customers.change(4)
+        shop.dbt("run")
+        assert stored(shop) == customers.rows()
+    finally:
+        mariadb_server.sql("DROP TABLE customers")
