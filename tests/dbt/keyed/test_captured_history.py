@@ -18,10 +18,10 @@ from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.sources.capture_load import TableLoad
 from tests.extent import extent
 
+from . import test_capture_mariadb
 from .conftest import Shop
 from .database_servers import Server
 from .test_capture import declare, server
-from .test_capture_mariadb import declare as declare_mariadb
 
 __all__ = ["server"]
 MODEL = (
@@ -189,7 +189,7 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
         "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     )
     try:
-        declare_mariadb(shop, mariadb_server, "customers")
+        test_capture_mariadb.declare(shop, mariadb_server, "customers")
         shop.model("customers", MODEL)
         customers = Customers(mariadb_server, random.Random(1))
         customers.change(4)
