@@ -6,7 +6,8 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -28,7 +29,8 @@ from dbt_arctic.databases.replication_slot import PostgresSlot, _explained, capt
 from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.sources import capture_load
 from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
@@ -40,6 +42,7 @@ from dbt_arctic.sources.capture_table import (
     CapturedRange,
     entry,
 )
+from dbt_arctic.sources.database_plan import Writes
 
 RANGE = CapturedRange("1/crm/slot", 100, 400, date(2026, 1, 1), {"public.old": 200})
 ORDERS = LoggedTable("public.orders", ("id", "flag", "body"), (20, 16, 25))
@@ -401,3 +404,45 @@ def test_changes_that_a_transaction_does_not_see_are_read_later(
     unseen: UnseenTransactions, condition: str
 ) -> None:
     assert condition in unseen_statement(captured((400, {})), "public.t", unseen)
+
+
+class Opened:
+    """A transaction of which it is known whether it sees a position of the log."""
+
+    table = None
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(("split", "begun"), [(0, 1), (2, 3), (99, 10)])
+def test_rows_of_which_each_change_shows_are_those_of_a_position(
+    monkeypatch: pytest.MonkeyPatch, split: int, begun: int
+) -> None:
+    """A commit that is in the log and not visible would show twice, so the transaction begins again."""
+    opened: list[Opened] = []
+
+    def begin() -> Opened:
+        opened.append(Opened())
+        return opened[-1]
+
+    def seen(*_: Any) -> Any:
+        return capture_load._SnapshotPosition(Consumed("", ""), "", "", len(opened) <= split)
+
+    capture = SimpleNamespace(
+        take_visible=lambda *_: "captured", source=parse_capture("crm.t", {"slot": "s"})
+    )
+    monkeypatch.setattr(capture_load, "resolve_columns", lambda *_: None)
+    monkeypatch.setattr(capture_load.TableLoad, "_seen", seen)
+    load = capture_load.TableLoad(
+        cast(Any, capture),
+        cast(Any, SimpleNamespace(begin=begin)),
+        TableName("public", "t"),
+        Writes(("id",), keeps_changes=True),
+        lambda: Name("lake", "s", "t"),
+    )
+    with pytest.raises(ConcurrentRun, match="as of one position") if split == 99 else nullcontext():
+        assert load._open(None, None, "m", "consume").read == "captured"
+    assert len(opened) == begun
+    assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)
