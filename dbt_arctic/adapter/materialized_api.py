@@ -18,6 +18,7 @@ from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.table import ACTION, Column
 from dbt_arctic.refresh.config import parse_config, writes_keyed
+from dbt_arctic.refresh.event_time import refuse_pull
 from dbt_arctic.refresh.materializations import (
     STREAMING_TABLE,
     ConfigurationChange,
@@ -124,6 +125,8 @@ class MaterializedApi(ModelApi):
     @available.parse(lambda *a, **k: None)
     def read_part(self, model: Mapping[str, Any]) -> None:
         """Record that a run of a model reads a part of what it pulls (``--empty``, ``--sample``)."""
+        with as_dbt_errors():
+            refuse_pull(model)
         self._pulls().read_part(model["unique_id"])
 
     @available.parse(lambda *a, **k: False)

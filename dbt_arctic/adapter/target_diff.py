@@ -23,8 +23,9 @@ from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.key_selection import ProjectKeys
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ArcticError, ConfigError
+from dbt_arctic.keyed.clone_origin import began_as
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.clone import began_as, is_clone
+from dbt_arctic.refresh.clone import is_clone
 
 _TYPES = ("model", "snapshot", "seed")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.compaction.markers import count_markers
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.sources.unread import Positions, Replay
@@ -29,8 +30,10 @@ def read_table(catalog: CatalogReader, upstream: str, consumed: Consumed) -> Rea
     """
     name = Name(*upstream.split(".", 2))
     table = find_keyed(catalog, name)
+    markers = (0, 0)
     if table is not None:
         states = [load_base(catalog, table), load_change(catalog, table)]
+        markers = count_markers(table, states[-1])
     else:
         found = catalog.of(name).load_table(name.schema, name.identifier)
         states = [] if found is None else [found]
@@ -38,7 +41,8 @@ def read_table(catalog: CatalogReader, upstream: str, consumed: Consumed) -> Rea
     read = Version.parse(token).change_snapshot if is_token(token) else consumed.snapshot_id
     if not states:
         return ReadTable(Positions(str(read or "")), None)
-    rows, size = _total(states, _ROWS), _total(states, _BYTES)
+    totals = [_total(states, name) for name in (_ROWS, _BYTES)]
+    rows, size = (None if one is None else max(0, one - of) for one, of in zip(totals, markers, strict=True))
     end = states[-1].current_snapshot_id
     return ReadTable(Positions(str(read or ""), str(end or "")), Replay("row", rows, size))
 

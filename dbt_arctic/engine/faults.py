@@ -52,7 +52,9 @@ class Fault(NamedTuple):
 _MARKER = re.compile(
     r"\[USER_RAISED_EXCEPTION\]\s+(AR-\d{3})[| ](.*?)(?=\s*SQLSTATE: \w{5}|\s*== SQL|\Z)", re.DOTALL
 )
-_MALFORMED = re.compile(r"\[MALFORMED_RECORD_IN_PARSING|CSV header does not conform to the schema")
+_MALFORMED = re.compile(
+    r"\[MALFORMED_RECORD_IN_PARSING|CSV header does not conform to the schema|Number of column in CSV header"
+)
 _FILE_READ = re.compile(r"\[FAILED_READ_FILE\.\w+\].*? (\w+:/\S+?)\.?(?=\s|$)")
 _CONFLICT_CLASSES = {"CommitFailedException"}
 _CONFLICT_TEXT = re.compile(r"Found (new )?(conflicting|concurrently)|Cannot commit, (missing|found)")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
+from dbt_arctic.keyed.clone_origin import began_as
 from dbt_arctic.keyed.log import consumed_versions, log_range
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.refresh.clone import began_as, is_clone
+from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.store.state import load_change
 
 

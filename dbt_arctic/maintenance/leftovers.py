@@ -17,6 +17,7 @@ from dbt_arctic.store.lease import BuildInProgress, build_in_progress, was_inter
 from dbt_arctic.store.leftovers import (
     ABANDONED_AFTER_MS,
     aside_of,
+    branch_age_ms,
     is_abandoned_branch,
     is_abandoned_generation,
     side_age_ms,
@@ -193,11 +194,14 @@ def _previous(
             yield Removal("previous", side, "its retention time after a full refresh is over", table=table)
 
 
-def _branches(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal]:
+def _branches(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
     for name, state in inventory.tables.items():
         for branch in sorted(state.branches):
             if is_abandoned_branch(branch, now_ms, retention.older_than_ms):
                 yield Removal("branch", inventory.name(name), "an interrupted run left it", branch)
+            elif branch_age_ms(branch, now_ms) is not None:
+                why = f"its branch {branch} may belong to an active run"
+                yield KeptLeftover(inventory.name(name), why, "young")
 
 
 def _staging(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal]:

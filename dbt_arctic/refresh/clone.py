@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.clone_origin import began_as
 from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name
@@ -23,10 +24,6 @@ from dbt_arctic.refresh.pull import plan_merge_on_read
 from dbt_arctic.store.other_catalogs import is_of_others, require_own_names
 from dbt_arctic.store.plain_snapshot import plain_at
 from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
-
-PROPERTY_CLONE = "arctic.clone"
-"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view, and
-set on a plain table that does."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +80,6 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
 
 def _property_value(source: Name) -> str:
     return json.dumps([source.catalog, source.schema, source.identifier])
-
-
-def began_as(properties: Mapping[str, str]) -> Name | None:
-    """The source of a relation that is or was a clone, from its properties."""
-    text = properties.get(PROPERTY_CLONE)
-    return Name(*json.loads(text)) if text else None
 
 
 def cloned_from(

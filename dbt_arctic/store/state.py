@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.clone_origin import began_as
 from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
 from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
@@ -56,12 +57,22 @@ def _not_keyed(catalog: CatalogReader, name: Name) -> UnknownRelation:
         "build it as materialized='incremental' with a unique_key, and without the incremental_strategy "
         f"'append', 'merge' or 'delete+insert': dbt run --select {name.identifier}"
     )
-    if reader.load_view(*at) is not None or reader.load_table(*at) is not None:
+    view = reader.load_view(*at)
+    listed = "name a keyed table, as dbt-arctic status lists them"
+    source = None if view is None else began_as(view.properties)
+    if source is not None:
+        return UnknownRelation(
+            f"{name} is a clone that was not written yet",
+            where=name.dotted,
+            why=f"it shows {source}, and has neither rows nor versions of its own",
+            fix=f"write it with its model: dbt run --select {name.identifier}",
+        )
+    if view is not None or reader.load_table(*at) is not None:
         return UnknownRelation(
             f"{name} is not a keyed table",
             where=name.dotted,
-            why="it is a plain table, or a view without dbt-arctic's properties",
-            fix=build,
+            why="it is a plain table, such as a snapshot, or a view without dbt-arctic's properties",
+            fix=f"{listed}. To make a model one, {build}",
         )
     names = {schema: [entry.name for entry in reader.list_names(schema)] for schema in reader.list_schemas()}
     found = [schema for schema, there in names.items() if name.identifier in there]
@@ -71,7 +82,7 @@ def _not_keyed(catalog: CatalogReader, name: Name) -> UnknownRelation:
         f"there is no table {name}",
         where=name.dotted,
         why=f"the schema {name.schema} does not contain it",
-        fix=f"did you mean {' or '.join(meant)}?" if meant else build,
+        fix=f"did you mean {' or '.join(meant)}?" if meant else f"{listed}; {build}",
     )
 
 

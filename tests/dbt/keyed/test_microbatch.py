@@ -142,6 +142,15 @@ def test_sources_of_any_type_are_filtered_by_the_instants_of_the_batch(shop: Sho
 
 
 @pytest.mark.usefixtures("dbt_log")
+def test_a_pull_is_refused_also_from_an_upstream_that_is_filtered(batches: Shop) -> None:
+    pull = "{{{{ incremental_pull(source('raw', 'raw_events')) }}}}"
+    batches.model("m", MODEL.replace("{{{{ source('raw', 'raw_events') }}}}", pull).format(more=KEYED))
+    batches.fail("run", *FOUR_DAYS)
+    log = (batches.folder / "logs" / "dbt.log").read_text(encoding="utf-8")
+    assert "incremental_pull() cannot be used with the strategy 'microbatch'" in log
+
+
+@pytest.mark.usefixtures("dbt_log")
 def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(batches: Shop) -> None:
     zone(batches, "America/New_York")
     casts = ("date", "timestamp_ntz")

@@ -165,6 +165,21 @@ def test_a_query_leaves_no_doubt_about_a_commit() -> None:
     assert type(classify(causes, "/* a note */ MERGE INTO t").error) is CommitStateUnknown
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CSV header does not conform to the schema.\n Header: x",
+        "Number of column in CSV header is not equal to number of fields in the schema:\n Header length: 1",
+    ],
+)
+def test_a_csv_file_with_other_columns_is_named(message: str) -> None:
+    reading = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b.csv."
+    causes = chain(("x.SparkException", reading), ("java.lang.IllegalArgumentException", message))
+    error = classify(causes, "INSERT INTO t SELECT 1").error
+    assert isinstance(error, MalformedFile)
+    assert error.where == "/a/b.csv"
+
+
 def test_a_file_that_does_not_fit_is_named_without_its_encoding() -> None:
     reading = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b%20c.json."
     record = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [null]."

@@ -193,6 +193,7 @@ def test_the_names_of_branches_and_staging_tables_contain_their_age(orders: Orde
     assert found_leftovers(inventory) == {
         f"arctic_{txn(OLD)}": "branch",
         f"orders__pull_{txn(OLD)}": "staging",
+        "plain": "kept: young",
     }
 
 

@@ -16,6 +16,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.clone_origin import PROPERTY_CLONE, began_as
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import find_unfinished
@@ -62,7 +63,7 @@ def name(schema: str, identifier: str = "orders") -> Name:
 
 
 def cloned_from(schema: str) -> dict[str, str]:
-    return {clone.PROPERTY_CLONE: f'["lake", "{schema}", "orders"]', "arctic.protocol": ""}
+    return {PROPERTY_CLONE: f'["lake", "{schema}", "orders"]', "arctic.protocol": ""}
 
 
 def test_a_clone_of_a_table_is_marked_and_one_of_a_view_is_an_ordinary_view() -> None:
@@ -101,7 +102,7 @@ def test_clones_in_a_circle_are_an_error() -> None:
 def test_a_keyed_table_that_began_as_a_clone_is_none_any_more() -> None:
     properties = {**cloned_from("prod"), "arctic.protocol": "1"}
     assert not clone.is_clone(properties)
-    assert clone.began_as(properties) == name("prod")
+    assert began_as(properties) == name("prod")
 
 
 def test_a_pull_from_another_table_than_the_last_one_is_refused() -> None:
@@ -156,7 +157,7 @@ def test_a_clone_of_another_project_leads_to_nothing_of_this_one() -> None:
     assert clone.cloned_from(alone, name("ci"), read) == (name("prod"), read["lake.prod.orders"])
     # This project may clone what it reads.
     ours.views["ci", "orders"] = {
-        clone.PROPERTY_CLONE: '["archive", "prod", "orders"]',
+        PROPERTY_CLONE: '["archive", "prod", "orders"]',
         "arctic.protocol": "",
     }
     assert clone.origin(catalog, name("ci")) == Name("archive", "prod", "orders")

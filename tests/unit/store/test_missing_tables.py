@@ -12,14 +12,15 @@ from dbt_arctic.store.state import load_keyed
 
 
 class _Catalog(OneCatalog):
-    """A schema with the plain view ``orders``, and another one with ``customers``."""
+    """A schema with the plain view ``orders`` and the clone ``cloned``, and one with ``customers``."""
 
     def __init__(self) -> None:
-        self._names = {"shop": ["orders"], "shop_ods": ["customers"]}
+        self._names = {"shop": ["orders", "cloned"], "shop_ods": ["customers"]}
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         there = name in self._names.get(schema, [])
-        return ViewState(schema, name, {}, (), "SELECT 1") if there else None
+        properties = {"arctic.clone": '["lake", "prod", "cloned"]'} if name == "cloned" else {}
+        return ViewState(schema, name, properties, (), "SELECT 1") if there else None
 
     def load_table(self, schema: str, name: str) -> None:
         return None
@@ -34,11 +35,12 @@ class _Catalog(OneCatalog):
 @pytest.mark.parametrize(
     ("schema", "identifier", "what", "fix"),
     [
-        ("shop", "orders", "lake.shop.orders is not a keyed table", "build it as"),
+        ("shop", "orders", "lake.shop.orders is not a keyed table", "name a keyed table"),
+        ("shop", "cloned", "lake.shop.cloned is a clone that was not written yet", "write it with its model"),
         ("shop", "customers", "there is no table lake.shop.customers", "did you mean shop_ods.customers?"),
         ("shop", "orderz", "there is no table lake.shop.orderz", "did you mean orders?"),
-        ("shop", "nothing", "there is no table lake.shop.nothing", "build it as"),
-        ("new", "nothing", "there is no table lake.new.nothing", "build it as"),
+        ("shop", "nothing", "there is no table lake.shop.nothing", "name a keyed table"),
+        ("new", "nothing", "there is no table lake.new.nothing", "name a keyed table"),
     ],
 )
 def test_the_error_suggests_what_is_there(schema: str, identifier: str, what: str, fix: str) -> None:
