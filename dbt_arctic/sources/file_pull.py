@@ -108,6 +108,11 @@ def plan_file_pull(
     listed = load_files(context.catalog, name, head)
     is_at_head = last is not None and last == (name, _version(state))
     consumed = listed if is_at_head else consumed_files(context.catalog, last, model)
+    if purpose == "describe":
+        # Files that have changed or disappeared matter to a run that reads rows.
+        unread = present.difference(consumed or ())
+        version = _version(state) if last is None or unread else last[1]
+        return Pull(name, _described(source, unread), version, last is None or bool(unread))
     files = new_files(source, present, listed, consumed, model)
     if last is not None and not files:
         # A list that lacks something is completed by the run that reads files. A clone that has not written
@@ -129,7 +134,7 @@ def plan_file_pull(
                 fix=f"nothing was written; run the model again: dbt run --select {model}",
             )
     version = _version(state)
-    if not files or purpose == "describe":
+    if not files:
         return Pull(name, _described(source, files), version, True)
     view = f"{name.identifier}__pull_{context.new_txn()}"
     connection().create_file_view(view, read_request(source, files))

@@ -50,13 +50,14 @@ def new_files(
         unread.difference_update(changed)
     paths = {file.path for file in present} if only_found else set()
     gone = sorted(file for file in only_found if file.path not in paths and file.path not in read)
-    if gone:
+    if gone and source.changed_files != "ignore":
         raise SourceFileChanged(
             f"{_count(gone)} of the source {source.name} disappeared before {model} read "
             f"{'it' if len(gone) == 1 else 'them'}: {_shown(gone)}",
             where=model,
             why=f"the file list has found {'it' if len(gone) == 1 else 'them'} in {source.path} before",
-            fix="put the files back; or build the table from the files that are left: "
+            fix="put the files back, corrected or without rows; or set changed_files: ignore in the source's "
+            "meta.arctic for one run, which leaves them out; or build the table from the other files: "
             f"dbt run --full-refresh --select {model}",
         )
     return sorted(unread)

@@ -50,6 +50,7 @@ def test_a_file_that_changed_before_it_was_read_is_read_as_it_is() -> None:
 def test_a_file_that_disappeared_unread_is_an_error() -> None:
     with pytest.raises(SourceFileChanged, match=r"2 files .* read them: /data/b\.json, /data/c\.json"):
         new_files(CLICKS, [A], [A, B, C], [A], "m")
+    assert new_files(replace(CLICKS, changed_files="ignore"), [A, C], [A, B, C], [A], "m") == [C]
 
 
 @pytest.mark.parametrize("policy", ["fail", "reread", "ignore"])
@@ -74,7 +75,9 @@ def test_random_folders_are_read_as_a_plain_model_says(seed: int, policy: Change
         paths = {file.path for file in known}
         changed = {file for file in present.values() if file.path in paths and file not in known}
         lost = {file.path for file in listed - known} - set(present) - paths
-        refused = consumed is not None and ((bool(changed) and policy == "fail") or bool(lost))
+        refused = consumed is not None and (
+            (bool(changed) and policy == "fail") or (bool(lost) and policy != "ignore")
+        )
         try:
             files = new_files(source, list(present.values()), listed, consumed, "m")
         except SourceFileChanged:
