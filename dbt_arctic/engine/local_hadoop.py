@@ -95,11 +95,13 @@ def unset_defaults(context: Any) -> None:
     """Unset Hadoop's own defaults in the settings of a SparkContext.
 
     Only for tables in local folders, because other file systems read more of the settings. The defaults
-    return when Hadoop loads further default files, for example those of HDFS.
+    return when Hadoop loads further default files. So those that Spark may load later are loaded first.
     """
     hadoop = context._jsc.hadoopConfiguration()
     jvm, made = context._jvm, _compiled(context, _DEFAULTS, "Defaults")
-    jvm.org.apache.hadoop.mapred.JobConf()  # loads the defaults of MapReduce, as Spark's first job would
+    jvm.org.apache.hadoop.mapred.JobConf()  # the defaults of MapReduce, as Spark's first job would load them
+    jvm.org.apache.hadoop.yarn.conf.YarnConfiguration()
+    jvm.org.apache.hadoop.hdfs.HdfsConfiguration()
     unset = made.getMethod("unset", _array(context, jvm.java.lang.Class, hadoop.getClass()))
     unset.invoke(None, _array(context, jvm.java.lang.Object, hadoop))
 

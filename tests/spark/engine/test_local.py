@@ -56,6 +56,9 @@ def test_any_permission_can_be_set_the_sticky_bit_too(
 def test_the_settings_that_go_with_each_task_are_few_and_files_of_every_kind_are_read_and_written(
     connection: SessionConnection, sql: Sql, schema: str, tmp_path: Path
 ) -> None:
+    hadoop = connection.process.context._jvm.org.apache.hadoop
+    for loads in (hadoop.mapred.JobConf, hadoop.yarn.conf.YarnConfiguration, hadoop.hdfs.HdfsConfiguration):
+        loads()
     assert connection.session._jsparkSession.sessionState().newHadoopConf().size() < 200
     frame = connection.session.sql("SELECT id, concat('n', id) AS name FROM range(20)")
     expected = [(number, f"n{number}") for number in range(20)]
