@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,20 +109,20 @@ def send_events(events: Iterable[Any], url: str) -> None:
         try:
             request = urllib.request.Request(url, json.dumps(event).encode(), headers, method="POST")
             urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()
-        except (urllib.error.URLError, TimeoutError, OSError) as error:
+        except (InvalidURL, ValueError) as error:
+            raise ConfigError(
+                "the URL of --to cannot be used",
+                where=without_secrets(url),
+                why=str(error),
+                fix="give it as http://host:port/path, with spaces as %20",
+            ) from error
+        except (HTTPException, OSError) as error:
             raise ServerUnreachable(
                 "the events could not be sent",
                 where=url,
                 why=str(error),
                 fix=f"check the URL of --to and {KEY_VARIABLE}; send again with the same command: the "
                 "events have the same ids, so none counts twice",
-            ) from error
-        except (HTTPException, ValueError) as error:
-            raise ConfigError(
-                "the URL of --to cannot be used",
-                where=without_secrets(url),
-                why=str(error),
-                fix="give it as http://host:port/path, with spaces as %20",
             ) from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_arctic.adapter.run_results import RunResults
 from dbt_arctic.cli.charts import DAY_MS, HOUR_MS, Artist, Chart
-from dbt_arctic.cli.output import shown_time
+from dbt_arctic.cli.output import shown_names, shown_time
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.compaction.series import Point
 from dbt_arctic.human_readable import counted
@@ -102,16 +102,11 @@ def _over_time(report: Report, value: Callable[[Point], float | None]) -> Rows:
 
 
 def _labels(report: Report) -> dict[str, str]:
-    """Labels of tables by dotted name: identifiers, unless two tables share one."""
+    """Labels of tables by dotted name: the identifier, unless two tables share it."""
     names = {past.name for past in report.past} | {one.name for one in report.refreshes}
-    dotted = {name.dotted: name.identifier for name in names}
-    dotted |= {one.table_name: _identifier(one.table_name) for one in report.operations}
-    shared = Counter(dotted.values())
-    schemas = len({one.rpartition(".")[0] for one in dotted})
-    return {
-        name: label if shared[label] == 1 or schemas == 1 else name.partition(".")[2]
-        for name, label in dotted.items()
-    }
+    names |= {Name(*one.table_name.split(".", 2)) for one in report.operations}
+    shown, count = shown_names(names), Counter(name.identifier for name in names)
+    return {name.dotted: shown[name] if count[name.identifier] > 1 else name.identifier for name in names}
 
 
 def _highest(report: Report, series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> Rows:
@@ -188,7 +183,3 @@ def _refreshes(results: RunResults) -> Rows:
         }
         for one in slowest
     ]
-
-
-def _identifier(dotted: str) -> str:
-    return dotted.rpartition(".")[2]

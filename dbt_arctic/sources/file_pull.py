@@ -114,13 +114,16 @@ def plan_file_pull(
         version = _version(state) if last is None or unread else last[1]
         return Pull(name, _described(source, unread), version, last is None or bool(unread))
     files = new_files(source, present, listed, consumed, model)
-    if last is not None and not files:
-        # A list that lacks something is completed by the run that reads files. A clone that has not written
-        # gets none: what its original has read later, and lost, is not a file that the clone has found.
-        return Pull(name, _described(source, files), last[1], False)
     # What the model has read stays listed, also if a refresh that failed has replaced the list since. A
     # version of a file that only a failed run has found does not: the model would never read it.
     wanted = present if consumed is None else present | consumed
+    if last is not None and not files:
+        if purpose == "consume" and source.changed_files == "ignore" and not listed <= wanted:
+            # Files that are gone are left out for good, not only as long as the source says so.
+            _write(context, connection(), name, source, listed & wanted, replaces=True)
+        # A list that lacks something is completed by the run that reads files. A clone that has not written
+        # gets none: what its original has read later, and lost, is not a file that the clone has found.
+        return Pull(name, _described(source, files), last[1], False)
     if purpose == "consume" and (state is None or wanted != listed):
         # Each run with new files adds a file to the list, and reading the list opens all of them.
         replaces = state is None or not listed <= wanted or _data_files(state) >= _MOST_DATA_FILES

@@ -101,10 +101,13 @@ def test_charts_of_a_small_and_new_warehouse_have_readable_axes(report: Report) 
 
 
 def test_two_tables_of_one_name_are_two_lines(report: Report) -> None:
-    twin = replace(report.past[0], name=replace(ORDERS, schema="prod"))
-    found = charts_of(replace(report, past=[*report.past, twin]), None)
-    files = next(one for one in found if one.title == "Files")
-    assert {entry.name for entry in files.legend} == {"shop.orders", "prod.orders", HOSTILE}
+    for twin, shown in (
+        (replace(ORDERS, schema="prod"), {"shop.orders", "prod.orders"}),
+        (replace(ORDERS, catalog="archive"), {"lake.shop.orders", "archive.shop.orders"}),
+    ):
+        past = [*report.past, replace(report.past[0], name=twin)]
+        files = next(one for one in charts_of(replace(report, past=past), None) if one.title == "Files")
+        assert {entry.name for entry in files.legend} == {*shown, HOSTILE}
 
 
 def test_a_lag_that_is_unknown_is_no_good_news(report: Report) -> None:

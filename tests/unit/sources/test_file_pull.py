@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +16,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed
 from dbt_arctic.sources.file_list import file_list_name, last_list
 from dbt_arctic.sources.file_pull import plan_file_pull
-from dbt_arctic.sources.file_settings import FileSource
+from dbt_arctic.sources.file_settings import ChangedFiles, FileSource
 from dbt_arctic.sources.source_planner import PullPurpose
 from dbt_arctic.store.context import Context
 
@@ -77,14 +77,26 @@ class Model:
     stored: list[ListedFile] = field(default_factory=list)
 
     def run(
-        self, lake: Lake, *, full: bool = False, commits: bool = True, use: PullPurpose = "consume"
+        self,
+        lake: Lake,
+        *,
+        full: bool = False,
+        commits: bool = True,
+        use: PullPurpose = "consume",
+        changed_files: ChangedFiles = "reread",
     ) -> None:
         context = Context(cast(Any, lake), lake.run, cast(Any, None), cast(Any, None))
         name, expected = file_list_name(self.name, SOURCE.name), {} if full else self.consumed
         last = last_list(cast(Any, lake), name, SOURCE.name, expected)
         lake.read = []
         pull = plan_file_pull(
-            context, lambda: cast(Any, lake), SOURCE, name, last, model="clicks", purpose=use
+            context,
+            lambda: cast(Any, lake),
+            replace(SOURCE, changed_files=changed_files),
+            name,
+            last,
+            model="clicks",
+            purpose=use,
         )
         files = [lake.folder[path] for path in lake.read]
         assert bool(files) <= pull.changed
@@ -169,6 +181,19 @@ def test_a_file_that_an_abandoned_run_found_may_not_disappear() -> None:
     with pytest.raises(SourceFileChanged, match="disappeared before clicks read it"):
         model.run(lake)
     model.run(lake, use="describe")  # dbt compile
+    model.run(lake, changed_files="ignore")  # once is enough, although nothing is read
+    model.run(lake)
+    lake.folder["/data/b"] = file("b")
+    model.run(lake)
+    assert model.stored == [file("a"), file("b")]
+
+
+def test_a_full_refresh_reads_the_files_that_are_left() -> None:
+    lake, model = lake_of(file("a")), Model(PROD)
+    model.run(lake)
+    lake.folder["/data/b"] = file("b")
+    model.run(lake, commits=False)
+    del lake.folder["/data/b"]
     model.run(lake, full=True)
     assert model.stored == [file("a")]
 
