@@ -45,7 +45,9 @@ def test_a_pull_request_is_compared_with_production(shop: Shop, monkeypatch: pyt
     shop.dbt("run", "--exclude", "unbuilt")
     changed = "case when id = 3 then 'pa|id' else status end as status, amount, 0 as tax"
     shop.model("orders", ORDERS.replace("status, amount", changed) + " where id <> 2")
-    shop.model("added", "{{ config(materialized='table') }} select 1 as id")
+    shop.file("models/added.yml", "models: [{name: added, versions: [{v: 1}, {v: 2}]}]")
+    for version in (1, 2):
+        shop.model(f"added_v{version}", "{{ config(materialized='table') }} select 1 as id")
     shop.dbt("run", "--exclude", "unbuilt", "--target", "ci")
 
     shop.script.ran = []
@@ -56,7 +58,8 @@ def test_a_pull_request_is_compared_with_production(shop: Shop, monkeypatch: pyt
         "orders": "compared",
         "customers": "compared",
         "shown": "compared",
-        "added": "new",
+        "added.v1": "new",
+        "added.v2": "new",
         "unbuilt": "not built",
     }
     orders, customers, shown = (models[name] for name in ("orders", "customers", "shown"))
@@ -79,7 +82,7 @@ def test_a_pull_request_is_compared_with_production(shop: Shop, monkeypatch: pyt
     )
     assert "orders\t9\t10\t1\t0\t1\t20 %\t\tstatus: 1\n" in text
     assert "changed\tid = 3\tstatus: open → pa|id\nonly dev\tid = 2\tstatus: open\n" in text
-    assert text.endswith("diff of ci with dev: 1 compared, 2 differ, 1 new\n")
+    assert text.endswith("diff of ci with dev: 1 compared, 3 differ, 2 new\n")
     markdown = type_in("--base", "dev", "--target", "ci", "--select", "orders", "--format", "markdown")
     assert "* orders: tax int is new\n" in markdown
     assert "| orders | 9 | 1 | 0 | 1 | 20 % | status: 1 |  |\n" in markdown

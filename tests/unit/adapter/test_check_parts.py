@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dbt.artifacts.resources.v1.config import NodeConfig
 
+from dbt_arctic.adapter.check_invocations import failures
 from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.checking import copy_schemas
 from dbt_arctic.adapter.declared_tests import Declared, Reference, declared_tests
@@ -149,3 +150,11 @@ def test_the_exit_code_shows_differences_first_and_then_what_was_not_compared(
     found: CheckReport, code: int
 ) -> None:
     assert found.exit_code == code
+
+
+def test_a_version_of_a_model_that_fails_is_not_taken_for_another_one() -> None:
+    def result(version: int, status: str) -> Any:
+        node = SimpleNamespace(name="dim", version=version)
+        return SimpleNamespace(node=node, status=SimpleNamespace(value=status), message=status)
+
+    assert failures([result(1, "error"), result(2, "success")]) == {"dim.v1": "error"}
