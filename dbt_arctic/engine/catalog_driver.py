@@ -32,14 +32,6 @@ def with_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
     return {**conf, **uris, CLASS_PATH: class_path}
 
 
-def without_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
-    """The conf for a session of a Spark that another program started, which lacks the jar."""
-    return {
-        key: value.replace(_PREFIX, "jdbc:", 1) if _URI.fullmatch(key) else value
-        for key, value in conf.items()
-    }
-
-
 def needs_catalog_driver(uri: str) -> bool:
     """Whether the address of a catalog is that of a database on another machine, without the driver.
 
