@@ -140,8 +140,8 @@ class AutoApi(ModelApi):
         A session that does not exist yet is only opened if there is something to execute.
         """
         handle = self._handle()
-        was_open = handle.is_open
         session = session_text(handle.conf(start=False), self._defined())
+        was_open = handle.is_open
         planned = self._planned_with(session, context, name, model, sql, rebuild, is_read)
         if was_open or planned.plan.action == "nothing":
             return planned

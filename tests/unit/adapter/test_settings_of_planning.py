@@ -1,0 +1,63 @@
+"""A model is planned with the settings of the session that executes the plan, only as often as needed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dbt_arctic.adapter.auto_api import AutoApi
+from dbt_arctic.auto.session_settings import session_text
+from dbt_arctic.keyed.names import Name
+
+OURS = {"spark.sql.session.timeZone": "UTC", "spark.sql.variable.substitute": "false"}
+OTHER = {**OURS, "spark.sql.legacy.sizeOfNull": "false"}
+
+
+class Handle:
+    """A connection. ``reads``: how often the settings of its session were read.
+
+    :param new: the settings that a new session has, as far as they are known; ``None`` if a session has to
+        be opened to know them.
+    """
+
+    def __init__(self, new: dict[str, str] | None, *, is_open: bool = False) -> None:
+        self._new, self.is_open, self.reads = new, is_open, 0
+
+    def conf(self, *, start: bool = True) -> dict[str, str]:
+        if self._new is not None and not start and not self.is_open:
+            return self._new
+        self.is_open = True
+        self.reads += 1
+        return OTHER
+
+
+@pytest.mark.parametrize(
+    ("handle", "action", "planned", "reads"),
+    [
+        (Handle(OURS), "incremental", [OURS, OTHER], 1),
+        (Handle(OTHER), "incremental", [OTHER], 1),
+        (Handle(OURS), "nothing", [OURS], 0),
+        (Handle(OURS, is_open=True), "incremental", [OTHER], 1),
+        (Handle(None), "incremental", [OTHER], 1),
+    ],
+    ids=["other settings", "the same", "nothing to execute", "open", "opened to know them"],
+)
+def test_a_plan_has_the_settings_of_its_session(
+    handle: Handle, action: str, planned: list[dict[str, str]], reads: int
+) -> None:
+    sessions: list[str] = []
+
+    def planned_with(session: str, *of: Any) -> Any:
+        sessions.append(session)
+        return SimpleNamespace(session=session, plan=SimpleNamespace(action=action))
+
+    adapter = SimpleNamespace(_handle=lambda: handle, _defined=lambda: (), _planned_with=planned_with)
+    unused: Any = None
+    found = AutoApi._planned(
+        cast(Any, adapter), unused, Name("lake", "shop", "m"), {}, "SELECT 1", False, False
+    )
+    assert sessions == [session_text(conf) for conf in planned]
+    assert cast(Any, found).session == sessions[-1]
+    assert handle.reads == reads
