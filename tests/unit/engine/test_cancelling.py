@@ -15,7 +15,7 @@ from dbt_arctic.engine.connect import ConnectConnection
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.cursor import SparkCursor
 from dbt_arctic.engine.faults import Fault
-from dbt_arctic.engine.session import SessionConnection
+from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, StatementCancelled, StatementError
@@ -102,7 +102,7 @@ def test_an_interrupted_thread_stops_what_it_has_sent() -> None:
 
 
 def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = SessionConnection(SparkSettings(catalog="lake", warehouse="lake"))
+    connection = SessionEngine(SparkSettings(catalog="lake", warehouse="lake")).connect()
     sessions: list[Any] = []
 
     def started(settings: SparkSettings) -> Any:
