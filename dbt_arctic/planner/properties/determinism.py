@@ -245,7 +245,7 @@ def causes_in(
             yield _of_time(what, found)
         if OF_TODAY.fullmatch(text) and is_of_today(found, known()):
             yield _of_time(f"'{found.name}', which is a time of today,", found)
-        if may_be_time(found, known()):
+        if may_be_time(found, known):
             yield _of_time(f"{found.sql(dialect='spark')}, which may be interpreted as a time,", found)
         if special := _special(found, name):
             yield special
