@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
-from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
@@ -45,13 +43,7 @@ from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.refresh_outcome import Outcome, StageRun
 from dbt_arctic.store.state import find_keyed
 
-if TYPE_CHECKING:
-    import agate
-
 _log = AdapterLogger("Arctic")
-
-
-_MAY_DEFINE = re.compile(r"\b(declare|use|immediate|var|variable|cache|temp|temporary)\b", re.IGNORECASE)
 
 
 class _Planned(NamedTuple):
@@ -202,17 +194,12 @@ class AutoApi(ModelApi):
             _message=message, code="SKIP", statement=f"-- {message}", strategy="skip", reason="partial"
         )
 
-    @available.parse(lambda *a, **k: ("", _no_rows()))
-    def execute(
-        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
-    ) -> tuple[AdapterResponse, agate.Table]:
+    def execute(self, sql: str, *args: Any, **options: Any) -> Any:
         """Run a statement of a macro, and remember what it defines for its session."""
-        if _MAY_DEFINE.search(sql):
-            statement = " ".join(without_comments(sql).split()).lower()
-            if defines(statement):
-                self._definitions.setdefault(self._handle(), []).append(statement)
-        response: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
-        return response
+        statement = " ".join(without_comments(sql).split()).lower()
+        if defines(statement):
+            self._definitions.setdefault(self._handle(), []).append(statement)
+        return super().execute(sql, *args, **options)
 
     def _defined(self) -> Sequence[str]:
         return self._definitions.get(self._handle(), ())
@@ -256,12 +243,6 @@ class AutoApi(ModelApi):
         warn_of_ignored(contract, self.type())
         ordered = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
         return replace(config, checks=contract.checks, required=contract.required), ordered
-
-
-def _no_rows() -> agate.Table:
-    from dbt_common.clients.agate_helper import empty_table
-
-    return empty_table()  # type: ignore[no-untyped-call] # dbt's
 
 
 def _is_compiled(node: Any) -> bool:

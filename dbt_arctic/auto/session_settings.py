@@ -92,20 +92,17 @@ def settings_text(settings: Mapping[str, str]) -> str:
     return ";".join(f"{name}={settings[name].replace(';', _SEMICOLON)}" for name in sorted(settings))
 
 
-def session_text(conf: Mapping[str, str], executed: Iterable[str] = ()) -> str:
+def session_text(conf: Mapping[str, str], defined: Iterable[str] = ()) -> str:
     """The text of the settings that a session has.
 
     :param conf: all settings that are set in the session.
-    :param executed: the statements that hooks, headers and macros have executed in the session, in lower case
-        and without comments.
+    :param defined: the statements of hooks, headers and macros in the session that define something (see
+        ``defines``), in lower case and without comments.
     """
     found = _IF_UNSET | {name: value for name, value in conf.items() if changes_meaning(name)}
     assumed = {**_DEFAULTS, ANSI: "true"}
     found = {name: value for name, value in found.items() if value.lower() != assumed.get(name)}
-    found |= {
-        f"{_STATEMENT}{place}{_OF_SESSION}": statement
-        for place, statement in enumerate(filter(defines, executed))
-    }
+    found |= {f"{_STATEMENT}{place}{_OF_SESSION}": statement for place, statement in enumerate(defined)}
     return settings_text(found)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.adapter.auto_api import AutoApi
+from dbt_arctic.adapter.impl import ArcticAdapter
 from dbt_arctic.auto.session_settings import session_text
 from dbt_arctic.keyed.names import Name
 
@@ -61,3 +62,23 @@ def test_a_plan_has_the_settings_of_its_session(
     assert sessions == [session_text(conf) for conf in planned]
     assert cast(Any, found).session == sessions[-1]
     assert handle.reads == reads
+
+
+def test_what_macros_define_is_remembered_for_the_session_and_run_as_it_is() -> None:
+    ran: list[dict[str, Any]] = []
+    adapter: Any = object.__new__(ArcticAdapter)
+    handles = [Handle(OURS), Handle(OURS)]
+    here = SimpleNamespace(handle=handles[0])
+    adapter.connections = SimpleNamespace(
+        execute=lambda **given: ran.append(given), get_thread_connection=lambda: here
+    )
+    statement = "-- of a macro\nDECLARE  x INT"
+    for sql in ("SELECT declare FROM t", statement):
+        adapter.execute(sql, False, fetch=True)
+    assert [one["sql"] for one in ran] == ["SELECT declare FROM t", statement]
+    assert all(one["fetch"] and not one["auto_begin"] for one in ran)
+    assert adapter._defined() == ["declare x int"]
+    here.handle = handles[1]
+    assert adapter._defined() == ()
+    assert "execute" in ArcticAdapter._available_
+    assert list(ArcticAdapter._parse_replacements_["execute"]()[1]) == []
