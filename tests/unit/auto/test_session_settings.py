@@ -89,6 +89,12 @@ def test_a_defined_value_may_look_like_jinja_in_a_session_but_not_in_a_hook() ->
     assert unsupported_setting(f"statement 0={statement}") is None
 
 
+def test_a_header_may_create_a_function_of_any_kind_for_the_query() -> None:
+    reason = unsupported_setting("statement 0=CREATE FUNCTION f AS 'F'")
+    assert reason is not None
+    assert reason.what.endswith("create function f as 'f'")
+
+
 def test_the_settings_of_the_session_are_in_effect_and_so_is_what_the_hooks_define() -> None:
     declared = "spark.sql.caseSensitive=true;statement 0=declare x int"
     assert in_effect(declared, None) == declared
