@@ -92,6 +92,20 @@ def test_commit_conflicts_are_tried_once_and_leave_nothing(
     assert len(tried) == 1
 
 
+def test_hadoops_catalog_without_a_lock_depends_on_the_renames_of_its_file_system(
+    unknown_catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stale_commit, "_HADOOP", "org.apache.iceberg.jdbc.JdbcCatalog")
+    monkeypatch.delattr(stale_commit, "refuses_stale_commit")  # it would not show what renames do
+    orders = unknown_catalog.table("orders")
+    orders.build(ROWS)
+    assert orders.rows() == ROWS
+    stale_commit._comparing.clear()
+    monkeypatch.setattr(stale_commit, "_WITH_ATOMIC_RENAME", set())
+    with pytest.raises(ConfigError, match="accepts two commits on one version"):
+        unknown_catalog.table("others").build(ROWS)
+
+
 COMPARED: list[dict[str, Any]] = [
     {"sequence_by": "amount"},
     {"deduplicate_by": "amount"},
