@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -33,6 +34,7 @@ from dbt_arctic.auto.session_settings import defines, session_text, unsupported_
 from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Connection, Traffic
 from dbt_arctic.engine.lexer import without_comments, without_end
+from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
@@ -41,9 +43,11 @@ from dbt_arctic.store.analysed_once import analysed_once
 from dbt_arctic.store.context import Context, ModelsOfRun
 from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.refresh_outcome import Outcome, StageRun
+from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")
+_SHARING = threading.Lock()
 
 
 class _Planned(NamedTuple):
@@ -155,9 +159,8 @@ class AutoApi(ModelApi):
         declared = settings_of_meaning(self.config.credentials, model["config"])
         now = time_of_invocation(self.config.credentials, model["config"], session)
         terms = RefreshParameters(declared, self._pinned_version, now, session)
-        if context.shared is not None:
-            # A view is computed with the settings of the session that created it.
-            context = replace(context, shared=self._shared_rows(terms.in_effect))
+        # A view is computed with the settings of the session that created it.
+        context = replace(context, shared=self._shared_rows(terms.in_effect))
         # SQL that is executed as written keeps the versions of the invocation.
         if unsupported_setting(terms.in_effect) is None:
             context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
@@ -182,6 +185,17 @@ class AutoApi(ModelApi):
             session=session,
         )
         return _Planned(context, config, sql, terms, plan)
+
+    def _shared_rows(self, settings: str) -> SharedRows | None:
+        """The row cache of this invocation; ``None`` with a server, which would outlive it.
+
+        :param settings: those of the sessions that share it.
+        """
+        if not isinstance(self._handle(), SessionConnection):
+            return None
+        with _SHARING:
+            caches: dict[str, SharedRows] = self.__dict__.setdefault("_rows_of_this_invocation", {})
+            return caches.setdefault(settings, SharedRows(settings))
 
     def _skipped_part(self, context: Context, model: Mapping[str, Any], sql: str) -> AutoResponse:
         """The response of a run that reads a part of its upstreams: the query is only analysed."""

@@ -10,6 +10,8 @@ import pytest
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.impl import ArcticAdapter
 from dbt_arctic.auto.session_settings import session_text
+from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 
 OURS = {"spark.sql.session.timeZone": "UTC", "spark.sql.variable.substitute": "false"}
@@ -82,3 +84,13 @@ def test_what_macros_define_is_remembered_for_the_session_and_run_as_it_is() -> 
     assert adapter._defined() == ()
     assert "execute" in ArcticAdapter._available_
     assert list(ArcticAdapter._parse_replacements_["execute"]()[1]) == []
+
+
+def test_sessions_with_the_same_settings_share_rows_except_on_a_server() -> None:
+    here: Any = SimpleNamespace(_handle=SessionEngine(SparkSettings("lake", "lake")).connect)
+    rows = AutoApi._shared_rows(here, "a")
+    assert rows is not None
+    assert rows.settings == "a"
+    assert AutoApi._shared_rows(here, "a") is rows
+    assert AutoApi._shared_rows(here, "b") is not rows
+    assert AutoApi._shared_rows(cast(Any, SimpleNamespace(_handle=lambda: Handle(OURS))), "a") is None
