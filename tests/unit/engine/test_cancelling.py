@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.connect import ConnectConnection
+from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.cursor import SparkCursor
 from dbt_arctic.engine.faults import Fault
@@ -120,9 +120,8 @@ def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.M
 def test_a_cancel_ends_the_wait_for_a_server() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, without a listener
-        connection = ConnectConnection(
-            ConnectSettings(host="127.0.0.1", port=nobody.getsockname()[1], catalog="lake", timeout_s=100_000)
-        )
+        settings = ConnectSettings("127.0.0.1", "lake", port=nobody.getsockname()[1], timeout_s=100_000)
+        connection = ConnectEngine(settings).connect()
         told: list[BaseException] = []
 
         def execute() -> None:
