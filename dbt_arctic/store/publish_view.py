@@ -20,6 +20,7 @@ from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
+from dbt_arctic.store.leftovers import txn_ms
 from dbt_arctic.store.replay import (
     PROPERTY_RETIRED,
     PROPERTY_SWITCH,
@@ -85,7 +86,7 @@ class Switch(NamedTuple):
 def switches_of(view: ViewState) -> list[Switch]:
     """The latest switches of a view, oldest first."""
     shown = sorted((int(number), generation) for number, generation in _seen(view).shown.items())
-    return [Switch(number >> 20, generation) for number, generation in shown]
+    return [Switch(txn_ms(number), generation) for number, generation in shown]
 
 
 def publish_generation(
