@@ -404,3 +404,15 @@ def test_a_generation_that_is_dropped_by_hand_is_missed_by_nobody_for_long(shop:
     assert "--full-refresh" in told.value.fix
     copy.run(rebuild=True)
     assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()
+
+
+def test_a_local_time_that_summer_time_skips_is_no_key(shop: Any) -> None:
+    """Spark's cast makes it the time an hour later, which may be a key."""
+    orders = shop.table(types={"id": "timestamp", "amount": "int"})
+    process = shop.session()
+    process.query("SET spark.sql.session.timeZone = Europe/Berlin")
+    orders.build([{"id": "2024-03-31T03:30:00+02:00", "amount": 1}])
+    with pytest.raises(ConfigError, match="'2024-03-31 02:30:00' is not a value of id"):
+        plan_by_values(process.context, orders.name, [("id", "2024-03-31 02:30:00")])
+    for text in ("2024-03-31 03:30:00", "2024-03-31 02:30:00+01:00"):
+        assert plan_by_values(process.context, orders.name, [("id", text)]).keys == 1
