@@ -97,7 +97,6 @@ def publish_generation(
     retired: RetiredGeneration | None,
     *,
     where: str,
-    properties: Mapping[str, str] | None = None,
 ) -> RetiredGeneration | None:
     """Replace the view by one of another generation.
 
@@ -114,7 +113,7 @@ def publish_generation(
         raise
     last = require_unmoved(context, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
-    named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
+    named = {_SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
         # Within one generation, the rows that may have to be replayed from the previous one are unchanged.
         named[PROPERTY_SWITCH] = switch

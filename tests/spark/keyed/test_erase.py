@@ -318,6 +318,17 @@ def test_a_text_that_a_cast_would_round_is_no_key(shop: Any) -> None:
 
 
 @pytest.mark.modelled
+def test_a_key_of_another_type_in_the_earlier_generation_is_in_the_way(shop: Any) -> None:
+    """Each number is a text, but Spark compares '7' and '007' with it as numbers."""
+    orders = shop.table("orders", {"id": "int", "amount": "int"})
+    orders.build([{"id": 7, "amount": 5}])
+    orders.with_types({"id": "string", "amount": "int"}).build([{"id": "7", "amount": 1}])
+    plan = plan_by_values(shop.main.context, orders.name, [("id", "7")])
+    assert [side.rows for side in plan.sides] == [1, 0]
+    assert {copy.why for copy in plan.in_the_way} == {"the previous generation has another key or key type"}
+
+
+@pytest.mark.modelled
 def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any, lake: Lake) -> None:
     orders = shop.table()
     orders.build(ROWS)
