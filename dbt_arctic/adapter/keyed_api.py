@@ -31,9 +31,9 @@ from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.engine.commit_conflicts import require_commit_conflicts
 from dbt_arctic.engine.lexer import without_end
-from dbt_arctic.engine.session_settings import tuned
-from dbt_arctic.engine.stale_commit import require_commit_conflicts
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine.api import Traffic
-from dbt_arctic.engine.catalog_driver import CLASS_PATH
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH
 from dbt_arctic.engine.launch import launch_conf, python_of_workers
 from dbt_arctic.engine.local_hadoop import needs_defaults, prepare_files, unset_defaults
 from dbt_arctic.engine.private_file import blank_secrets, write_properties

@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
 from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
-from dbt_arctic.engine.catalog_driver import with_catalog_driver
 from dbt_arctic.engine.catalog_settings import ACCESS_DELEGATION
 from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
+from dbt_arctic.engine.jdbc_driver import with_catalog_driver
 from dbt_arctic.engine.object_store import s3a_conf
 from dbt_arctic.errors import DependencyError, ProfileError
 
@@ -330,7 +330,7 @@ def session_conf(settings: SparkSettings, *, with_driver: bool = True) -> dict[s
 
     Later ones win.
 
-    :param with_driver: whether catalogs in databases use the driver of ``catalog_driver``, whose jar a Spark
+    :param with_driver: whether catalogs in databases use the driver of ``jdbc_driver``, whose jar a Spark
         that another program started may lack.
     """
     catalogs = each_catalog(settings)

@@ -9,7 +9,7 @@ import pytest
 
 from dbt_arctic.planner.algebra.operators import Scan, ScannedColumn
 from dbt_arctic.planner.delta.plan import Incremental, affected_sql, analyse_query, plan_incremental, rows_sql
-from dbt_arctic.planner.frontend.constant_texts import may_be_time
+from dbt_arctic.planner.frontend.computed_times import may_be_time
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys

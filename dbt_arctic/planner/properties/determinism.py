@@ -14,7 +14,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
 from dbt_arctic.planner.algebra.scalars import plain
-from dbt_arctic.planner.frontend.constant_texts import may_be_time
+from dbt_arctic.planner.frontend.computed_times import may_be_time
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, time_has_changed
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.time_columns import time_changes_some_rows

@@ -15,7 +15,7 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.row_diff import count_differing

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from dbt_arctic.catalog.translate import pyiceberg_properties
-from dbt_arctic.engine.catalog_driver import CLASS_PATH, JAR, with_catalog_driver
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH, JAR, with_catalog_driver
 from dbt_arctic.engine.jvm import SparkProcess, _makes_no_difference
 from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, packages, session_conf
-from tests.packaging.catalog_driver import DRIVER, manifest
+from tests.packaging.jdbc_driver import DRIVER, manifest
 
 URI = "spark.sql.catalog.lake.uri"
 POSTGRES = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:postgresql://db:5432/lake"}
@@ -21,7 +21,7 @@ POSTGRES = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:
 def test_the_jar_was_compiled_from_the_current_source() -> None:
     with zipfile.ZipFile(JAR) as jar:
         assert jar.read("META-INF/MANIFEST.MF").decode() == manifest(), (
-            "python -m tests.packaging.catalog_driver"
+            "python -m tests.packaging.jdbc_driver"
         )
         assert jar.read("META-INF/services/java.sql.Driver").decode().strip() == DRIVER
         assert DRIVER.replace(".", "/") + ".class" in jar.namelist()

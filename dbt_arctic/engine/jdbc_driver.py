@@ -1,6 +1,6 @@
 """A JDBC driver with which Iceberg's catalog in a database does not repeat a write that got no answer.
 
-``CatalogDriver.java`` explains why; ``python -m tests.packaging.catalog_driver`` compiles it to the jar. The
+``CatalogDriver.java`` explains why; ``python -m tests.packaging.jdbc_driver`` compiles it to the jar. The
 catalog uses it by its URI: ``jdbc:arctic:postgresql://..`` instead of ``jdbc:postgresql://..``. SQLite needs
 none, because no connection can be lost.
 """
