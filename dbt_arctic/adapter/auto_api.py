@@ -156,9 +156,13 @@ class AutoApi(ModelApi):
         rebuild: bool,
         is_read: bool,
     ) -> _Planned:
-        declared = settings_of_meaning(self.config.credentials, model["config"])
-        now = time_of_invocation(self.config.credentials, model["config"], session)
-        terms = RefreshParameters(declared, self._pinned_version, now, session)
+        credentials, settings = self.config.credentials, model["config"]
+        terms = RefreshParameters(
+            settings_of_meaning(credentials, settings),
+            self._pinned_version,
+            time_of_invocation(credentials, settings, session),
+            session,
+        )
         # A view is computed with the settings of the session that created it.
         context = replace(context, shared=self._shared_rows(terms.in_effect))
         # SQL that is executed as written keeps the versions of the invocation.
@@ -168,9 +172,7 @@ class AutoApi(ModelApi):
         if config.before_images is None:
             config = replace(config, before_images=is_read)
         keys = self._declared_keys()
-        config = with_needed_keys(
-            context.catalog, name, config, sql, keys, terms.in_effect, self._pinned_version
-        )
+        config = with_needed_keys(context.catalog, name, config, sql, keys, terms.in_effect, terms.until)
         context = analysed_once(context, sql)
         plan = plan_refresh(
             context.catalog,
@@ -179,10 +181,7 @@ class AutoApi(ModelApi):
             sql,
             context.query_schema,
             rebuild=rebuild,
-            settings=declared,
-            until=self._pinned_version,
-            now=now,
-            session=session,
+            terms=terms,
         )
         return _Planned(context, config, sql, terms, plan)
 
