@@ -1,18 +1,21 @@
 """dbt-arctic: keyed lakehouse tables on Apache Spark and Apache Iceberg, for dbt.
 
-``append`` is for programs that are not dbt.
+``append`` and ``read`` are for programs that are not dbt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from dbt_arctic.refresh.external_append import Appended
 
-__all__ = ["append"]
+__all__ = ["append", "read"]
 
 
 def append(
@@ -59,6 +62,49 @@ def append(
         action=action,
         sequence=sequence,
         deduplicate_by=deduplicate_by,
+        project_dir=project_dir,
+        profiles_dir=profiles_dir,
+        target=target,
+    )
+
+
+def read(
+    table: str,
+    *,
+    columns: Sequence[str] | None = None,
+    keys: Any = None,
+    at: str | datetime | None = None,
+    project_dir: str | Path | None = None,
+    profiles_dir: str | Path | None = None,
+    target: str | None = None,
+) -> pyarrow.Table:
+    """Read rows of a table as Arrow, without Spark: the same rows that its view has.
+
+    Only the files that may have the keys are opened. The rows are in memory, in no particular order.
+
+    :param table: ``orders`` in the schema of the target, or ``schema.orders``: a keyed table, a plain one, or
+        a clone.
+    :param columns: names of columns. Default: all.
+    :param keys: the keys whose rows are returned, of a keyed table: values of its key column; tuples if the
+        key has several columns; dictionaries; or a DataFrame or Arrow table with the key columns.
+    :param at: a version that ``dbt-arctic history`` lists, a savepoint or a time (UTC by default). For a
+        plain table, the id of a snapshot or a time. Default: now.
+    :param project_dir: the folder of the dbt project. Default: as dbt finds it.
+    :param profiles_dir: the folder of ``profiles.yml``. Default: as dbt finds it.
+    :param target: a target of the profile. Default: that of the profile.
+    :returns: the columns in the order of the view, or of ``columns``. Strings, binary values and lists have
+        Arrow's large types, and a ``timestamp`` is in UTC.
+    :raises dbt_arctic.errors.ConfigError: an option does not fit the table, or only Spark can read it.
+    :raises dbt_arctic.errors.ArcticError: any other error, with a code.
+    """
+    # Importing dbt takes a second, and most of the package is used without it.
+    from dbt_arctic.adapter.read import read_rows
+
+    return read_rows(
+        table,
+        columns=columns,
+        keys=keys,
+        at=at,
         project_dir=project_dir,
         profiles_dir=profiles_dir,
         target=target,

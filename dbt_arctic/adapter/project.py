@@ -73,6 +73,13 @@ def find_project(project_dir: Path | None = None) -> Path:
     return root
 
 
+def find_profiles(profiles_dir: Path | None = None) -> Path:
+    """The folder of the ``profiles.yml`` that dbt would use in this folder."""
+    from dbt.cli.resolvers import default_profiles_dir
+
+    return Path(profiles_dir or default_profiles_dir())
+
+
 def model_folders(root: Path) -> list[str]:
     """The folders of a project's models, relative to the project."""
     from dbt.config.project import load_raw_project
@@ -108,12 +115,11 @@ def load_target(
 
     :raises ProfileError: there is no project or no profile, or the target is not of type ``arctic``.
     """
-    from dbt.cli.resolvers import default_profiles_dir
     from dbt.config.runtime import load_profile
     from dbt.flags import set_from_args
 
     root = find_project(project_dir)
-    folder = Path(profiles_dir or default_profiles_dir())
+    folder = find_profiles(profiles_dir)
     set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
     set_invocation_context(os.environ)  # required by env_var() in the profile
     try:

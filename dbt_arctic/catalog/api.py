@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from dbt_arctic.catalog.partition_names import PartitionField
 from dbt_arctic.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,33 @@ class TableReader(Protocol):
         """Load a table; ``None`` if there is no table of that name."""
 
 
+class ArrowTable(Protocol):
+    """The current state of a table whose rows are read without Spark.
+
+    :raises ConfigError: (any member) only Spark can read it.
+    """
+
+    @property
+    def types(self) -> pyarrow.Schema:
+        """The current columns, with Arrow's large types for strings, binary values and lists."""
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        snapshot_id: int,
+        wanted: Mapping[str, pyarrow.Array] = ...,
+        commit: str = "",
+    ) -> pyarrow.Table:
+        """The rows of some current columns at a snapshot, in no particular order.
+
+        :param wanted: by column, the only values that are wanted. Rows with other values may be left out, but
+            do not have to be.
+        :param commit: the name of a BIGINT column to add: the number of the commit that last wrote the row.
+        :raises VersionUnavailable: the snapshot has expired.
+        :raises CatalogUnavailable: a file cannot be read.
+        """
+
+
 Loaded = TableState | ViewState | CatalogUnavailable | None
 """A relation as it was loaded: its state, the error, or ``None`` if it does not exist any more."""
 
@@ -278,6 +308,14 @@ class CatalogReader(Protocol):
         Does not start Spark if metadata is read without Spark.
 
         :param snapshot_id: the snapshot to read; ``None`` reads the current one.
+        """
+        ...
+
+    def arrow_table(self, schema: str, name: str) -> ArrowTable:
+        """A table, to read its rows without Spark.
+
+        :raises UnknownRelation: it does not exist.
+        :raises ConfigError: the catalog or the table can only be read by Spark.
         """
         ...
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from dbt_arctic.catalog.api import (
+    ArrowTable,
     CatalogColumn,
     DataFile,
     ListedFile,
@@ -23,6 +24,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
+from dbt_arctic.catalog.damage import only_by_spark
 from dbt_arctic.catalog.ddl import (
     non_null_columns,
     partition_fields,
@@ -194,6 +196,9 @@ class SparkSqlCatalog(OneCatalog):
         table = self._existing(schema, name)
         at = "" if snapshot_id is None else f" VERSION AS OF {int(snapshot_id)}"
         return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}{at}")
+
+    def arrow_table(self, schema: str, name: str) -> ArrowTable:
+        raise only_by_spark(f"{self._catalog}.{schema}.{name}", "only Spark can open its catalog")
 
     def list_files(self, folder: str) -> list[ListedFile]:
         """By Spark, which reads the folder with its own credentials. One job."""

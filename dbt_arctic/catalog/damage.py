@@ -5,7 +5,7 @@ from __future__ import annotations
 from gzip import BadGzipFile
 from typing import Literal
 
-from dbt_arctic.errors import CatalogUnavailable
+from dbt_arctic.errors import CatalogUnavailable, ConfigError
 
 
 def unreadable_metadata(
@@ -58,15 +58,25 @@ def unreadable_manifest(
     )
 
 
-def unreadable_rows(
-    catalog: str, schema: str, name: str, location: str, error: Exception
-) -> CatalogUnavailable:
-    """The error for a data or delete file of a small table that is missing, unreachable or damaged."""
+def unreadable_rows(name: str, location: str, error: Exception) -> CatalogUnavailable:
+    """The error for a data or delete file that is missing, unreachable or damaged.
+
+    :param name: the full name of the table.
+    """
     return CatalogUnavailable(
-        f"The rows of `{catalog}.{schema}.{name}` cannot be read.",
+        f"The rows of `{name}` cannot be read.",
         where=location,
         why=_cause(error),
         fix=_remedy(error, "restore the file from a backup, or drop the table if its rows can be spared"),
+    )
+
+
+def only_by_spark(name: str, why: str) -> ConfigError:
+    """The error for a table whose rows cannot be read without Spark."""
+    return ConfigError(
+        f"The rows of `{name}` can only be read by Spark.",
+        why=why,
+        fix=f'read them with a statement: dbt-arctic sql "SELECT * FROM {name}"',
     )
 
 

@@ -10,7 +10,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -74,16 +74,29 @@ def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
     return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
 
 
-def _remote_bytes(location: str, properties: Mapping[str, str]) -> bytes:
+def open_file(location: str, properties: Mapping[str, str]) -> Any:
+    """Open a file for reads at any position. Raises ``OSError``, or any error of the client of a store."""
+    import pyarrow
+
+    path = local_path(location)
+    if path is None:
+        return _client(location, properties).new_input(location).open()
+    return pyarrow.OSFile(path)
+
+
+def _client(location: str, properties: Mapping[str, str]) -> FileIO:
     # The client of an object store is loaded only when it is needed.
     from pyiceberg.io import load_file_io
 
+    return _CLIENTS.get(
+        (*urlsplit(location)[:2], *sorted(properties.items())),
+        lambda: load_file_io(dict(properties), location),
+    )
+
+
+def _remote_bytes(location: str, properties: Mapping[str, str]) -> bytes:
     try:
-        client = _CLIENTS.get(
-            (*urlsplit(location)[:2], *sorted(properties.items())),
-            lambda: load_file_io(dict(properties), location),
-        )
-        with client.new_input(location).open() as stream:
+        with _client(location, properties).new_input(location).open() as stream:
             return stream.read()
     except OSError:
         raise

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt_arctic.catalog.api import (
+    ArrowTable,
     CatalogColumn,
     CatalogReader,
     DataFile,
@@ -48,6 +49,9 @@ class ForwardingReader:
         self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
     ) -> list[tuple[Any, ...]]:
         return self._catalog.read_rows(schema, name, columns, snapshot_id)
+
+    def arrow_table(self, schema: str, name: str) -> ArrowTable:
+        return self._catalog.arrow_table(schema, name)
 
     def list_files(self, folder: str) -> list[ListedFile]:
         return self._catalog.list_files(folder)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from dbt_arctic import secret
 from dbt_arctic.catalog.api import (
+    ArrowTable,
     CatalogColumn,
     DataFile,
     ListedFile,
@@ -29,6 +30,7 @@ from dbt_arctic.catalog.jdbc_rows import JdbcRows, Row
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.snapshot_files import (
+    existing,
     no_table,
     snapshot_columns,
     snapshot_files,
@@ -137,6 +139,12 @@ class JdbcCatalog(OneCatalog):
         if found is None:
             raise no_table(f"{self._name}.{schema}.{name}")
         return found
+
+    def arrow_table(self, schema: str, name: str) -> ArrowTable:
+        metadata = existing(f"{self._name}.{schema}.{name}", self._load(schema, name, "table", self._table))
+        from dbt_arctic.catalog.arrow_rows import TableFiles
+
+        return TableFiles(f"{self._name}.{schema}.{name}", metadata, self._properties)
 
     def list_files(self, folder: str) -> list[ListedFile]:
         return list_files(folder, self._properties)

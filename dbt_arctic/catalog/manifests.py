@@ -31,13 +31,38 @@ _DELETED = 2  # the status of a manifest entry whose file was removed in that ma
 # Field ids of Iceberg's specification, the same in every format version.
 _STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE = 0, 2, 100, 102, 103, 104
 _NULLS, _LOWER, _UPPER = 110, 125, 128
-_MANIFEST, _SPEC, _CONTENT = 500, 502, 517
+_MANIFEST, _SPEC, _MANIFEST_SEQUENCE, _CONTENT = 500, 502, 515, 517
+_SEQUENCE, _FILE_CONTENT, _FORMAT, _REFERENCED, _OFFSET = 3, 134, 101, 143, 144
 _OF_DATA = 0  # the content of a manifest of data files; format version 1 has no other kind and omits it
 
 _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
 _kept: LruCache[tuple[str, int], tuple[DataFile, ...]] = LruCache(limit=512)
 _placed: LruCache[tuple[str, int | None], tuple[PlacedFile, ...]] = LruCache(limit=4096)
+_scanned: LruCache[str, tuple[ScannedFile, ...]] = LruCache(limit=512)
+
+
+class ScannedFile(NamedTuple):
+    """What a scan has to know of a file of a snapshot.
+
+    :param content: 0 for data, 1 for positions of deleted rows, 2 for values of deleted rows.
+    :param partition: the value of each field of the partition spec ``spec_id``.
+    :param sequence: the number of the commit that added it, which its rows inherit.
+    :param lower: bounds by field id, in Iceberg's single-value form.
+    :param referenced: of deleted positions, the only data file that they are for.
+    :param offset: of a deletion vector, where it is in its file.
+    """
+
+    content: int
+    path: str
+    file_format: str
+    partition: tuple[Any, ...]
+    spec_id: int
+    sequence: int
+    lower: Mapping[int, bytes]
+    upper: Mapping[int, bytes]
+    referenced: str | None
+    offset: int | None
 
 
 class _BytesInput(InputFile):
@@ -82,6 +107,7 @@ class _Manifest(NamedTuple):
     path: str
     is_data: bool
     spec_id: int
+    sequence: int
 
 
 def _manifests(manifest_list: str, properties: Mapping[str, str]) -> Iterator[_Manifest]:
@@ -89,7 +115,8 @@ def _manifests(manifest_list: str, properties: Mapping[str, str]) -> Iterator[_M
         at = {field.field_id: position for position, field in enumerate(entries.schema.fields)}
         for entry in entries:
             content = entry[at[_CONTENT]] if _CONTENT in at else _OF_DATA
-            yield _Manifest(entry[at[_MANIFEST]], content == _OF_DATA, entry[at[_SPEC]])
+            sequence = entry[at[_MANIFEST_SEQUENCE]] if _MANIFEST_SEQUENCE in at else 0
+            yield _Manifest(entry[at[_MANIFEST]], content == _OF_DATA, entry[at[_SPEC]], sequence)
 
 
 def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[DataFile]:
@@ -99,7 +126,7 @@ def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str])
     :raises OSError: a file is missing or unreachable. A damaged file raises any error of its reader.
     """
     files: list[DataFile] = []
-    for path, is_data, _ in _manifests(manifest_list, properties):
+    for path, is_data, *_ in _manifests(manifest_list, properties):
         if is_data:
             files += _kept.get((path, field_id), partial(_read, path, field_id, properties))
     return files
@@ -120,9 +147,48 @@ def placed_files(manifest_list: str, field_id: int | None, properties: Mapping[s
     :param field_id: the column whose bounds are requested; ``None`` for none.
     """
     files: list[PlacedFile] = []
-    for path, is_data, spec_id in _manifests(manifest_list, properties):
+    for path, is_data, spec_id, _ in _manifests(manifest_list, properties):
         files += _placed.get((path, field_id), partial(_place, path, is_data, spec_id, field_id, properties))
     return files
+
+
+def scanned_files(manifest_list: str, properties: Mapping[str, str]) -> list[ScannedFile]:
+    """All files of the snapshot with the given manifest list, for a scan. Raises as ``live_files``."""
+    return [
+        file
+        for manifest in _manifests(manifest_list, properties)
+        for file in _scanned.get(manifest.path, partial(_scan, manifest, properties))
+    ]
+
+
+def _scan(manifest: _Manifest, properties: Mapping[str, str]) -> tuple[ScannedFile, ...]:
+    found = []
+    with _AvroFile(_BytesInput(manifest.path, read_bytes(manifest.path, properties))) as entries:
+        # Fields are read by id: older format versions lack some of them.
+        at = {field.field_id: place for place, field in enumerate(entries.schema.as_struct().fields)}
+        fields = _data_file_type(entries.schema).fields
+        place = {field.field_id: position for position, field in enumerate(fields)}
+        for entry in entries:
+            if entry[at[_STATUS]] == _DELETED:
+                continue
+            file = entry[at[_DATA_FILE]]
+            sequence = entry[at[_SEQUENCE]] if _SEQUENCE in at else 0
+            values: dict[int, Any] = {field_id: file[position] for field_id, position in place.items()}
+            found.append(
+                ScannedFile(
+                    content=values.get(_FILE_CONTENT) or _OF_DATA,
+                    path=values[_PATH],
+                    file_format=str(values[_FORMAT]).upper(),
+                    partition=tuple(values[_PARTITION][one] for one in range(len(values[_PARTITION]))),
+                    spec_id=manifest.spec_id,
+                    sequence=manifest.sequence if sequence is None else sequence,
+                    lower=values.get(_LOWER) or {},
+                    upper=values.get(_UPPER) or {},
+                    referenced=values.get(_REFERENCED),
+                    offset=values.get(_OFFSET),
+                )
+            )
+    return tuple(found)
 
 
 def _place(

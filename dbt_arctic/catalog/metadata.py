@@ -28,6 +28,10 @@ class TableMetadata:
     """Current name of a top-level column to its field id."""
     columns_at: dict[int, dict[str, CatalogColumn]]
     """Snapshot id to the columns that the table had then, see ``CatalogReader.columns_at``."""
+    fields: list[dict[str, Any]]
+    """The current columns, as the metadata describe them."""
+    partition_specs: dict[int, list[dict[str, Any]]]
+    """Spec id to the partition fields, as the metadata describe them."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
@@ -58,6 +62,8 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         manifest_lists=manifest_lists,
         field_ids={field["name"]: field["id"] for field in fields},
         columns_at=_columns_at(document, fields),
+        fields=fields,
+        partition_specs={spec["spec-id"]: spec["fields"] for spec in document.get("partition-specs") or ()},
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic import secret
 from dbt_arctic.catalog.api import (
+    ArrowTable,
     CatalogColumn,
     DataFile,
     ListedFile,
@@ -27,7 +28,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
-from dbt_arctic.catalog.damage import no_answer
+from dbt_arctic.catalog.damage import no_answer, only_by_spark
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.load_relations import load_each
@@ -251,6 +252,18 @@ class RemoteCatalog(OneCatalog):
         if table is None:
             raise no_table(f"{self._name}.{schema}.{name}")
         return table_rows(self._name, schema, name, table, columns, snapshot_id)
+
+    def arrow_table(self, schema: str, name: str) -> ArrowTable:
+        relation = f"{self._name}.{schema}.{name}"
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg as error:
+            raise only_by_spark(relation, "pyiceberg does not support one of its types") from error
+        if table is None:
+            raise no_table(relation)
+        from dbt_arctic.catalog.arrow_rows import TableFiles
+
+        return TableFiles(relation, self._metadata(schema, name, table), table.io.properties)
 
     def list_files(self, folder: str) -> list[ListedFile]:
         with self._opened_catalog() as catalog:

@@ -27,5 +27,5 @@ def table_rows(
         found = table.scan(selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow()
     except Exception as error:  # for damaged bytes, the reader may raise any error
         place = getattr(error, "filename", None) or table.location()
-        raise unreadable_rows(catalog, schema, name, str(place), error) from error
+        raise unreadable_rows(f"{catalog}.{schema}.{name}", str(place), error) from error
     return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))

@@ -32,7 +32,7 @@ def snapshot_files(
     :raises CatalogUnavailable: a manifest cannot be read.
     """
     relation = f"{catalog}.{schema}.{name}"
-    metadata = _existing(relation, metadata)
+    metadata = existing(relation, metadata)
     field_id = _known_field(relation, metadata, column)
     # Imported here because it loads pyiceberg, which nothing else of a local catalog needs.
     from dbt_arctic.catalog.manifests import live_files
@@ -51,7 +51,7 @@ def snapshot_stored_files(
     properties: Mapping[str, str],
 ) -> list[StoredFile]:
     """All files of ``snapshot_id``, including delete files. Raises as ``snapshot_files``."""
-    metadata = _existing(f"{catalog}.{schema}.{name}", metadata)
+    metadata = existing(f"{catalog}.{schema}.{name}", metadata)
     from dbt_arctic.catalog.manifests import stored_files
 
     return _reading(
@@ -73,7 +73,7 @@ def snapshot_placed_files(
     :param column: the column whose bounds are requested; empty for none.
     """
     relation = f"{catalog}.{schema}.{name}"
-    metadata = _existing(relation, metadata)
+    metadata = existing(relation, metadata)
     field_id = _known_field(relation, metadata, column) if column else None
     from dbt_arctic.catalog.manifests import placed_files
 
@@ -82,7 +82,7 @@ def snapshot_placed_files(
     )
 
 
-def _existing(relation: str, metadata: TableMetadata | None) -> TableMetadata:
+def existing(relation: str, metadata: TableMetadata | None) -> TableMetadata:
     """The metadata of a table that must exist."""
     if metadata is None:
         raise no_table(relation)

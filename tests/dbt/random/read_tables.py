@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import timezone
+from datetime import datetime, timezone
 from typing import Any
+
+import pyarrow
 
 from tests.dbt.random.columns import Table
 from tests.dbt.random.project import Model
@@ -108,3 +110,28 @@ def plain(value: Any, data_type: Any) -> Any:
     if kind == "timestamp":
         return value.astimezone(timezone.utc).replace(tzinfo=None)
     return bytes(value) if kind == "binary" else value
+
+
+def plain_of_arrow(value: Any) -> Any:
+    """A value of ``Table.to_pylist``, as random values are."""
+    match value:
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(timezone.utc).replace(tzinfo=None)
+        case dict():
+            return {name: plain_of_arrow(one) for name, one in value.items()}
+        case list():
+            return [plain_of_arrow(one) for one in value]
+        case tuple():
+            return tuple(plain_of_arrow(one) for one in value)
+    return value
+
+
+def rows_of_arrow(model: Model, table: pyarrow.Table, types: dict[str, str]) -> Rows:
+    """The rows of an Arrow table.
+
+    :param types: Spark's types of its columns.
+    """
+    return Counter(
+        as_row(model, {name: plain_of_arrow(value) for name, value in row.items()}, types)
+        for row in table.to_pylist()
+    )

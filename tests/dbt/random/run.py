@@ -26,6 +26,9 @@ from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.arrow_read import read_table
 from tests.dbt.keyed.conftest import SETTINGS, Script
 from tests.dbt.random.allowed_outcomes import AllowedOutcomes, Fault, RanModel, is_failure
 from tests.dbt.random.cheap_settings import flags, is_usual, whatever_the_size
@@ -53,7 +56,17 @@ from tests.dbt.random.project import (
     is_set_aside,
 )
 from tests.dbt.random.properties import wrong_properties
-from tests.dbt.random.read_tables import Rows, StoredTable, as_found, as_row, is_own, plain, with_columns_of
+from tests.dbt.random.read_tables import (
+    Rows,
+    StoredTable,
+    as_found,
+    as_row,
+    in_order,
+    is_own,
+    plain,
+    rows_of_arrow,
+    with_columns_of,
+)
 from tests.dbt.random.values import comparable_type, in_zone, quote
 from tests.dbt.random.views_left_alone import is_left_alone, shown_by
 
@@ -430,7 +443,7 @@ class Trial:
         columns = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
         return f"SELECT {columns} FROM lake.{self.schema}.{quote(models[place].name)} AS t"
 
-    def _found(self, models: list[Model], frame: Any) -> Iterator[tuple[str, StoredTable]]:
+    def _found(self, models: list[Model], frame: Any) -> Iterator[tuple[str, StoredTable | Fault]]:
         collected = frame.collect()
         for model, column in zip(models, frame.schema.fields, strict=True):
             fields = column.dataType.fields
@@ -441,4 +454,21 @@ class Trial:
                     values = plain(struct, column.dataType)
                     rows[as_row(model, values, types)] += 1
             kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
-            yield model.name, StoredTable(kept, rows)
+            found = StoredTable(kept, rows)
+            yield model.name, self._read_without_spark(model, types, rows) or found
+
+    def _read_without_spark(self, model: Model, types: dict[str, str], rows: Rows) -> Fault | None:
+        """What ``dbt_arctic.read`` reads otherwise than Spark."""
+        if model.kind == "view" or "variant" in str(types):
+            return None
+        name = Name("lake", self.schema, model.name)
+        try:
+            read = rows_of_arrow(model, read_table(self.catalog, name), types)
+        except ArcticError as error:
+            return Fault("read", f"it cannot be read without Spark: {error}")
+        missing, more = in_order(rows - read), in_order(read - rows)
+        return (
+            Fault("read", f"read without Spark: missing {missing}, too many {more}")
+            if missing or more
+            else None
+        )

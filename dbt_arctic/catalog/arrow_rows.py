@@ -1,0 +1,294 @@
+"""Reads rows of a table at a snapshot as Arrow, without Spark: from Parquet files, less the deleted rows.
+
+pyiceberg knows the formats of manifests, types and deletion vectors. Its own scan is not used: it has no
+metadata columns, parses all metadata for each table, and changes some nested values (see
+``arrow_projection``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import accumulate
+from operator import and_
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.parquet
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import (
+    pyarrow_to_schema,
+    schema_to_pyarrow,
+)
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
+from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
+from pyiceberg.table.puffin import PuffinFile
+from pyiceberg.transforms import IdentityTransform, UnknownTransform
+from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType
+
+from dbt_arctic.catalog.arrow_projection import as_today
+from dbt_arctic.catalog.damage import only_by_spark, unreadable_rows
+from dbt_arctic.catalog.files import open_file
+from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
+from dbt_arctic.catalog.metadata import TableMetadata
+from dbt_arctic.catalog.snapshot_files import no_snapshot
+
+_ROWS, _POSITIONS = 0, 1
+_PARQUET, _PUFFIN = "PARQUET", "PUFFIN"
+_LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
+"""The metadata column of rows that a rewrite has moved to another file. Others have the file's number."""
+_NAMES_OF_FIELDS = "schema.name-mapping.default"
+
+
+class _NotSupported(Exception):
+    """Only Spark can read the table. The text says why."""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table whose files are read: an ``ArrowTable``.
+
+    :param name: its full name.
+    :param properties: pyiceberg FileIO properties.
+    """
+
+    name: str
+    metadata: TableMetadata
+    properties: Mapping[str, str]
+
+    @property
+    def types(self) -> pyarrow.Schema:
+        try:
+            return schema_to_pyarrow(self.schema, include_field_ids=False)
+        except _NotSupported as error:
+            raise only_by_spark(self.name, str(error)) from error
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        snapshot_id: int,
+        wanted: Mapping[str, pyarrow.Array] = MappingProxyType({}),
+        commit: str = "",
+    ) -> pyarrow.Table:
+        if snapshot_id not in self.metadata.manifest_lists:
+            raise no_snapshot(self.name, snapshot_id)
+        try:
+            return _Scan(self, snapshot_id, columns, wanted, commit).read()
+        except _NotSupported as error:
+            raise only_by_spark(self.name, str(error)) from error
+        except Exception as error:  # for damaged bytes, the reader may raise any error
+            place = getattr(error, "filename", None) or self.metadata.state.location
+            raise unreadable_rows(self.name, str(place), error) from error
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of today."""
+        try:
+            return Schema.model_validate({"type": "struct", "fields": self.metadata.fields})
+        except (ValueError, TypeError) as error:
+            raise _NotSupported("it has a column of a type that pyiceberg does not support") from error
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """A scan of some columns at a snapshot. The parameters are those of ``ArrowTable.rows``."""
+
+    table: TableFiles
+    snapshot_id: int
+    columns: Sequence[str]
+    wanted: Mapping[str, pyarrow.Array]
+    commit: str
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.table.metadata
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.table.properties
+
+    def read(self) -> pyarrow.Table:
+        """The rows, in no particular order. Strings and lists have Arrow's large types."""
+        files = scanned_files(self.metadata.manifest_lists[self.snapshot_id], self.properties)
+        deletes = [file for file in files if file.content != _ROWS]
+        if any(file.content != _POSITIONS for file in deletes):
+            raise _NotSupported("another engine has deleted rows by their values (equality deletes)")
+        data = [file for file in files if file.content == _ROWS and self._may_hold(file)]
+        target = schema_to_pyarrow(self._projected, include_field_ids=False)
+        if self.commit:
+            target = target.append(pyarrow.field(self.commit, pyarrow.int64()))
+        if not data:
+            return target.empty_table()
+        with ThreadPoolExecutor(min(len(data), os.cpu_count() or 1)) as pool:
+            tables = list(pool.map(lambda file: self._file(file, deletes), data))
+        return pyarrow.concat_tables(tables).cast(target)
+
+    @cached_property
+    def _projected(self) -> Schema:
+        return Schema(*(self.table.schema.find_field(column) for column in self.columns))
+
+    @cached_property
+    def _read(self) -> Schema:
+        """The columns to read, with the number of the last commit of a row."""
+        return Schema(*self._projected.fields, _LAST_UPDATED) if self.commit else self._projected
+
+    @cached_property
+    def _wanted(self) -> dict[int, list[Any]]:
+        """The wanted values by field id, as partitions and bounds have them: dates and times are numbers.
+
+        Not those of floating-point columns, whose bounds leave out NaN.
+        """
+        return {
+            self.table.schema.find_field(name).field_id: _as_stored(values).to_pylist()
+            for name, values in self.wanted.items()
+            if not pyarrow.types.is_floating(values.type)
+        }
+
+    @cached_property
+    def _name_mapping(self) -> NameMapping | None:
+        text = self.metadata.state.properties.get(_NAMES_OF_FIELDS)
+        return parse_mapping_from_json(text) if text else None
+
+    @cached_property
+    def _partitions(self) -> dict[int, list[frozenset[Any] | None]]:
+        """By spec id and place in the partition: its values that wanted rows have; ``None`` for any."""
+        return {
+            spec_id: [self._partition_values(PartitionField.model_validate(field)) for field in fields]
+            for spec_id, fields in self.metadata.partition_specs.items()
+        }
+
+    def _partition_values(self, field: PartitionField) -> frozenset[Any] | None:
+        if field.source_id not in self._wanted:
+            return None
+        if isinstance(field.transform, UnknownTransform):
+            return None
+        transform = field.transform.transform(self.table.schema.find_field(field.source_id).field_type)
+        return frozenset(map(transform, self._wanted[field.source_id]))
+
+    def _may_hold(self, file: ScannedFile) -> bool:
+        """Whether a file may have a wanted row, by its partition and its bounds."""
+        if not self._wanted:
+            return True
+        places = zip(self._partitions[file.spec_id], file.partition, strict=True)
+        if any(values is not None and value not in values for values, value in places):
+            return False
+        return all(self._is_in_bounds(file, field_id) for field_id in self._wanted)
+
+    def _is_in_bounds(self, file: ScannedFile, field_id: int) -> bool:
+        type_ = self.table.schema.find_field(field_id).field_type
+        low, high = file.lower.get(field_id), file.upper.get(field_id)
+        if low is None or high is None or not isinstance(type_, PrimitiveType):
+            return True
+        lower, upper = from_bytes(type_, low), from_bytes(type_, high)
+        return any(lower <= value <= upper for value in self._wanted[field_id])
+
+    def _file(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Table:
+        if file.file_format != _PARQUET:
+            raise _NotSupported(f"it has files of the format {file.file_format}")
+        with open_file(file.path, self.properties) as stream:
+            fragment = pyarrow.dataset.ParquetFileFormat().make_fragment(stream)
+            stored = pyarrow_to_schema(fragment.physical_schema, self._name_mapping, format_version=3)
+            ids = {field.field_id for field in self._read.fields}
+            read = StructType(*(field for field in stored.fields if field.field_id in ids))
+            rows = self._rows(
+                fragment, [field.name for field in read.fields], stored, self._deleted(file, deletes)
+            )
+        table = as_today(rows, read, self._read.as_struct(), self._constants(file, stored))
+        if not self.commit:
+            return table
+        written = table.column(_LAST_UPDATED.name).fill_null(file.sequence)
+        place = table.column_names.index(_LAST_UPDATED.name)
+        return table.remove_column(place).append_column(self.commit, written)
+
+    def _deleted(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Array | None:
+        """The positions of the deleted rows of a data file."""
+        # A deletion vector replaces older files of positions, which its writer has merged into it.
+        found = [one for one in deletes if one.referenced == file.path and one.sequence >= file.sequence]
+        vectors = [one for one in found if one.file_format == _PUFFIN]
+        if vectors:
+            return pyarrow.concat_arrays(self._vector(one, file.path) for one in vectors)
+        found = [
+            one
+            for one in deletes
+            if one.referenced in (None, file.path)
+            and one.sequence >= file.sequence
+            and one.file_format != _PUFFIN
+        ]
+        return pyarrow.concat_arrays(self._positions(one, file.path) for one in found) if found else None
+
+    def _vector(self, delete: ScannedFile, path: str) -> pyarrow.Array:
+        with open_file(delete.path, self.properties) as stream:
+            puffin = PuffinFile(stream.read())
+        vectors = zip(puffin.footer.blobs, deletion_vectors_from_puffin_file(puffin), strict=True)
+        # Of one data file only: other vectors in the file may have been replaced since.
+        for blob, vector in vectors:
+            if vector.referenced_data_file == path and delete.offset in (None, blob.offset):
+                return vector.to_vector().combine_chunks().cast(pyarrow.int64())
+        raise ValueError(f"{delete.path} has no deletion vector of {path}")
+
+    def _positions(self, delete: ScannedFile, path: str) -> pyarrow.Array:
+        if delete.file_format != _PARQUET:
+            raise _NotSupported(f"it has files of the format {delete.file_format}")
+        with open_file(delete.path, self.properties) as stream:
+            table = pyarrow.parquet.read_table(stream, columns=["file_path", "pos"])
+        of_file = pyarrow.compute.equal(table.column("file_path"), path)
+        return table.filter(of_file).column("pos").combine_chunks().cast(pyarrow.int64())
+
+    def _rows(
+        self, fragment: Any, columns: list[str], stored: Schema, deleted: pyarrow.Array | None
+    ) -> pyarrow.Table:
+        """Columns of a file, as the file stores them."""
+        condition = self._condition(fragment.physical_schema, stored)
+        if deleted is None:
+            return fragment.to_table(columns=columns, filter=condition)
+        # Positions count all rows of the file.
+        groups = fragment.row_groups
+        starts = [0, *accumulate(group.num_rows for group in groups)]
+        kept = fragment if condition is None else fragment.subset(condition)
+        tables = [fragment.subset(row_group_ids=[]).to_table(columns=columns)]
+        for place in (group.id for group in kept.row_groups):
+            positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
+            is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
+            rows = fragment.subset(row_group_ids=[place]).to_table(columns=columns)
+            tables.append(rows.filter(is_live))
+        return pyarrow.concat_tables(tables)
+
+    def _condition(self, physical: pyarrow.Schema, stored: Schema) -> Any:
+        """The wanted rows, as a condition on the file; ``None`` for all rows."""
+        conditions = []
+        for name, values in self.wanted.items():
+            field_id = self.table.schema.find_field(name).field_id
+            there = [field.name for field in stored.fields if field.field_id == field_id]
+            if not there or pyarrow.types.is_floating(values.type):
+                continue
+            try:
+                values = values.cast(physical.field(there[0]).type)
+            except pyarrow.ArrowInvalid:
+                continue  # a value that the older type of the file cannot have
+            field, bounds = pyarrow.dataset.field(there[0]), pyarrow.compute.min_max(values)
+            conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
+        return reduce(and_, conditions) if conditions else None
+
+    def _constants(self, file: ScannedFile, stored: Schema) -> dict[int, Any]:
+        """By field id, the values of columns that are only in the partition, as in files of Hive."""
+        fields = map(PartitionField.model_validate, self.metadata.partition_specs[file.spec_id])
+        return {
+            field.source_id: value
+            for field, value in zip(fields, file.partition, strict=True)
+            if isinstance(field.transform, IdentityTransform) and field.source_id not in stored.field_ids
+        }
+
+
+def _as_stored(values: pyarrow.Array) -> pyarrow.Array:
+    """Dates and times as the numbers by which Iceberg stores them."""
+    if pyarrow.types.is_date(values.type):
+        return values.cast(pyarrow.int32())
+    return values.cast(pyarrow.int64()) if pyarrow.types.is_timestamp(values.type) else values

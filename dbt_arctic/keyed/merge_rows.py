@@ -1,0 +1,122 @@
+"""The merge of ``read.merge_on_read`` in memory: of the rows of a base table and of its changes, as Arrow.
+
+Both have the columns of the result, the key, and the sequence if there is one. Keys are compared as Spark
+compares them: NaN is equal to NaN, and 0.0 to -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow
+import pyarrow.compute
+
+from dbt_arctic.keyed.table import ACTION, OFFSET
+
+COMMIT = "_arctic_commit"
+"""A column of changes: the number of the commit that wrote the row."""
+
+
+def merge_rows(
+    base: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> pyarrow.Table:
+    """The base rows that no change overrides, and the latest change of each key unless it is a delete.
+
+    :param changes: with ``_action``, ``_offset`` and ``COMMIT``. Before-images and markers are ignored.
+    """
+    changes = changes.filter(pyarrow.compute.not_equal(changes.column(ACTION), "-U"))
+    if not changes.num_rows:
+        return base
+    keys_of_base, keys = numbered_keys(base, changes, key)
+    order = [("key", "ascending")]
+    columns = {"key": keys}
+    sequences_of_base = None
+    if sequence_by is not None:
+        sequences_of_base, sequences = _ranks(base.column(sequence_by), changes.column(sequence_by))
+        rank = sequences.fill_null(-1)  # NULL is the least
+        delete = _is_delete(changes).cast(pyarrow.int8())
+        columns |= {"sequence": sequences, "rank": rank, "delete": delete}
+        order += [("rank", "descending"), ("delete", "descending")]
+    columns |= {COMMIT: changes.column(COMMIT), OFFSET: changes.column(OFFSET)}
+    order += [(COMMIT, "descending"), (OFFSET, "descending")]
+    ranked = pyarrow.table(columns)
+    latest = _first_of_each(ranked, order)
+    ranked, changes = ranked.take(latest), changes.take(latest)
+    is_shown = pyarrow.compute.invert(_is_delete(changes))
+    place = pyarrow.compute.index_in(keys_of_base, value_set=ranked.column("key").combine_chunks())
+    is_overridden = place.is_valid()
+    if sequences_of_base is not None:
+        # A change may be older than the row of the base table.
+        of_change = ranked.column("sequence").take(place)
+        is_overridden = pyarrow.compute.greater_equal(of_change, sequences_of_base).fill_null(False)
+        is_newer = pyarrow.compute.greater(sequences_of_base, of_change).fill_null(False)
+        older = ranked.column("key").take(place.filter(is_newer))
+        has_lost = pyarrow.compute.is_in(ranked.column("key"), value_set=older.combine_chunks())
+        is_shown = pyarrow.compute.and_(is_shown, pyarrow.compute.invert(has_lost))
+    kept = base.filter(pyarrow.compute.invert(is_overridden))
+    shown = changes.filter(is_shown).select(base.column_names)
+    # A column of one side may already be wider, while columns are being changed.
+    return pyarrow.concat_tables([kept, shown], promote_options="permissive")
+
+
+def with_keys(rows: pyarrow.Table, keys: pyarrow.Table) -> pyarrow.Table:
+    """The rows with one of the keys, which are all columns of ``keys``."""
+    of_rows, wanted = numbered_keys(rows, keys, keys.column_names)
+    return rows.filter(pyarrow.compute.is_in(of_rows, value_set=wanted.combine_chunks()))
+
+
+def numbered_keys(
+    one: pyarrow.Table, other: pyarrow.Table, key: Sequence[str]
+) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:
+    """For each row of two tables the number of its key. Equal keys have the same number."""
+    numbers: pyarrow.Array | None = None
+    for column in key:
+        values = pyarrow.compute.dictionary_encode(_both(one.column(column), other.column(column)))
+        of_column = values.indices.cast(pyarrow.int64())
+        if numbers is None:
+            numbers = of_column
+            continue
+        pairs = pyarrow.compute.add(
+            pyarrow.compute.multiply(numbers, max(len(values.dictionary), 1)), of_column
+        )
+        # Numbered again, so that the product of the next column is in range.
+        numbers = pyarrow.compute.dictionary_encode(pairs).indices.cast(pyarrow.int64())
+    assert numbers is not None
+    return _apart(numbers, one.num_rows)
+
+
+def _ranks(
+    one: pyarrow.ChunkedArray, other: pyarrow.ChunkedArray
+) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:
+    """Whole numbers in the order of the values of two columns; NaN is the greatest, and NULL stays NULL."""
+    values = pyarrow.compute.dictionary_encode(_both(one, other))
+    order = pyarrow.compute.sort_indices(values.dictionary)
+    ranks = pyarrow.compute.sort_indices(order).cast(pyarrow.int64())
+    return _apart(ranks.take(values.indices), len(one))
+
+
+def _both(one: pyarrow.ChunkedArray, other: pyarrow.ChunkedArray) -> pyarrow.Array:
+    first, second = (pyarrow.table({"value": values.combine_chunks()}) for values in (one, other))
+    both = (
+        pyarrow.concat_tables([first, second], promote_options="permissive").column("value").combine_chunks()
+    )
+    if pyarrow.types.is_floating(both.type):
+        return pyarrow.compute.add(both, pyarrow.scalar(0.0, both.type))  # -0.0 becomes 0.0
+    return both
+
+
+def _apart(values: pyarrow.Array, rows_of_first: int) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:
+    chunked = pyarrow.chunked_array([values])
+    return chunked.slice(0, rows_of_first), chunked.slice(rows_of_first)
+
+
+def _is_delete(changes: pyarrow.Table) -> pyarrow.ChunkedArray:
+    return pyarrow.compute.equal(changes.column(ACTION), "D")
+
+
+def _first_of_each(ranked: pyarrow.Table, order: Sequence[tuple[str, str]]) -> pyarrow.Array:
+    """The places of the first row of each key."""
+    places = pyarrow.compute.sort_indices(ranked, sort_keys=list(order))
+    keys = ranked.column("key").combine_chunks().take(places)
+    differs = pyarrow.compute.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
+    return places.filter(pyarrow.concat_arrays([pyarrow.array([True]), differs]))

@@ -1,0 +1,141 @@
+"""Reads the merged rows of a keyed table, or the rows of a plain one, as Arrow without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.catalog.damage import only_by_spark
+from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.keyed.merge_rows import COMMIT, merge_rows, with_keys
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.maintenance.generations import as_shown, generation_of
+from dbt_arctic.maintenance.versions import as_time, last_until, resolve
+from dbt_arctic.maintenance.wanted_keys import wanted_keys
+from dbt_arctic.refresh.clone import origin
+from dbt_arctic.store.state import find_keyed, load_keyed, pinned_pair, version_of
+
+_WHERE = "dbt_arctic.read"
+
+
+def read_table(
+    catalog: CatalogReader,
+    name: Name,
+    columns: Sequence[str] | None = None,
+    keys: Any = None,
+    at: str | None = None,
+) -> pyarrow.Table:
+    """The rows of a table, a keyed table or a clone of one, in no particular order.
+
+    The parameters are those of ``dbt_arctic.read``.
+
+    :param at: as for ``versions.resolve``; for a plain table the id of a snapshot or a time.
+    """
+    if catalog.of(name).needs_spark:
+        raise only_by_spark(name.dotted, "only Spark can open its catalog with the settings of the profile")
+    name = origin(catalog, name)
+    table = find_keyed(catalog, name)
+    if table is None:
+        return _plain(catalog, name, columns, keys, at)
+    table, base, change = pinned_pair(catalog, table)
+    version = version_of(table, base, change) if at is None else resolve(catalog, table, at, _WHERE)
+    stored = generation_of(catalog, table, version.generation)
+    return _keyed(catalog, as_shown(table.visible, stored), version, columns, keys)
+
+
+def _keyed(
+    catalog: CatalogReader, table: KeyedTable, version: Version, columns: Sequence[str] | None, keys: Any
+) -> pyarrow.Table:
+    shown = _chosen(columns, table.column_names, table.name)
+    sequence = [table.sequence_by] if table.sequence_by else []
+    reader = catalog.of(table.name)
+    base, change = (reader.arrow_table(side.schema, side.identifier) for side in (table.base, table.change))
+    nested = [name for name in table.key if pyarrow.types.is_nested(base.types.field(name).type)]
+    if nested:
+        raise only_by_spark(
+            table.name.dotted, f"{nested[0]} is a part of its key, and has fields or elements"
+        )
+    wanted = None if keys is None else wanted_keys(keys, table.key, base.types, table.name.dotted)
+    # An older generation may lack columns.
+    stored = [name for name in dict.fromkeys([*shown, *table.key, *sequence]) if name in base.types.names]
+    only = {} if wanted is None else {name: wanted.column(name).combine_chunks() for name in table.key}
+    rows = merge_rows(
+        base.rows(stored, version.base_snapshot, only),
+        change.rows([*stored, ACTION, OFFSET], version.change_snapshot, only, COMMIT),
+        table.key,
+        table.sequence_by,
+    )
+    rows = rows if wanted is None else with_keys(rows, wanted)
+    for name in shown:
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pyarrow.nulls(rows.num_rows))
+    return rows.select(shown)
+
+
+def _plain(
+    catalog: CatalogReader, name: Name, columns: Sequence[str] | None, keys: Any, at: str | None
+) -> pyarrow.Table:
+    reader = catalog.of(name)
+    state = reader.load_table(name.schema, name.identifier)
+    if state is None:
+        if reader.load_view(name.schema, name.identifier) is None:
+            load_keyed(catalog, name)  # the error for a name that does not exist
+        raise ConfigError(
+            f"{name} is a view, which only Spark can read",
+            where=_WHERE,
+            fix=f'read it with a statement: dbt-arctic sql "SELECT * FROM {name.dotted}"',
+        )
+    if keys is not None:
+        raise ConfigError(
+            f"{name} is a plain table, which has no key",
+            where=f"{_WHERE}, keys",
+            fix="read it without keys, and filter the rows",
+        )
+    table = reader.arrow_table(name.schema, name.identifier)
+    shown = _chosen(columns, table.types.names, name)
+    snapshot_id = state.current_snapshot_id if at is None else _snapshot_at(state, name, at)
+    if snapshot_id is None:
+        return table.types.empty_table().select(shown)
+    return table.rows(shown, snapshot_id)
+
+
+def _snapshot_at(state: TableState, name: Name, text: str) -> int:
+    history = state.history()
+    at_ms = None if text.strip().isdigit() else as_time(text.strip())
+    if at_ms is not None:
+        found = last_until(history, at_ms)
+    else:
+        ids = {str(snapshot.snapshot_id): snapshot.snapshot_id for snapshot in state.snapshots}
+        found = ids.get(text.strip())
+    if found is None:
+        raise VersionUnavailable(
+            f"{name} has no version {text!r}",
+            where=f"{_WHERE}, at",
+            why="a version of a plain table is the id of one of its snapshots, or a time in UTC since the "
+            "oldest of them",
+            fix=f"choose a snapshot that `dbt-arctic history {name.identifier}` lists",
+        )
+    return found
+
+
+def _chosen(columns: Sequence[str] | None, there: Sequence[str], name: Name) -> list[str]:
+    """The columns with the spelling of the table."""
+    if columns is None:
+        return list(there)
+    if isinstance(columns, str):
+        columns = [columns]
+    exact = {column.lower(): column for column in there}
+    unknown = [column for column in columns if column.lower() not in exact]
+    if unknown:
+        raise ConfigError(
+            f"{name} has no column {unknown[0]}",
+            where=f"{_WHERE}, columns",
+            why=f"its columns are {', '.join(there)}",
+            fix="correct the name",
+        )
+    return list(dict.fromkeys(exact[column.lower()] for column in columns))

@@ -1,0 +1,96 @@
+"""The keys that a reader asks for, as a table with the key columns and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow
+
+from dbt_arctic.errors import ConfigError, NullKey
+
+_WHERE = "dbt_arctic.read, keys"
+
+
+def wanted_keys(keys: Any, key: Sequence[str], types: pyarrow.Schema, table: str) -> pyarrow.Table:
+    """Convert the keys that were given. A conversion that would change a value is an error.
+
+    :param keys: values of the key column; for a key of several columns tuples in its order; dictionaries; or
+        a DataFrame or Arrow table with the key columns.
+    :param types: the types of the key columns of the table, and others.
+    :param table: the name of the table, for errors.
+    :raises ConfigError: a column is missing, or a value does not have the type of the key.
+    :raises NullKey: a value is NULL.
+    """
+    given = _columns(keys, key, table)
+    columns = {name: _converted(given[name], types.field(name).type, name, table) for name in key}
+    return pyarrow.table(columns)
+
+
+def _columns(keys: Any, key: Sequence[str], table: str) -> Mapping[str, Any]:
+    if hasattr(keys, "__arrow_c_stream__"):
+        rows = pyarrow.table(keys)
+        named = {name.lower(): rows.column(name).combine_chunks() for name in rows.column_names}
+        return _of_key(named, key, table)
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+        keys = [keys]
+    listed = list(keys)
+    if listed and all(isinstance(one, Mapping) for one in listed):
+        folded = [{str(name).lower(): value for name, value in one.items()} for one in listed]
+        return _of_key({name: [one.get(name) for one in folded] for name in folded[0]}, key, table)
+    rows = [one if isinstance(one, tuple | list) else (one,) for one in listed]
+    wrong = next((one for one in rows if len(one) != len(key)), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"{wrong!r} is not a key of {table}",
+            where=_WHERE,
+            why=f"its key has the columns {', '.join(key)}",
+            fix="write each key as a tuple of these values, in this order",
+        )
+    return {name: [row[place] for row in rows] for place, name in enumerate(key)}
+
+
+def _of_key(named: Mapping[str, Any], key: Sequence[str], table: str) -> Mapping[str, Any]:
+    missing = next((name for name in key if name.lower() not in named), None)
+    if missing is not None:
+        raise ConfigError(
+            f"the keys lack the column {missing}",
+            where=_WHERE,
+            why=f"the key of {table} has the columns {', '.join(key)}",
+            fix="add the column",
+        )
+    return {name: named[name.lower()] for name in key}
+
+
+def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> pyarrow.Array:
+    try:
+        if isinstance(values, pyarrow.Array):
+            if _is_text(values.type) != _is_text(type_):
+                raise pyarrow.ArrowInvalid(f"its type is {values.type}")
+            found = values.cast(type_)
+        else:
+            found = pyarrow.array(values, type_)
+    except (
+        pyarrow.ArrowInvalid,
+        pyarrow.ArrowTypeError,
+        pyarrow.ArrowNotImplementedError,
+        OverflowError,
+    ) as error:
+        raise ConfigError(
+            f"a value of {name} is not of the type of the key",
+            where=_WHERE,
+            why=f"{table} has {name} of the type {type_}: {error}",
+            fix=f"give values that are exactly of the type {type_}",
+        ) from error
+    if found.null_count:
+        raise NullKey(
+            f"a value of {name} is NULL",
+            where=_WHERE,
+            why=f"{name} is a part of the key of {table}, which is never NULL",
+            fix="leave out keys with NULL",
+        )
+    return found
+
+
+def _is_text(type_: pyarrow.DataType) -> bool:
+    return bool(pyarrow.types.is_string(type_) or pyarrow.types.is_large_string(type_))
