@@ -228,7 +228,7 @@ def _shown(value: Any, type_: Atomic) -> str:
     if isinstance(value, dt.datetime):
         return re.sub(r"(\.\d*?)0+$", r"\1", str(value))
     if isinstance(value, Decimal):
-        return format(value, "f")
+        return format(value, f".{type_.parameters[1]}f")
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
     return str(value)
