@@ -66,13 +66,13 @@ class _SnapshotPosition(NamedTuple):
 
     :param consumed: what the model has consumed.
     :param place: text that sorts after each change that the rows have, and before each one to be read.
-    :param at: SQL of a time that is not after any change to be read.
+    :param at: a time that is not after any change to be read.
     :param is_split: whether the rows have a change that comes after one that they do not have.
     """
 
     consumed: Consumed
     place: str
-    at: str
+    at: datetime
     is_split: bool = False
 
 
@@ -171,10 +171,12 @@ class TableLoad:
         for _ in range(_ATTEMPTS):
             transaction = self.database.begin()
             try:
+                # Before the capture, so that each change that is not captured is made later.
+                at = datetime.fromisoformat(transaction.time()).replace(tzinfo=timezone.utc)
                 columns = resolve_columns(self.source, transaction.table, self.place, model)
                 if is_exact:
                     read = self.capture.take_visible(self.place, model, last is None)
-                seen = self._seen(read, transaction, columns, before)
+                seen = self._seen(read, transaction, columns, before, at)
             except BaseException:
                 transaction.close()
                 raise
@@ -215,15 +217,17 @@ class TableLoad:
         transaction: TableTransaction,
         columns: CapturedColumns,
         recorded: RecordedTable | None,
+        at: datetime,
     ) -> _SnapshotPosition:
         """What a model has seen that reads the table in a transaction.
 
         A commit is in the log before it is visible, which can take long if it waits for a standby. The model
         reads the changes of such a transaction again.
+
+        :param at: when the transaction began.
         """
-        at = datetime.fromisoformat(transaction.time()).replace(tzinfo=timezone.utc)
         if read is None:
-            return _SnapshotPosition(Consumed("", ""), "", _time(at))
+            return _SnapshotPosition(Consumed("", ""), "", at)
         captured, table, is_split = read.captured, self.place.dotted, False
         end, known = captured.range.end, captured.changes_since(table, captured.range.start)
         place = f"{end:0{PLACE_DIGITS}}"
@@ -238,7 +242,7 @@ class TableLoad:
                     is_split = seen is not None and int(seen) > end
         version = columns.recorded(recorded, read.versions.get(self.place))
         consumed = captured.range.at(end, table, columns.table_id, version)
-        return _SnapshotPosition(consumed, place, _time(at), is_split)
+        return _SnapshotPosition(consumed, place, at, is_split)
 
     def _with_changes(
         self,
@@ -292,28 +296,24 @@ class TableLoad:
         )
 
 
-def _time(at: datetime) -> str:
-    return f"TIMESTAMP'{at:%Y-%m-%d %H:%M:%S.%f}Z'"
-
-
 def delivery_of(source: CaptureSource) -> Delivery:
     """How the messages of a captured table are read."""
     at = "concat('position ', CAST(`position` AS STRING))"
     return Delivery(source.name, "`message`", "CAST(NULL AS STRING)", at, {})
 
 
-def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence: str, at: str) -> str:
+def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence: str, at: datetime) -> str:
     """SQL of the rows of the table, with the columns of changes.
 
     All changes since the table was read will follow, so the last one of a key decides.
 
     :param sequence: SQL of the order of these rows. At first, an empty one: less than that of each change.
-    :param at: SQL of when they were read.
+    :param at: when they were read.
     """
     made = {
         SEQUENCE: sequence,
         "_source_operation": "'read'",
-        "_source_changed_at": at,
+        "_source_changed_at": f"TIMESTAMP'{at:%Y-%m-%d %H:%M:%S.%f}Z'",
         "_action": "'U'",
     }
     added = [

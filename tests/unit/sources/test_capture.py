@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -412,6 +412,9 @@ class Opened:
     table = None
     is_closed = False
 
+    def time(self) -> str:
+        return "2026-01-02 03:04:05.678"
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -428,7 +431,8 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         return opened[-1]
 
     def seen(*_: Any) -> Any:
-        return capture_load._SnapshotPosition(Consumed("", ""), "", "", len(opened) <= split)
+        at = datetime(2026, 1, 2)
+        return capture_load._SnapshotPosition(Consumed("", ""), "", at, len(opened) <= split)
 
     capture = SimpleNamespace(
         take_visible=lambda *_: "captured", source=parse_capture("crm.t", {"slot": "s"})
