@@ -319,6 +319,12 @@ def changes_lost(source: str, model: str, why: str) -> VersionUnavailable:
     )
 
 
+def another_table(source: str, model: str, table: str) -> VersionUnavailable:
+    """The error of a model of a table if the log has changes of another one that had its name."""
+    why = f"another table was called {table} for a while, and the log has its changes"
+    return changes_lost(source, model, why)
+
+
 def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     """Why changes after a range are not in the log; empty if they are."""
     if range_.identity != state.identity:
@@ -330,4 +336,4 @@ def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     return ""
 
 
-__all__ = ["Capture", "CaptureRead", "changes_lost", "waiting_changes", "why_lost"]
+__all__ = ["Capture", "CaptureRead", "another_table", "changes_lost", "waiting_changes", "why_lost"]

@@ -12,7 +12,7 @@ from dbt_arctic.databases.change_log import ChangeLog, LogState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
-from dbt_arctic.sources.capture_changes import changes_lost, waiting_changes, why_lost
+from dbt_arctic.sources.capture_changes import another_table, changes_lost, waiting_changes, why_lost
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
@@ -205,7 +205,11 @@ class CapturedTable:
         if last is not None:
             start = captured.require_unread(last, table, self.source.name, model)
         known = captured.changes_since(table, start)
-        return found if known is None else found.plus(known)
+        found = found if known is None else found.plus(known)
+        own = "" if last is None else last.table_id.removeprefix(captured.range.table_key(table))
+        if last is not None and {*found.table_ids} - {own}:
+            raise another_table(self.source.name, model, table)
+        return found
 
 
 __all__ = ["CapturePreview", "CapturedTable", "LogContents"]

@@ -9,7 +9,7 @@ from dbt_arctic.databases.api import Database, TableName, TableTransaction, colu
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.capture_changes import Capture, CaptureRead, changes_lost
+from dbt_arctic.sources.capture_changes import Capture, CaptureRead, another_table
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_load import ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
@@ -102,14 +102,15 @@ class CapturePlanner:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
             before = recorded_table(last)
         known = captured.changes_since(table, start)
-        of_others = known is None or {*known.table_ids} - {found.table_id}
-        if of_others and known is not None and last is not None:
-            why = f"another table was called {table} for a while, and the log has its changes"
-            raise changes_lost(self.source.name, model, why)
-        own = found.table_id if self.source.kind == "postgres" and of_others else ""
-        if own:
-            known = None  # what the commits say is of another table of this name as well
-        shapes, evolution = self._shapes(captured, start, known, own), Evolution()
+        own, evolution = "", Evolution()
+        if known is not None and {*known.table_ids} <= {found.table_id}:
+            shapes = {*known.shapes, *([""] if known.truncated_at else [])}
+        else:
+            known = None  # what the commits say may be of another table of this name as well
+            shapes, has_others = self._shapes(captured, start, found.table_id)
+            if has_others and last is not None:
+                raise another_table(self.source.name, model, table)
+            own = found.table_id if has_others else ""
         if last is not None:
             others = {one for one in of_relations(last_consumed) if one != name.dotted}
             evolution = self._evolution(found, before, shapes, others, model, purpose)
@@ -155,16 +156,16 @@ class CapturePlanner:
         notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
         return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
-    def _shapes(self, captured: Captured, start: int, known: TableChanges | None, own: str) -> set[str]:
-        """The shapes of the changes after a position; an empty one is that of a truncation.
+    def _shapes(self, captured: Captured, start: int, own: str) -> tuple[set[str], bool]:
+        """The shapes of the changes after a position, and whether others had the name of the table.
 
-        :param known: what the commits of the capture table say of them; ``None`` to look at the messages.
-        :param own: the id of the table if there are changes of others that had its name.
+        An empty shape is that of a truncation.
+
+        :param own: the id of the table.
         """
-        if known is None:
-            rows = self.context.query(shapes_statement(captured, self.place.dotted, start, own))
-            return {str(one) for (one,) in rows}
-        return {*known.shapes, *([""] if known.truncated_at else [])}
+        rows = self.context.query(shapes_statement(captured, self.place.dotted, start))
+        shapes = {str(shape) for shape, table_id in rows if table_id in (own, "")}
+        return shapes, any(table_id not in (own, "") for _, table_id in rows)
 
     def _evolution(
         self,
@@ -177,7 +178,7 @@ class CapturePlanner:
     ) -> Evolution:
         """What the run does about changes of the table that are not changes of rows.
 
-        :param shapes: of ``_shapes``.
+        :param shapes: of the changes; an empty one is that of a truncation.
         """
         truncated = "" in shapes
         if truncated and self.source.truncation == "fail" and purpose == "consume":

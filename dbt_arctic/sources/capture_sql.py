@@ -28,15 +28,15 @@ def unread_statement(
     )
 
 
-def shapes_statement(captured: Captured, table: str, position: int, table_id: str = "") -> str:
-    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation.
+def shapes_statement(captured: Captured, table: str, position: int) -> str:
+    """SQL of the shapes of the messages after a position, and of the ids of the tables that had the name.
 
-    :param table_id: as for ``unread_statement``.
+    An empty shape is that of a truncation. A database without ids has empty ones.
     """
-    return (
-        "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
-        f"FROM (\n{unread_statement(captured, table, position, None, table_id)}\n)"
+    shape, table_id = (
+        f"coalesce(get_json_object(`message`, '$.{one}'), '')" for one in ("shape", "table_id")
     )
+    return f"SELECT DISTINCT {shape}, {table_id}\nFROM (\n{unread_statement(captured, table, position)}\n)"
 
 
 def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
