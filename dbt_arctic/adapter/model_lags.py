@@ -95,10 +95,15 @@ class LagReader:
     """Reads what models have not consumed. Each upstream is read once, so a reader serves one look only.
 
     :param catalog: which may cache.
+    :param with_replay: whether to look up what a full refresh would read. This asks the databases of followed
+        tables, and the catalog for both tables of each keyed upstream.
     """
 
-    def __init__(self, catalog: CatalogReader, target: Target, manifest: Any) -> None:
+    def __init__(
+        self, catalog: CatalogReader, target: Target, manifest: Any, with_replay: bool = False
+    ) -> None:
         self._catalog = catalog
+        self._with_replay = with_replay
         self._target = target
         self._upstreams = Upstreams(catalog)
         self._sources = manifest.sources
@@ -129,6 +134,8 @@ class LagReader:
         return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
 
     def _read(self, lag: Lag, consumed: Consumed) -> ReadTable:
+        if not self._with_replay:
+            return ReadTable(NO_POSITIONS, None)
         try:
             return read_table(self._catalog, lag.upstream, consumed)
         except ArcticError:  # the lag has the reason
@@ -190,7 +197,8 @@ class LagReader:
         capture = declared_capture(declared, self._target.credentials.databases, self._sources.values())
         key = capture.upstream.dotted
         table = capture.captured(self._catalog, self._target.credentials, self._logs)
-        return table.unread(model, consumed.get(key), consumed_at_ms(state.history(), key))
+        read_ms = consumed_at_ms(state.history(), key)
+        return table.unread(model, consumed.get(key), read_ms, self._with_replay)
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""

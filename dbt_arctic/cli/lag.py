@@ -58,7 +58,7 @@ def lag(
     graph = graph_of(manifest)
     chosen = [node.unique_id for node in select_models(target, manifest, select)]
     with target_session(target, "lag") as session:
-        reader = LagReader(Once(session.catalog), target, manifest)
+        reader = LagReader(Once(session.catalog), target, manifest, with_replay=True)
         found = lags_of(reader, graph, chosen)
         now_ms = session.context.now_ms()
     found = with_unknown_upstreams(found, graph.reads_by_name)

@@ -52,6 +52,7 @@ class LogContents:
     :param lost: why it lacks changes after those that were captured; empty if it has them.
     :param end: its end.
     :param shown: how the database writes a position.
+    :param described: tables of the database that were looked up already.
     """
 
     kept_bytes: int
@@ -60,6 +61,7 @@ class LogContents:
     lost: str = ""
     end: int = 0
     shown: Callable[[int], str] = str
+    described: dict[TableName, Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,30 +124,38 @@ class CapturedTable:
             require_old_keys(self.source, columns.events, found.shapes, model)
         return evolution
 
-    def unread(self, model: str, last: Consumed | None, read_ms: int | None) -> Unread:
+    def unread(
+        self, model: str, last: Consumed | None, read_ms: int | None, with_replay: bool = False
+    ) -> Unread:
         """What a model has not read.
 
         :param last: what the model has consumed of the table.
         :param read_ms: the time of the commit that consumed it, since when a change has been waiting at most
             if it is not known when it was made.
+        :param with_replay: whether to look up what a full refresh would read.
         """
         name = self.source.name
         try:
             captured = self.captured()
             contents = self._contents(captured)
             found = self._unread(captured, contents, model, last)
-            replay = self._replay(captured, contents)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
         read = "" if last is None else contents.shown(position_of(last))
         since = found.oldest_ms or (read_ms if found.number else None)
         positions = Positions(read, contents.shown(contents.end))
+        replay = self._replay(captured, contents) if with_replay else None
         return Unread(name, "change", found.number, since, positions=positions, replay=replay)
 
     def _replay(self, captured: Captured | None, contents: LogContents) -> Replay:
         """What a full refresh would read: the rows of the table, or all changes that are there."""
         if self.source.loads:
-            return Replay("row", self.describe().rows or None)
+            try:
+                if self.table not in contents.described:
+                    contents.described[self.table] = self.describe()
+            except ArcticError:  # the lag is known
+                return Replay("row")
+            return Replay("row", contents.described[self.table].rows or None)
         table = self.table.dotted
         waiting = contents.changes.get(table, TableChanges())
         if captured is None:

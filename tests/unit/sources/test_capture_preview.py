@@ -1,0 +1,62 @@
+"""What a model has not read of a captured table, without a database and without Spark."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, cast
+
+from dbt_arctic.databases.api import Table, TableName
+from dbt_arctic.databases.change_log import ChangeBatch, LoggedChange, LogState
+from dbt_arctic.errors import ServerUnreachable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.sources.capture_preview import CapturedTable
+from dbt_arctic.sources.capture_settings import parse_capture
+from dbt_arctic.sources.unread import Replay
+
+TABLE = TableName("public", "orders")
+
+
+class Database:
+    """A database whose log has two changes of a table of 7 rows, and nothing of it was captured yet."""
+
+    def __init__(self) -> None:
+        self.described = 0
+        self.problem = ""
+        changes = [LoggedChange(at, at, "", TABLE.dotted, "insert", 1000) for at in (5, 6)]
+        self.log = SimpleNamespace(
+            state=lambda: LogState("1", 0, 9, 0),
+            try_lock=lambda: True,
+            followed=lambda: frozenset([TABLE]),
+            changes=lambda *_: ChangeBatch(changes, 9, True),
+            shown=str,
+        )
+        self.logs: dict[Name, Any] = {}
+
+    def describe(self) -> Table:
+        self.described += 1
+        if self.problem:
+            raise ServerUnreachable(self.problem, where="here")
+        return Table("1", (), rows=7)
+
+    def unread(self, with_replay: bool, **settings: Any) -> Any:
+        catalog = SimpleNamespace(of=lambda _: SimpleNamespace(load_table=lambda *_: None))
+        source, name = parse_capture("crm.orders", {"slot": "s", **settings}), Name("lake", "s", "capture")
+        opened = cast(Any, lambda: nullcontext(self.log))
+        table = CapturedTable(cast(Any, catalog), source, name, TABLE, opened, self.describe, self.logs)
+        return table.unread("orders", None, None, with_replay)
+
+
+def test_the_rows_of_a_table_are_counted_once_and_only_where_they_are_shown() -> None:
+    """Each count is a connection and a lock, and ``keep`` looks every few seconds."""
+    database = Database()
+    assert (database.unread(False).count, database.unread(False).replay, database.described) == (2, None, 0)
+    assert [database.unread(True).replay for _ in range(2)] == [Replay("row", 7)] * 2
+    assert database.described == 1
+
+
+def test_a_lag_is_known_if_the_rows_cannot_be_counted() -> None:
+    database = Database()
+    database.problem = "a statement of the owner has locked the table"
+    found = database.unread(True)
+    assert (found.count, found.since_ms, found.problem, found.replay) == (2, 1000, "", Replay("row"))
