@@ -73,12 +73,12 @@ class LagCause:
         return self.because_of.since_ms
 
 
-def waiting_for(
-    lag: Lag, upstream: str, positions: Positions = NO_POSITIONS, replay: Replay | None = None
-) -> PendingUpstream:
+def waiting_for(lag: Lag, upstream: str, replay: Replay | None = None) -> PendingUpstream:
     """What a model has not consumed of a table of the catalog."""
-    waiting = PendingUpstream(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
-    return replace(waiting, positions=positions, replay=replay)
+    positions, commits = Positions(lag.read, lag.end), lag.commits
+    return PendingUpstream(
+        upstream, "commit", commits, lag.since_ms, lag.rows, None, lag.lost, positions, replay
+    )
 
 
 def waiting_outside(unread: Unread) -> PendingUpstream:
