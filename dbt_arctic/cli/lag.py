@@ -187,7 +187,7 @@ def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any
         "lag_s": None if late is None else _since(late.since_ms, now_ms),
         "because_of": None if late is None else late.because_of.upstream,
         "through": [] if late is None else list(late.through),
-        "problem": lag.problem or "; ".join(problems_of(lag)) or None,
+        "problem": "; ".join(problems_of(lag)) or None,
         "upstreams": [
             {
                 "upstream": one.upstream,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.cli.lag import _show, is_too_late
+from dbt_arctic.cli.lag import _as_dict, _show, is_too_late
 from dbt_arctic.scheduling.model_lag import NO_VERSIONS, LagCause, ModelLag, PendingUpstream
 from dbt_arctic.sources.unread import Positions, Replay
 
@@ -29,3 +29,13 @@ def test_no_lag_and_an_unknown_lag_are_words(capsys: pytest.CaptureFixture[str])
     shown = {line.split("\t")[0]: line.split("\t")[1] for line in capsys.readouterr().out.splitlines()[1:]}
     assert shown == {"current": "none", "plain": "?"}
     assert [is_too_late(one, None, NOW, 0) for one in (current, unknown)] == [False, True]
+
+
+def test_all_problems_of_a_model_are_shown_with_the_lag_that_is_known() -> None:
+    late = PendingUpstream("orders", "commit", 1, NOW - 5_000, 1)
+    lost = PendingUpstream("clicks", "message", problem="the topic does not exist")
+    model = ModelLag("late", (late, lost), NO_VERSIONS, ("other",))
+    shown = _as_dict(model, LagCause(late), NOW)
+    said = f"{NO_VERSIONS}; clicks: the topic does not exist; other: its own lag is unknown"
+    assert (shown["lag_s"], shown["problem"]) == (5.0, said)
+    assert _as_dict(ModelLag("current"), None, NOW)["problem"] is None
