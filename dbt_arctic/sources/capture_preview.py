@@ -15,7 +15,7 @@ from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.sources.capture_changes import another_table, changes_lost, waiting_changes, why_lost
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_messages import TableChanges
-from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import Captured, load_capture, position_of, recorded_table
 from dbt_arctic.sources.change_pull import table_truncated
 from dbt_arctic.sources.database_plan import Writes
@@ -99,6 +99,10 @@ class CapturedTable:
             found = self._unread(captured, contents, model, last)
             if last is not None:
                 evolution = self._evolution(found, last, writes, others, model)
+            elif not reads_all:
+                columns = self._columns(model)
+                if {*found.table_ids} <= {columns.table_id}:
+                    require_old_keys(self.source, columns.events, found.shapes, model)
         except ArcticError as error:
             return CapturePreview(model, self.source.name, reads_all, 0, kept, error.what)
         reads_all = reads_all or evolution.reads_again
@@ -112,17 +116,11 @@ class CapturedTable:
         """What the next run does about changes of the table that are not changes of rows."""
         if found.truncated_at and self.source.truncation == "fail":
             raise table_truncated(self.source.name, model)
-        columns, truncated = (
-            resolve_columns(self.source, self.describe(), self.table, model),
-            bool(found.truncated_at),
-        )
-        before = recorded_table(last)
-        evolution = plan_evolution(
-            self.source, columns, before, found.shapes, truncated, writes, others, model
-        )
-        if not evolution.compared:
-            require_old_keys(self.source, columns.events, found.shapes, model)
-        return evolution
+        columns, before, truncated = self._columns(model), recorded_table(last), bool(found.truncated_at)
+        return plan_evolution(self.source, columns, before, found.shapes, truncated, writes, others, model)
+
+    def _columns(self, model: str) -> CapturedColumns:
+        return resolve_columns(self.source, self.describe(), self.table, model)
 
     def unread(
         self, model: str, last: Consumed | None, read_ms: int | None, with_replay: bool = False

@@ -102,7 +102,7 @@ class CapturePlanner:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
             before = recorded_table(last)
         known = captured.changes_since(table, start)
-        own, evolution = "", Evolution()
+        own = ""
         if known is not None and {*known.table_ids} <= {found.table_id}:
             shapes = {*known.shapes, *([""] if known.truncated_at else [])}
         else:
@@ -114,14 +114,12 @@ class CapturePlanner:
         if last is not None:
             others = {one for one in of_relations(last_consumed) if one != name.dotted}
             evolution = self._evolution(found, before, shapes, others, model, purpose)
-        if not evolution.compared:
-            require_old_keys(self.source, found.events, shapes, model)
-        if last is not None:
             if evolution.reads_again:
                 again = ReadAgain(evolution, start, found)
                 return self._load.plan(read, last_consumed, model, purpose, again)
             found = evolution.applied_to(found)
         else:
+            require_old_keys(self.source, found.events, shapes, model)
             warnings = (*warnings, *_other_columns(self.source, found, known))
         columns = found.events
         if last is not None and known is not None and not known.number:

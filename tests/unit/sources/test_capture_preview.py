@@ -6,13 +6,16 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
-from dbt_arctic.databases.api import Table, TableName
+import pytest
+
+from dbt_arctic.databases.api import Column, Table, TableName, shape_of
 from dbt_arctic.databases.change_log import ChangeBatch, LoggedChange, LogState
 from dbt_arctic.errors import ServerUnreachable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.capture_preview import CapturedTable
 from dbt_arctic.sources.capture_settings import parse_capture
-from dbt_arctic.sources.unread import Replay
+from dbt_arctic.sources.database_plan import Writes
+from dbt_arctic.sources.unread import Replay, Unread
 
 TABLE = TableName("public", "orders")
 
@@ -20,10 +23,12 @@ TABLE = TableName("public", "orders")
 class Database:
     """A database whose log has two changes of a table of 7 rows, and nothing of it was captured yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: str = "") -> None:
         self.described = 0
         self.problem = ""
-        changes = [LoggedChange(at, at, "", TABLE.dotted, "insert", 1000) for at in (5, 6)]
+        changes = [
+            LoggedChange(at, at, "", TABLE.dotted, "update", 1000, shape=shape, table_id="1") for at in (5, 6)
+        ]
         self.log = SimpleNamespace(
             state=lambda: LogState("1", 0, 9, 0),
             try_lock=lambda: True,
@@ -37,14 +42,17 @@ class Database:
         self.described += 1
         if self.problem:
             raise ServerUnreachable(self.problem, where="here")
-        return Table("1", (), rows=7)
+        columns = tuple(Column(name, "bigint", "integer", "bigint", False) for name in ("id", "n"))
+        return Table("1", columns, ("id",), rows=7, identity=("id", "n"))
 
-    def unread(self, with_replay: bool, **settings: Any) -> Any:
+    def table(self, **settings: Any) -> CapturedTable:
         catalog = SimpleNamespace(of=lambda _: SimpleNamespace(load_table=lambda *_: None))
         source, name = parse_capture("crm.orders", {"slot": "s", **settings}), Name("lake", "s", "capture")
         opened = cast(Any, lambda: nullcontext(self.log))
-        table = CapturedTable(cast(Any, catalog), source, name, TABLE, opened, self.describe, self.logs)
-        return table.unread("orders", None, None, with_replay)
+        return CapturedTable(cast(Any, catalog), source, name, TABLE, opened, self.describe, self.logs)
+
+    def unread(self, with_replay: bool) -> Unread:
+        return self.table().unread("orders", None, None, with_replay)
 
 
 def test_the_rows_of_a_table_are_counted_once_and_only_where_they_are_shown() -> None:
@@ -60,3 +68,13 @@ def test_a_lag_is_known_if_the_rows_cannot_be_counted() -> None:
     database.problem = "a statement of the owner has locked the table"
     found = database.unread(True)
     assert (found.count, found.since_ms, found.problem, found.replay) == (2, 1000, "", Replay("row"))
+
+
+@pytest.mark.parametrize(("identity", "problem"), [(("id",), ""), (("n",), "old values of id")])
+def test_a_first_run_without_the_rows_of_the_table_needs_old_values_of_the_key(
+    identity: tuple[str, ...], problem: str
+) -> None:
+    """What the table's replica identity is now says nothing of the changes from before it was set."""
+    table = Database(shape_of(("id", "n"), identity)).table(initial_load=False)
+    found = table.preview("orders", {}, Writes(("id",))).problem
+    assert (problem in found, bool(found)) == (True, bool(problem))
