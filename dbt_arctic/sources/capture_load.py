@@ -86,10 +86,13 @@ class _Opened(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TableLoad:
-    """All rows of a table.
+class FollowedTable:
+    """A table whose changes are captured.
 
-    The parameters are those of ``CapturePlanner``.
+    :param database: the table.
+    :param place: its name.
+    :param writes: how the model writes what it reads.
+    :param standing: as for ``DatabasePlanner``.
     """
 
     capture: Capture
@@ -108,6 +111,15 @@ class TableLoad:
         """The context in which the SQL of the pull will run."""
         return self.capture.context
 
+    @property
+    def upstream(self) -> Name:
+        """The name of the source among what a model has consumed."""
+        return upstream_of(self.source)
+
+
+class TableLoad(FollowedTable):
+    """All rows of a table."""
+
     def plan(
         self,
         read: CaptureRead | None,
@@ -121,12 +133,12 @@ class TableLoad:
         :param read: the capture table; ``None`` if nothing was captured yet.
         :param again: why, if the model has read the table before.
         """
-        upstream = upstream_of(self.source)
+        upstream = self.upstream
         last = last_consumed.get(upstream.dotted)
-        before = read
-        (transaction, columns, read, seen), is_open = self._open(read, last, model, purpose), False
+        is_exact, before = purpose == "consume" and self.writes.keeps_changes, read
+        (transaction, columns, read, seen), is_open = self._open(read, last, model, is_exact), False
         try:
-            if again is not None and before is not None and read is not None and read is not before:
+            if is_exact and again is not None and before is not None and read is not None:
                 self._require_same_table(before.captured, read.captured, columns, again, model)
             if purpose == "consume" and again is None:
                 table, name = f"the table {self.source.table.table}", self.source.name
@@ -145,7 +157,7 @@ class TableLoad:
             sql = self._with_changes(columns, view, read.captured, seen, again)
             notes = (f"The source {self.source.name} is read again as a whole: {again.evolution.note}.",)
         warnings = () if read is None else read.warnings
-        if purpose == "consume" and self.writes.keeps_changes and not snapshot:
+        if is_exact and not snapshot:
             warnings = (*warnings, _READ_LATER.format(self.place.dotted))
         return Planned(
             Pull(upstream, sql, seen.consumed, True, stage=StagedView(view)),
@@ -156,18 +168,16 @@ class TableLoad:
             must_select=must_select(columns.events),
         )
 
-    def _open(
-        self, read: CaptureRead | None, last: Consumed | None, model: str, purpose: PullPurpose
-    ) -> _Opened:
+    def _open(self, read: CaptureRead | None, last: Consumed | None, model: str, is_exact: bool) -> _Opened:
         """Begin a transaction, and look up what it sees.
 
         Where each change shows, those that the transaction sees must not be read again. So they are captured,
         and the transaction sees all up to a position, and none after it.
 
+        :param is_exact: whether each change shows.
         :raises ConcurrentRun: there is no such position, because a commit that is in the log stays invisible.
         """
         before = None if last is None else recorded_table(last)
-        is_exact = purpose == "consume" and self.writes.keeps_changes
         for _ in range(_ATTEMPTS):
             transaction = self.database.begin()
             try:
@@ -329,4 +339,4 @@ def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence
     return f"SELECT\n  {listed}\nFROM {quote(view)}"
 
 
-__all__ = ["ReadAgain", "TableLoad", "delivery_of"]
+__all__ = ["FollowedTable", "ReadAgain", "TableLoad", "delivery_of"]

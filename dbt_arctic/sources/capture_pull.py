@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
-from dbt_arctic.databases.api import Database, TableName, TableTransaction, columns_shape, shape_of
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.databases.api import columns_shape, shape_of
+from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.capture_changes import Capture, CaptureRead, another_table
+from dbt_arctic.sources.capture_changes import CaptureRead, another_table
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
-from dbt_arctic.sources.capture_load import ReadAgain, TableLoad, delivery_of
+from dbt_arctic.sources.capture_load import FollowedTable, ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
-from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns
 from dbt_arctic.sources.capture_sql import shapes_statement, unread_statement
 from dbt_arctic.sources.capture_table import Captured, recorded_table
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.column_changes import RecordedTable
-from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows
-from dbt_arctic.store.context import Context
 
 _FEW_CHANGES, _FEW_SCANNED = 5_000, 50_000
 """The most changes that are read without generated code, which saves about 0.1 s of a statement."""
 
 
-@dataclass(frozen=True)
-class CapturePlanner:
+class CapturePlanner(FollowedTable):
     """Plans what a model reads of a table.
 
     The first run reads the rows of the table, and later ones the changes since.
-
-    :param database: the table.
-    :param place: its name.
-    :param writes: how the model writes what it reads.
-    :param standing: as for ``DatabasePlanner``.
     """
-
-    capture: Capture
-    database: Database
-    place: TableName
-    writes: Writes
-    standing: Callable[[], Name]
-
-    @property
-    def source(self) -> CaptureSource:
-        """The settings of the source."""
-        return self.capture.source
-
-    @property
-    def context(self) -> Context:
-        """The context in which the SQL of the pull will run."""
-        return self.capture.context
-
-    @property
-    def upstream(self) -> Name:
-        """The name of the source among what a model has consumed."""
-        return upstream_of(self.source)
 
     @property
     def _load(self) -> TableLoad:
@@ -188,12 +158,9 @@ class CapturePlanner:
     def _columns(self, model: str) -> CapturedColumns:
         transaction = self.database.begin()
         try:
-            return self._resolved(transaction, model)
+            return resolve_columns(self.source, transaction.table, self.place, model)
         finally:
             transaction.close()
-
-    def _resolved(self, transaction: TableTransaction, model: str) -> CapturedColumns:
-        return resolve_columns(self.source, transaction.table, self.place, model)
 
     def _no_rows(self, events: ChangeEvents) -> str:
         return no_rows(f"no changes of {self.source.name}", {**events.columns, **events.added})

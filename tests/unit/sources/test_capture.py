@@ -447,6 +447,6 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         lambda: Name("lake", "s", "t"),
     )
     with pytest.raises(ConcurrentRun, match="as of one position") if split == 99 else nullcontext():
-        assert load._open(None, None, "m", "consume").read == "captured"
+        assert load._open(None, None, "m", True).read == "captured"
     assert len(opened) == begun
     assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)
