@@ -36,7 +36,7 @@ from dbt_arctic.sources.capture_preview import LogContents
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.kafka_settings import PLACE
-from dbt_arctic.sources.unread import Replay, Unread, unread_files, unread_messages, unread_rows
+from dbt_arctic.sources.unread import RefreshSize, Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX
 from dbt_arctic.store.state import find_keyed, is_file_list, load_base, load_change, with_current_buckets
@@ -95,15 +95,15 @@ class LagReader:
     """Reads what models have not consumed. Each upstream is read once, so a reader serves one look only.
 
     :param catalog: which may cache.
-    :param with_replay: whether to look up what a full refresh would read. This asks the databases of followed
-        tables, and the catalog for both tables of each keyed upstream.
+    :param with_full_refresh: whether to look up what a full refresh would read. This asks the databases of
+        followed tables, and the catalog for both tables of each keyed upstream.
     """
 
     def __init__(
-        self, catalog: CatalogReader, target: Target, manifest: Any, with_replay: bool = False
+        self, catalog: CatalogReader, target: Target, manifest: Any, with_full_refresh: bool = False
     ) -> None:
         self._catalog = catalog
-        self._with_replay = with_replay
+        self._with_full_refresh = with_full_refresh
         self._target = target
         self._upstreams = Upstreams(catalog)
         self._sources = manifest.sources
@@ -124,7 +124,7 @@ class LagReader:
             waiting_for(
                 lag,
                 self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2],
-                _replay_of(self._catalog, lag.upstream) if self._with_replay else None,
+                _full_refresh_of(self._catalog, lag.upstream) if self._with_full_refresh else None,
             )
             for lag in self._upstreams.lags(state)
             if not self._belongs_to_source(lag.upstream)
@@ -189,7 +189,7 @@ class LagReader:
         key = capture.upstream.dotted
         table = capture.captured(self._catalog, self._target.credentials, self._logs)
         read_ms = consumed_at_ms(state.history(), key)
-        return table.unread(model, consumed.get(key), read_ms, self._with_replay)
+        return table.unread(model, consumed.get(key), read_ms, self._with_full_refresh)
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""
@@ -207,7 +207,7 @@ def name_of(target: Target, node: Any) -> Name:
     return Name(node.database or target.credentials.database, node.schema, node.alias)
 
 
-def _replay_of(catalog: CatalogReader, upstream: str) -> Replay | None:
+def _full_refresh_of(catalog: CatalogReader, upstream: str) -> RefreshSize | None:
     """What a full refresh would read of a table of the catalog, from metadata; ``None`` if it is not there.
 
     :param upstream: its dotted name.
@@ -226,9 +226,9 @@ def _replay_of(catalog: CatalogReader, upstream: str) -> Replay | None:
         return None
     sides = [one for one in map(side_metrics, states) if one is not None]
     if len(sides) < len(states):
-        return Replay("row")
+        return RefreshSize("row")
     rows, size = sum(one.live_rows for one in sides), sum(one.size_bytes for one in sides)
-    return Replay("row", max(0, rows - markers), max(0, size - marker_bytes)) if sides else None
+    return RefreshSize("row", max(0, rows - markers), max(0, size - marker_bytes)) if sides else None
 
 
 def _shown_names(target: Target, manifest: Any) -> dict[str, str]:

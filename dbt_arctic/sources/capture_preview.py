@@ -19,7 +19,7 @@ from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, 
 from dbt_arctic.sources.capture_table import Captured, load_capture, position_of, recorded_table
 from dbt_arctic.sources.change_pull import table_truncated
 from dbt_arctic.sources.database_plan import Writes
-from dbt_arctic.sources.unread import Positions, Replay, Unread
+from dbt_arctic.sources.unread import Positions, RefreshSize, Unread
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,14 @@ class CapturedTable:
         return resolve_columns(self.source, self.describe(), self.table, model)
 
     def unread(
-        self, model: str, last: Consumed | None, read_ms: int | None, with_replay: bool = False
+        self, model: str, last: Consumed | None, read_ms: int | None, with_full_refresh: bool = False
     ) -> Unread:
         """What a model has not read.
 
         :param last: what the model has consumed of the table.
         :param read_ms: the time of the commit that consumed it, since when a change has been waiting at most
             if it is not known when it was made.
-        :param with_replay: whether to look up what a full refresh would read.
+        :param with_full_refresh: whether to look up what a full refresh would read.
         """
         name = self.source.name
         try:
@@ -142,24 +142,24 @@ class CapturedTable:
         read = "" if last is None else contents.shown(position_of(last))
         since = found.oldest_ms or (read_ms if found.number else None)
         positions = Positions(read, contents.shown(contents.end))
-        replay = self._replay(captured, contents) if with_replay else None
-        return Unread(name, "change", found.number, since, positions=positions, replay=replay)
+        full_refresh = self._full_refresh(captured, contents) if with_full_refresh else None
+        return Unread(name, "change", found.number, since, positions=positions, full_refresh=full_refresh)
 
-    def _replay(self, captured: Captured | None, contents: LogContents) -> Replay:
+    def _full_refresh(self, captured: Captured | None, contents: LogContents) -> RefreshSize:
         """What a full refresh would read: the rows of the table, or all changes that are there."""
         if self.source.loads:
             try:
                 if self.table not in contents.described:
                     contents.described[self.table] = self.describe()
             except ArcticError:  # the lag is known
-                return Replay("row")
-            return Replay("row", contents.described[self.table].rows or None)
+                return RefreshSize("row")
+            return RefreshSize("row", contents.described[self.table].rows or None)
         table = self.table.dotted
         waiting = contents.changes.get(table, TableChanges())
         if captured is None:
-            return Replay("change", waiting.number)
+            return RefreshSize("change", waiting.number)
         known = captured.changes_since(table, captured.range.start)
-        return Replay("change", None if known is None else known.number + waiting.number)
+        return RefreshSize("change", None if known is None else known.number + waiting.number)
 
     def captured(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""

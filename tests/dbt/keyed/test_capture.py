@@ -211,7 +211,7 @@ def test_models_have_the_rows_of_the_database(
     ((is_before,),) = server.sql(f"SELECT '{waiting['position']}'::pg_lsn < '{waiting['end']}'::pg_lsn")
     assert is_before
     assert server.sql(f"SELECT '{waiting['end']}'::pg_lsn <= '{end}'::pg_lsn") == [(True,)]
-    assert waiting["replay"] == {"rows": rows, "size_bytes": None}
+    assert waiting["full_refresh"] == {"rows": rows, "size_bytes": None}
     assert (planned["reads_all"], planned["problem"]) == (False, "")
     # A transaction that commits between two models of a run is read by neither of them, or by both.
     take, both = capture_changes.Capture.take, ["customers VALUES (88, 'x', 1)", "orders VALUES ('x', 88)"]

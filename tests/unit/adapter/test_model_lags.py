@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from dbt_arctic.adapter.model_lags import _replay_of
+from dbt_arctic.adapter.model_lags import _full_refresh_of
 from dbt_arctic.catalog.api import TableState, ViewState
 from dbt_arctic.catalog.multi_catalog import OneCatalog
-from dbt_arctic.sources.unread import Replay
+from dbt_arctic.sources.unread import RefreshSize
 from tests.unit.compaction.conftest import MB, Orders
 
 
@@ -30,10 +30,10 @@ def test_deleted_rows_and_markers_are_not_read() -> None:
     orders.build(rows=1000, size=100 * MB)
     orders.merge(50, orders.upsert(60, rows=10, size=MB), hidden=7)
     catalog = cast(Any, Catalog(orders))
-    assert _replay_of(catalog, "lake.shop.orders") == Replay("row", 1000 - 7 + 10, 101 * MB)
-    assert _replay_of(catalog, "lake.shop.orders__base_1") == Replay("row", 1000 - 7, 100 * MB)
-    assert _replay_of(catalog, "lake.shop.missing") is None
+    assert _full_refresh_of(catalog, "lake.shop.orders") == RefreshSize("row", 1000 - 7 + 10, 101 * MB)
+    assert _full_refresh_of(catalog, "lake.shop.orders__base_1") == RefreshSize("row", 1000 - 7, 100 * MB)
+    assert _full_refresh_of(catalog, "lake.shop.missing") is None
     # Totals are optional in Iceberg.
     (base, *_), state = orders.base.snapshots, orders.base.state
     catalog.tables[state.name] = replace(state, snapshots=(replace(base, summary={}),), current_snapshot_id=1)
-    assert _replay_of(catalog, "lake.shop.orders__base_1") == Replay("row")
+    assert _full_refresh_of(catalog, "lake.shop.orders__base_1") == RefreshSize("row")

@@ -6,18 +6,20 @@ import pytest
 
 from dbt_arctic.cli.lag import _as_dict, _show, is_too_late
 from dbt_arctic.scheduling.model_lag import NO_VERSIONS, LagCause, ModelLag, PendingUpstream
-from dbt_arctic.sources.unread import Positions, Replay
+from dbt_arctic.sources.unread import Positions, RefreshSize
 
 NOW = 1_800_000_000_000
 
 
 def test_no_lag_and_an_unknown_lag_are_words(capsys: pytest.CaptureFixture[str]) -> None:
-    position = {"positions": Positions("0/16B3748", "0/16B9000"), "replay": Replay("row", 7, 2048)}
+    position = {"positions": Positions("0/16B3748", "0/16B9000"), "full_refresh": RefreshSize("row", 7, 2048)}
     waiting = PendingUpstream("orders", "commit", 1, NOW - 5_400_000, 1, **position)
-    unknown_size = PendingUpstream("clicks", "message", replay=Replay("message", 9))
+    unknown_size = PendingUpstream("clicks", "message", full_refresh=RefreshSize("message", 9))
     late, current, unknown = (
         ModelLag("late", (waiting,)),
-        ModelLag("current", (unknown_size, PendingUpstream("orders", "commit", replay=Replay("row")))),
+        ModelLag(
+            "current", (unknown_size, PendingUpstream("orders", "commit", full_refresh=RefreshSize("row")))
+        ),
         ModelLag("plain", (), NO_VERSIONS),
     )
     _show((late, current), {"late": LagCause(waiting)}, NOW)

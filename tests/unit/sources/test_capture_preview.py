@@ -15,7 +15,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.sources.capture_preview import CapturedTable
 from dbt_arctic.sources.capture_settings import parse_capture
 from dbt_arctic.sources.database_plan import Writes
-from dbt_arctic.sources.unread import Replay, Unread
+from dbt_arctic.sources.unread import RefreshSize, Unread
 
 TABLE = TableName("public", "orders")
 
@@ -51,15 +51,19 @@ class Database:
         opened = cast(Any, lambda: nullcontext(self.log))
         return CapturedTable(cast(Any, catalog), source, name, TABLE, opened, self.describe, self.logs)
 
-    def unread(self, with_replay: bool) -> Unread:
-        return self.table().unread("orders", None, None, with_replay)
+    def unread(self, with_full_refresh: bool) -> Unread:
+        return self.table().unread("orders", None, None, with_full_refresh)
 
 
 def test_the_rows_of_a_table_are_counted_once_and_only_where_they_are_shown() -> None:
     """Each count is a connection and a lock, and ``keep`` looks every few seconds."""
     database = Database()
-    assert (database.unread(False).count, database.unread(False).replay, database.described) == (2, None, 0)
-    assert [database.unread(True).replay for _ in range(2)] == [Replay("row", 7)] * 2
+    assert (database.unread(False).count, database.unread(False).full_refresh, database.described) == (
+        2,
+        None,
+        0,
+    )
+    assert [database.unread(True).full_refresh for _ in range(2)] == [RefreshSize("row", 7)] * 2
     assert database.described == 1
 
 
@@ -67,7 +71,12 @@ def test_a_lag_is_known_if_the_rows_cannot_be_counted() -> None:
     database = Database()
     database.problem = "a statement of the owner has locked the table"
     found = database.unread(True)
-    assert (found.count, found.since_ms, found.problem, found.replay) == (2, 1000, "", Replay("row"))
+    assert (found.count, found.since_ms, found.problem, found.full_refresh) == (
+        2,
+        1000,
+        "",
+        RefreshSize("row"),
+    )
 
 
 @pytest.mark.parametrize(("identity", "problem"), [(("id",), ""), (("n",), "old values of id")])
