@@ -17,6 +17,7 @@ from typing import Any
 from dbt_arctic.data_type import Digits, decimal_digits, written_kind
 from dbt_arctic.errors import MalformedFile
 from dbt_arctic.keyed.checks import raise_error_sql
+from dbt_arctic.keyed.exact_text import fraction_digits, text_as_instant, why_another_time
 from dbt_arctic.keyed.names import literal, quote
 
 _FLOATING = {"float": "f", "real": "f", "double": "d"}
@@ -26,17 +27,6 @@ _LOCAL, _WITH_ZONE = ("timestamp_ntz",), ("timestamp", "timestamp_ltz")
 _WHOLE = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 _PARSED = frozenset({"boolean", *_WHOLE, *_FLOATING, *_DECIMALS, "date", *_LOCAL, *_WITH_ZONE})
 """Types whose values are parsed from a text."""
-
-_DAY = r"[-+]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
-_TIME = r"[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{0,6}0*)?)?"
-_SHAPES = {
-    "date": re.compile(_DAY + r"([T ]0?0:0?0(:0?0(\.0*)?)?)?"),
-    **dict.fromkeys(_LOCAL, re.compile(f"{_DAY}([T ]{_TIME})?")),
-    **dict.fromkeys(_WITH_ZONE, re.compile(rf"{_DAY}([T ]{_TIME}(\s*[A-Za-z+-]\S*)?)?")),
-}
-"""Texts of dates and times of which Spark stores every part."""
-_ZONE = r":[0-9.]+\s*[A-Za-z+-]"
-"""A regular expression of Spark for a text that ends in a time zone."""
 
 _WHY = "the type cannot store this text; nothing was written"
 _FIX = "correct the file, or give the column another type in column_types"
@@ -87,11 +77,7 @@ def fixture_value(where: str, column: str, type_: str, value: Any, field: str) -
 
 
 def _parsed(value: str, type_: str, error: str) -> str:
-    stored = f"try_cast({value} as {type_})"
-    if written_kind(type_) in _WITH_ZONE:
-        local = f"try_cast({value} as timestamp_ntz)"
-        kept = f"{value} rlike {literal(_ZONE)} or cast({stored} as timestamp_ntz) = {local}"
-        stored = f"if({kept}, {stored}, null)"
+    stored = text_as_instant(value) if written_kind(type_) in _WITH_ZONE else f"try_cast({value} as {type_})"
     return f"coalesce({stored}, {error})"
 
 
@@ -104,8 +90,8 @@ def _is_changed(text: str, type_: str) -> bool:
     [False, False, True]
     """
     kind, text = written_kind(type_), text.strip()
-    if kind in _SHAPES:
-        return _SHAPES[kind].fullmatch(text) is None
+    if kind in ("date", *_LOCAL, *_WITH_ZONE):
+        return bool(why_another_time(text, "timestamp" if kind in _WITH_ZONE else kind))
     if kind not in _DECIMALS and kind not in _FLOATING:
         return False
     try:
@@ -117,12 +103,7 @@ def _is_changed(text: str, type_: str) -> bool:
     if kind in _FLOATING:
         return _is_inexact(text, number, _FLOATING[kind])
     digits = decimal_digits(re.sub(r"\s", "", type_)) or Digits(10, 0)
-    after_point = text.lower().partition("e")[0].partition(".")[2].rstrip("0")
-    return bool(number) and len(after_point) - _exponent(text) > digits.scale
-
-
-def _exponent(text: str) -> int:
-    return int(text.lower().partition("e")[2] or 0)
+    return fraction_digits(number) > digits.scale
 
 
 def _is_inexact(text: str, number: Decimal, letter: str) -> bool:

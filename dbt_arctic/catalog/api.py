@@ -256,7 +256,10 @@ class CatalogReader(Protocol):
         ...
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
-        """The live data files of a snapshot, with bounds of the BIGINT column ``column``."""
+        """The live data files of a snapshot, with the bounds of ``column`` as Iceberg stores them.
+
+        The column is a BIGINT, INT, DATE or a timestamp. If SQL answers, timestamps have no bounds.
+        """
         ...
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:

@@ -369,8 +369,16 @@ class SparkSqlCatalog(OneCatalog):
 
 
 def _as_stored(bound: Any) -> Any:
-    """A bound as stored in manifests: a date becomes the days since the epoch."""
-    return (bound - dt.date(1970, 1, 1)).days if type(bound) is dt.date else bound
+    """A bound as stored in manifests: a date becomes the days since the epoch.
+
+    That of a timestamp depends on the time zone of the session, so it is left out.
+
+    >>> [_as_stored(bound) for bound in (7, dt.date(1970, 1, 3), dt.datetime(1970, 1, 3))]
+    [7, 2, None]
+    """
+    if type(bound) is dt.date:
+        return (bound - dt.date(1970, 1, 1)).days
+    return bound if isinstance(bound, int) else None
 
 
 def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:

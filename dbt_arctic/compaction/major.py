@@ -15,7 +15,13 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.settings import DEFAULT_TRIM_GRACE_SECONDS
 from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, merged_transactions, newest_merge_ms
+from dbt_arctic.keyed.log import (
+    PROPERTY_TXN,
+    carried_log,
+    landed_again,
+    merged_transactions,
+    newest_merge_ms,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.store.branches import branch_name, drop_stale_branches, publish, staged
@@ -116,7 +122,7 @@ def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozense
     base.
     """
     unmerged = pending - merged_transactions(history)
-    if pending & _landed_again(change, history):
+    if pending & landed_again(change.history(), history):
         return pending
     oldest = history[-1]
     if oldest.parent_id is None:
@@ -124,20 +130,6 @@ def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozense
     times = {transaction: commit.timestamp_ms for transaction, commit in _commits(change).items()}
     may_be_merged = any(times.get(txn, 0) <= oldest.timestamp_ms for txn in unmerged)
     return pending if may_be_merged else unmerged
-
-
-def _landed_again(change: TableState, history: Sequence[Snapshot]) -> frozenset[int]:
-    """The transactions that were committed another time after the last merge of them."""
-    times: dict[int, list[int]] = {}
-    for commit in change.history():
-        if PROPERTY_TXN in commit.summary:
-            times.setdefault(int(commit.summary[PROPERTY_TXN]), []).append(commit.timestamp_ms)
-    twice = {transaction: max(landed) for transaction, landed in times.items() if len(landed) > 1}
-    return frozenset(
-        transaction
-        for transaction, last_ms in twice.items()
-        if transaction not in merged_transactions(history, after_ms=last_ms)
-    )
 
 
 def _trimmable(

@@ -30,6 +30,7 @@ from dbt_arctic.keyed import compact, create
 from dbt_arctic.keyed.log import (
     PROPERTY_MARKERS,
     PROPERTY_TXN,
+    landed_again,
     merged_transactions,
     newest_merge_ms,
     rows_added,
@@ -244,7 +245,7 @@ def _pending(
     if not rows.live_rows:
         return Pending()
     merges, commits = base.history(), change.history()
-    merged = merged_transactions(merges)
+    merged = merged_transactions(merges) - landed_again(commits, merges)
     if _logs_are_complete(merges, commits, merged, max(1, table.layout.buckets)):
         counts = {
             int(commit.summary[PROPERTY_TXN]): rows_added(commit)

@@ -12,6 +12,11 @@ PROPERTY_CLONE = "arctic.clone"
 set on a plain table that does."""
 
 
+def clone_property(source: Name) -> str:
+    """The value of ``PROPERTY_CLONE`` for a clone of a table."""
+    return json.dumps([source.catalog, source.schema, source.identifier])
+
+
 def began_as(properties: Mapping[str, str]) -> Name | None:
     """The source of a relation that is or was a clone, from its properties."""
     text = properties.get(PROPERTY_CLONE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
 from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.initial_value import initial_value
+from dbt_arctic.keyed.initial_default import initial_value
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.schema_difference import compare_columns

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from dbt_arctic.keyed.exact_text import text_as_instant
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import MARKER_TXN, TXN
 
@@ -68,13 +69,13 @@ class KeyText(NamedTuple):
 
 def check_literals(texts: Sequence[KeyText]) -> str:
     """SQL that returns one row: for each text, whether it is valid for the type."""
-    checks = ", ".join(
-        f"unhex({literal(one.text)}) IS NOT NULL"
-        if one.type == "binary"
-        else f"try_cast({literal(one.text)} AS {one.type}) IS NOT NULL"
-        for one in texts
-    )
-    return f"SELECT {checks}"
+    return f"SELECT {', '.join(f'{_value(literal(one.text), one.type)} IS NOT NULL' for one in texts)}"
+
+
+def _value(text: str, type_: str) -> str:
+    if type_ == "binary":
+        return f"unhex({text})"
+    return text_as_instant(text) if type_ == "timestamp" else f"try_cast({text} AS {type_})"
 
 
 def count_rows(side: Name, condition: str, is_change: bool) -> str:

@@ -8,14 +8,18 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DecimalTuple, InvalidO
 
 from dbt_arctic.data_type import decimal_digits, kind_of
 from dbt_arctic.keyed.assignment import INTEGER_DIGITS
+from dbt_arctic.keyed.names import literal
 
 _DATE = r"[+-]?\d{4,7}-\d{1,2}-\d{1,2}"
-_TIME = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6}0*)?)?"
-_ZONE = r"\s*[A-Za-z+-].*"
+_MIDNIGHT = r"[ T]0?0:0?0(:0?0(\.0*)?)?"
+_TIME = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{0,6}0*)?)?"
+_ZONE = r"\s*[A-Za-z+-]\S*"
 _NOT_FINITE = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d+")
+_HAS_ZONE = r":[0-9.]+\s*[A-Za-z+-]"
+"""A regular expression of Spark for a time that ends in a time zone."""
 _FORMS = {
-    "date": (_DATE, "it must be a date without a time"),
+    "date": (f"{_DATE}({_MIDNIGHT})?", "it must be a date without a time"),
     "timestamp_ntz": (
         f"{_DATE}({_TIME})?",
         "it must be a date and a time without a time zone, with at most 6 digits after the second",
@@ -39,8 +43,7 @@ def why_inexact(text: str, type_: str) -> str:
     """
     kind, text = kind_of(type_), text.strip()
     if kind in _FORMS:
-        form, why = _FORMS[kind]
-        return "" if re.fullmatch(form, text, re.ASCII) else why
+        return why_another_time(text, kind)
     if kind in INTEGER_DIGITS:
         return "" if _WHOLE.fullmatch(text) else "it must be a whole number"
     if kind in ("float", "double"):
@@ -51,8 +54,34 @@ def why_inexact(text: str, type_: str) -> str:
     number = _number(text)
     if number is None:
         return "it must be a number"
-    scale = -int(_normal(number).exponent)
-    return f"{type_} has fewer digits after the point" if scale > digits.scale else ""
+    return f"{type_} has fewer digits after the point" if fraction_digits(number) > digits.scale else ""
+
+
+def why_another_time(text: str, kind: str) -> str:
+    """``why_inexact`` for a ``date``, ``timestamp_ntz`` or ``timestamp``."""
+    form, why = _FORMS[kind]
+    return "" if re.fullmatch(form, text, re.ASCII) else why
+
+
+def fraction_digits(number: Decimal) -> int:
+    """The digits after the point that a finite number needs.
+
+    >>> [fraction_digits(Decimal(text)) for text in ("1.50", "2530e-1", "1e3")]
+    [1, 0, -3]
+    """
+    return -int(_normal(number).exponent)
+
+
+def text_as_instant(text: str) -> str:
+    """SQL of a text as TIMESTAMP, or NULL if it is none, or a local time that the session's time zone skips.
+
+    Spark's cast moves a skipped time by an hour.
+
+    :param text: SQL of the text.
+    """
+    instant, local = f"try_cast({text} AS TIMESTAMP)", f"try_cast({text} AS TIMESTAMP_NTZ)"
+    kept = f"{text} RLIKE {literal(_HAS_ZONE)} OR CAST({instant} AS TIMESTAMP_NTZ) = {local}"
+    return f"if({kept}, {instant}, NULL)"
 
 
 def _normal(number: Decimal) -> DecimalTuple:

@@ -184,18 +184,33 @@ def newest_merge_ms(history: Iterable[SnapshotLike], until_ms: int | None = None
     return max((at for at in times if until_ms is None or at <= until_ms), default=None)
 
 
-def merged_transactions(
-    history: Iterable[SnapshotLike], before_ms: int | None = None, after_ms: int | None = None
-) -> frozenset[int]:
-    """Transactions that commits of the base table merged: all, or only commits before or after a time."""
-    merged: set[int] = set()
-    for snapshot in history:
-        if before_ms is not None and snapshot.timestamp_ms > before_ms:
-            continue
-        if after_ms is not None and snapshot.timestamp_ms < after_ms:
-            continue
-        merged.update(int(txn) for txn in json.loads(snapshot.summary.get(PROPERTY_MERGED, "[]")))
-    return frozenset(merged)
+def merged_by(commit: SnapshotLike) -> set[int]:
+    """The transactions that one commit of a base table merged."""
+    return {int(txn) for txn in json.loads(commit.summary.get(PROPERTY_MERGED, "[]"))}
+
+
+def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None = None) -> frozenset[int]:
+    """Transactions that commits of the base table merged; with ``before_ms``, only older commits."""
+    commits = (one for one in history if before_ms is None or one.timestamp_ms <= before_ms)
+    return frozenset().union(*map(merged_by, commits))
+
+
+def landed_again(changes: Iterable[SnapshotLike], bases: Sequence[SnapshotLike]) -> frozenset[int]:
+    """The merged transactions that were committed another time after their last merge.
+
+    A statement that arrives a second time is the newest change, whatever was merged before.
+
+    :param changes: the commits of the change table; ``bases`` those of the base table, both newest first.
+    """
+    landed: dict[int, list[int]] = {}
+    for commit in changes:
+        if PROPERTY_TXN in commit.summary:
+            landed.setdefault(int(commit.summary[PROPERTY_TXN]), []).append(commit.timestamp_ms)
+    twice = {txn: max(times) for txn, times in landed.items() if len(times) > 1}
+    if not twice:
+        return frozenset()
+    merged_ms = {txn: one.timestamp_ms for one in reversed(bases) for txn in merged_by(one)}
+    return frozenset(txn for txn, at_ms in twice.items() if txn in merged_ms and merged_ms[txn] < at_ms)
 
 
 def encode_merged(transactions: Iterable[int]) -> str:

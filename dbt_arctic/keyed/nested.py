@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dbt_arctic.keyed.initial_value import initial_value
+from dbt_arctic.keyed.initial_default import initial_value
 from dbt_arctic.keyed.names import literal, quote
 
 

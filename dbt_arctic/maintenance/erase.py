@@ -31,6 +31,7 @@ from dbt_arctic.keyed.log import (
     carried_log,
     encode_log,
     encode_merged,
+    landed_again,
     merged_transactions,
     rows_added,
     versions_to_carry,
@@ -353,7 +354,9 @@ def _of_base(context: Context, table: KeyedTable, state: TableState) -> dict[str
     change = load_change(context.catalog, table)
     rows = context.query(erasure.count_by_transaction(table.change, head(change)))
     pending = {int(txn) for txn, _ in rows}
-    return {PROPERTY_MERGED: encode_merged(merged_transactions(state.history()) & pending)}
+    bases = state.history()
+    merged = merged_transactions(bases) - landed_again(change.history(), bases)
+    return {PROPERTY_MERGED: encode_merged(merged & pending)}
 
 
 def _expire(context: Context, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:

@@ -14,14 +14,13 @@ from itertools import takewhile
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.major import pending_transactions
-from dbt_arctic.keyed.log import carried_log, versions_to_carry
+from dbt_arctic.keyed.log import carried_log, merged_by, versions_to_carry
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_REPLAYS, PROPERTY_SETTLED, replayed
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claims
-from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build
 from dbt_arctic.store.replay import PROPERTY_SWITCH, has_replayed_nothing

@@ -8,7 +8,6 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.table import Generation, KeyedTable
 from dbt_arctic.maintenance.generations import generation_of, load_sides
-from dbt_arctic.maintenance.restored import restored_of
 from dbt_arctic.store.publish_view import Switch, switches_of
 
 
@@ -23,7 +22,8 @@ def generations_at(catalog: CatalogReader, table: KeyedTable, at_ms: int) -> lis
     switches = [] if view is None else switches_of(view)
     at = _last_until(catalog, table, switches, at_ms)
     if at is None:
-        return _newest_first(table, at_ms, None if view is None else restored_of(view))
+        kept = filter(None, (table.generation, table.previous))
+        return sorted((generation.number for generation in kept), reverse=True)
     if at == len(switches) - 1:
         # Of two switches at the same moment, the earlier one is current, and the other one was undone.
         return [table.generation.number]
@@ -56,14 +56,3 @@ def _last_until(
 
 def _is_kept(table: KeyedTable, generation: Generation) -> bool:
     return generation in (table.generation, table.previous)
-
-
-def _newest_first(table: KeyedTable, at_ms: int, back_ms: int | None) -> list[int]:
-    current, previous = table.generation.number, table.previous
-    if previous is None:
-        return [current]
-    # If a full refresh was undone, the younger generation was current only until then.
-    undone = previous.number > current
-    if undone and back_ms is not None and at_ms >= back_ms:
-        return [current]
-    return [previous.number, current] if undone else [current, previous.number]

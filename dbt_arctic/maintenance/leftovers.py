@@ -12,7 +12,6 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
-from dbt_arctic.maintenance.restored import restored_of
 from dbt_arctic.store.lease import BuildInProgress, build_in_progress, was_interrupted
 from dbt_arctic.store.leftovers import (
     ABANDONED_AFTER_MS,
@@ -24,6 +23,7 @@ from dbt_arctic.store.leftovers import (
     staging_age_ms,
     txn_age_ms,
 )
+from dbt_arctic.store.publish_view import switches_of
 from dbt_arctic.store.rejected_table import model_of
 from dbt_arctic.store.replay import has_rows_to_replay
 
@@ -170,13 +170,11 @@ def _previous(
     view = inventory.views.get(table.name.identifier)
     if table.previous is None or current is None or view is None:
         return
-    restored = restored_of(view)
-    if restored is None and table.previous.number > table.generation.number:
+    switches = switches_of(view)
+    if not switches and table.previous.number > table.generation.number:
         return  # its age is unknown
-    retired_for = side_age_ms(current.properties, now_ms)
-    if restored is not None:
-        # The current generation was built, or restored by an undo or a redo, whichever came later.
-        retired_for = min(retired_for, now_ms - restored)
+    # The last switch was a build, an undo or a redo.
+    retired_for = now_ms - switches[-1].at_ms if switches else side_age_ms(current.properties, now_ms)
     if retired_for <= retention.keep_previous_ms:
         return
     sides = [side for side in table.side_tables if side not in (table.base, table.change)]

@@ -6,11 +6,10 @@ The newest of these bases has also merged everything that was trimmed by then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN
+from dbt_arctic.keyed.log import PROPERTY_TXN, merged_by
 
 
 def base_for(base: Sequence[Snapshot], change: Sequence[Snapshot], change_snapshot: int) -> int | None:
@@ -37,11 +36,6 @@ def base_for(base: Sequence[Snapshot], change: Sequence[Snapshot], change_snapsh
             return None
         found = commit.snapshot_id
     return found
-
-
-def merged_by(commit: Snapshot) -> set[int]:
-    """The transactions that one commit of a base table merged."""
-    return {int(txn) for txn in json.loads(commit.summary.get(PROPERTY_MERGED, "[]"))}
 
 
 def _may_be_too_new(oldest: Snapshot, first_later_ms: int | None) -> bool:

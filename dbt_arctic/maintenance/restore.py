@@ -19,7 +19,6 @@ from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed
 from dbt_arctic.keyed.without_views import record_of
 from dbt_arctic.maintenance.finding import rebuild_command, restore_command
 from dbt_arctic.maintenance.generations import generation_of, load_sides
-from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
@@ -94,14 +93,11 @@ def _restore(
     previous = _previous(context.catalog, table, shown)
     restored = replace(table, name=name, root=root, previous=previous)
     moved = shown is not None and shown.generation != table.generation
-    properties = {PROPERTY_RESTORED: str(context.now_ms())} if moved else {}
     retired = pin_retired(context.catalog, shown) if moved else None
     landing = pin_retired(context.catalog, restored) if moved else None
     _make_way(context, name)
     before = observe_view(context, name) if shown is None else ViewObservation(shown.generation, {})
-    retired = publish_generation(
-        context, restored, comment, before, retired, where=name.dotted, properties=properties
-    )
+    retired = publish_generation(context, restored, comment, before, retired, where=name.dotted)
     if moved or shown is None:
         try:
             _require_staying(context.catalog, restored)

@@ -18,9 +18,9 @@ from dbt_arctic.keyed.log import (
     PROPERTY_IMAGES,
     PROPERTY_TXN,
     carried_log,
+    merged_by,
     merged_transactions,
 )
-from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.maintenance.row_change import (
     MANUAL,
     RowChange,

@@ -11,13 +11,20 @@ from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
 from dbt_arctic.keyed.idempotency_keys import PROPERTY_KEY
-from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN, rows_added
+from dbt_arctic.keyed.log import (
+    PROPERTY_MARKERS,
+    PROPERTY_ROLLBACK,
+    PROPERTY_RUN,
+    PROPERTY_TXN,
+    merged_by,
+    rows_added,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
 from dbt_arctic.maintenance.generations import generation_of, load_sides
-from dbt_arctic.maintenance.pairs import base_for, merged_by
+from dbt_arctic.maintenance.pairs import base_for
 from dbt_arctic.maintenance.versions import list_savepoints
 from dbt_arctic.store.state import load_keyed
 
@@ -128,7 +135,7 @@ def kind_of_change(commit: Snapshot) -> str:
         return "pull" if PROPERTY_CONSUMED in summary else "upsert"
     if PROPERTY_MARKERS in summary:
         return "markers"
-    if commit.parent_id is None and PROPERTY_RUN in summary:
+    if is_build(commit):
         return "build"
     if PROPERTY_CONSUMED in summary or PROPERTY_SETTLED in summary:
         return "carried on"  # copied from an expired commit

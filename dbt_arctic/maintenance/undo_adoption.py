@@ -7,7 +7,7 @@ from dbt_arctic.compaction.major import pending_transactions
 from dbt_arctic.errors import ConcurrentRun, ConfigError, UnknownRelation
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import adoption, create
-from dbt_arctic.keyed.log import merged_transactions
+from dbt_arctic.keyed.log import landed_again, merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
@@ -53,7 +53,8 @@ def _unname(context: Context, table: KeyedTable) -> None:
     # previous generation.
     replay_after_switch(context, table, table.name.dotted)
     change = load_change(context.catalog, table)
-    pending = pending_transactions(context, table, head(change)) - merged_transactions(base.history())
+    merged = merged_transactions(base.history()) - landed_again(change.history(), base.history())
+    pending = pending_transactions(context, table, head(change)) - merged
     if pending:
         raise ConfigError(
             f"{table.name} has {counted(len(pending), 'commit')} not merged into its base",

@@ -5,13 +5,12 @@ A clone is described by one property of its view. Nothing here writes to the sou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
-from dbt_arctic.keyed.clone_origin import began_as
+from dbt_arctic.keyed.clone_origin import began_as, clone_property
 from dbt_arctic.keyed.idempotency_keys import appended_keys
 from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name
@@ -46,7 +45,7 @@ class ClonedRows:
     @property
     def clone_property(self) -> str:
         """The value of ``PROPERTY_CLONE`` for a plain table with these rows."""
-        return _property_value(self.source)
+        return clone_property(self.source)
 
     def sql_for(self, config: KeyedConfig) -> str:
         """The SQL of the first rows of a keyed table.
@@ -75,11 +74,7 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
         )
     if view is not None and not is_keyed(view.properties) and not is_clone(view.properties):
         return ""
-    return _property_value(source)
-
-
-def _property_value(source: Name) -> str:
-    return json.dumps([source.catalog, source.schema, source.identifier])
+    return clone_property(source)
 
 
 def cloned_from(

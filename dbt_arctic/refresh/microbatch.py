@@ -18,10 +18,10 @@ from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
 from dbt_arctic.refresh.upsert import batch_in_one_task, prepare
 from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.file_pruning import may_hold
 from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.row_counts import with_rows
 from dbt_arctic.store.state import head
-from dbt_arctic.store.stored_interval import may_hold
 from dbt_arctic.store.writer_lock import writer_lock
 
 _BY_METADATA = "DeleteFromTable"

@@ -160,14 +160,10 @@ def pull_since_clone(
     table = table.visible
     now = version_of(table, base, change)
     before = Version.parse(last.version, where=model)
-    generations = [origin.generation, *([origin.previous] if origin.previous else [])]
-    if (before.generation, last.table_id) not in [(made.number, made.change_id) for made in generations]:
-        raise VersionUnavailable(
-            f"{source} was rebuilt more than once since the clone of this model was computed from it",
-            where=model,
-            why=f"generation {before.generation} is gone; the current one is {origin.generation.number}",
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
+    if last.table_id == origin.generation.change_id:
+        then, retyped = plan_merge_on_read(catalog, source, before.token, model), None
+    else:
+        then, retyped = retired_state(catalog, origin, before, last, model)
     if set(origin.key) != set(table.key) or other_key_type(table, origin.types):
         raise VersionUnavailable(
             f"{source} has another key than its clone {upstream}",
@@ -182,12 +178,11 @@ def pull_since_clone(
         else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
         for column in table.columns
     )
-    state_before = f"SELECT {selected}\nFROM (\n{plan_merge_on_read(catalog, source, before.token, model)}\n)"
     now = now if pin is None else _pinned(table, pin, model)
     state_now = plan_merge_on_read(catalog, upstream, now.token, model)
-    # The types of the generation before are not looked up.
-    retyped = before.generation != origin.generation.number or retyped_column(table, origin.types) is not None
-    sql = difference(state_before, state_now, table.key, table.types, images, retyped=retyped)
+    is_retyped = retyped is not None or retyped_column(table, origin.types) is not None
+    state_before = f"SELECT {selected}\nFROM (\n{then}\n)"
+    sql = difference(state_before, state_now, table.key, table.types, images, retyped=is_retyped)
     return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
 
 

@@ -204,16 +204,14 @@ def branch_head(context: Context, table: KeyedTable, branch: str, since: int | N
     :raises CommitStateUnknown: the statement that wrote the rows was executed twice.
     """
     state = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
-    snapshot = None if state is None else state.branches.get(branch)
-    if snapshot is None:
+    if state is None or (snapshot := state.branches.get(branch)) is None:
         raise DamagedKeyedTable(
             f"the branch {branch} of {table.change} no longer exists",
             where=table.name.dotted,
             why="it was dropped while rows were being written to it",
             fix="write them again; nothing was published",
         )
-    if state is not None:
-        require_commits(table.change, state, branch, since, 1)
+    require_commits(table.change, state, branch, since, 1)
     return snapshot
 
 

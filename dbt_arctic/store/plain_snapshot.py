@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbt_arctic.catalog.api import CatalogColumn
-from dbt_arctic.keyed.initial_value import initial_value
+from dbt_arctic.keyed.initial_default import initial_value
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.widening import is_widened

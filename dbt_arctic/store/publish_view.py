@@ -20,6 +20,7 @@ from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
+from dbt_arctic.store.leftovers import txn_ms
 from dbt_arctic.store.replay import (
     PROPERTY_RETIRED,
     PROPERTY_SWITCH,
@@ -85,7 +86,7 @@ class Switch(NamedTuple):
 def switches_of(view: ViewState) -> list[Switch]:
     """The latest switches of a view, oldest first."""
     shown = sorted((int(number), generation) for number, generation in _seen(view).shown.items())
-    return [Switch(number >> 20, generation) for number, generation in shown]
+    return [Switch(txn_ms(number), generation) for number, generation in shown]
 
 
 def publish_generation(
@@ -96,7 +97,6 @@ def publish_generation(
     retired: RetiredGeneration | None,
     *,
     where: str,
-    properties: Mapping[str, str] | None = None,
 ) -> RetiredGeneration | None:
     """Replace the view by one of another generation.
 
@@ -113,7 +113,7 @@ def publish_generation(
         raise
     last = require_unmoved(context, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
-    named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
+    named = {_SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
         # Within one generation, the rows that may have to be replayed from the previous one are unchanged.
         named[PROPERTY_SWITCH] = switch

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import DuplicateKey, NullKey
+from dbt_arctic.errors import CommitStateUnknown, DuplicateKey, NullKey
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
@@ -85,6 +85,26 @@ def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(sh
     assert ["from_json" in sql for sql in upserts] == [True, False]
     change = orders.table.change
     assert list(shop.main.catalog.load_table(change.schema, change.identifier).branches) == ["main"]
+
+
+@pytest.mark.modelled
+def test_a_batch_that_was_written_twice_and_is_overtaken_is_refused(shop: Any) -> None:
+    """Its rows are read back from the branch, and would be there twice."""
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(2, 2, 2)])
+    process, other = shop.session(), shop.session()
+    process.statements.run_twice(1)
+
+    def overtake(step: str) -> None:
+        if step == "fast_forward":
+            process.statements.before = None
+            replace_day(orders.on(other), 2, [row(2, 2, 20)], other)
+
+    process.statements.before = overtake
+    with pytest.raises(CommitStateUnknown, match="committed twice"):
+        replace_day(orders.on(process), 1, [row(1, 1, 10)], process)
+    assert process.statements.steps[1] == "upsert"
+    assert orders.rows() == [row(1, 1, 1), row(2, 2, 20)]
 
 
 @pytest.mark.modelled

@@ -318,6 +318,17 @@ def test_a_text_that_a_cast_would_round_is_no_key(shop: Any) -> None:
 
 
 @pytest.mark.modelled
+def test_a_key_of_another_type_in_the_earlier_generation_is_in_the_way(shop: Any) -> None:
+    """Each number is a text, but Spark compares '7' and '007' with it as numbers."""
+    orders = shop.table("orders", {"id": "int", "amount": "int"})
+    orders.build([{"id": 7, "amount": 5}])
+    orders.with_types({"id": "string", "amount": "int"}).build([{"id": "7", "amount": 1}])
+    plan = plan_by_values(shop.main.context, orders.name, [("id", "7")])
+    assert [side.rows for side in plan.sides] == [1, 0]
+    assert {copy.why for copy in plan.in_the_way} == {"the previous generation has another key or key type"}
+
+
+@pytest.mark.modelled
 def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any, lake: Lake) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -404,3 +415,15 @@ def test_a_generation_that_is_dropped_by_hand_is_missed_by_nobody_for_long(shop:
     assert "--full-refresh" in told.value.fix
     copy.run(rebuild=True)
     assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()
+
+
+def test_a_local_time_that_summer_time_skips_is_no_key(shop: Any) -> None:
+    """Spark's cast makes it the time an hour later, which may be a key."""
+    orders = shop.table(types={"id": "timestamp", "amount": "int"})
+    process = shop.session()
+    process.query("SET spark.sql.session.timeZone = Europe/Berlin")
+    orders.build([{"id": "2024-03-31T03:30:00+02:00", "amount": 1}])
+    with pytest.raises(ConfigError, match="'2024-03-31 02:30:00' is not a value of id"):
+        plan_by_values(process.context, orders.name, [("id", "2024-03-31 02:30:00")])
+    for text in ("2024-03-31 03:30:00", "2024-03-31 02:30:00+01:00"):
+        assert plan_by_values(process.context, orders.name, [("id", text)]).keys == 1

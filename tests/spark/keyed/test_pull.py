@@ -8,9 +8,13 @@ import pytest
 
 from dbt_arctic.auto.upstreams import Upstream, inspect_upstream
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
+from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
-from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull
+from dbt_arctic.maintenance.erase import erase_keys
+from dbt_arctic.maintenance.erase_plan import plan_by_condition
+from dbt_arctic.maintenance.undo_adoption import undo_adoption
+from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull, pull_since_clone
 from dbt_arctic.store.state import load_change
 from tests.extent import first, in_turn
 
@@ -124,10 +128,11 @@ def test_a_column_that_is_added_alone_does_not_stop_readers_at_the_current_versi
 
 
 @pytest.mark.modelled
-def test_a_statement_that_arrives_again_after_its_merge_is_a_change_for_all(shop: Any) -> None:
+@pytest.mark.parametrize("erases", [False, True])
+def test_a_statement_that_arrives_again_after_its_merge_is_a_change_for_all(shop: Any, erases: bool) -> None:
     """It is the newest commit then, and stays the newest when it is trimmed."""
     orders = shop.table()
-    orders.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 2}])
+    orders.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 2}, {"id": 3, "amount": 3}])
     copy = shop.consumer("copy", orders)
     copy.run()
     first = orders.upsert([{"id": 1, "amount": 10}])
@@ -135,9 +140,20 @@ def test_a_statement_that_arrives_again_after_its_merge_is_a_change_for_all(shop
     orders.compact(600)
     copy.run()
     orders.session.context.run("upsert", first.sql, None)
+    copy.run()
+    context, rows = (
+        shop.main.context,
+        [{"id": 1, "amount": 10}, {"id": 2, "amount": 2}, {"id": 3, "amount": 3}],
+    )
+    if erases:  # a commit to the base that carries on what was merged
+        for name in (orders.name, copy.orders.name):
+            erase_keys(context, plan_by_condition(context, name, "id = 3"), force=True)
+        rows.pop()
+    with pytest.raises(ConfigError, match="1 commit not merged"):
+        undo_adoption(context, orders.name)
     for grace in (600, 0, 0):
         copy.run()
-        assert orders.rows() == [{"id": 1, "amount": 10}, {"id": 2, "amount": 2}]
+        assert orders.rows() == rows
         assert consumer_rows(copy) == expected_rows(orders)
         orders.compact(grace)
     assert orders.base_rows() == orders.rows()
@@ -154,6 +170,46 @@ def test_rows_whose_type_a_full_refresh_changes_are_read_again(shop: Any) -> Non
     found = shop.main.query(f"SELECT id, CAST(amount AS STRING), _action FROM ({pull.sql})")
     assert sorted(found) == [(1, "1.0", "-U"), (1, "1.0", "U"), (2, "2.0", "-U"), (2, "2.0", "D")]
     assert inspect_upstream(shop.main.catalog, orders.name, last).lost == "the type of amount has changed"
+
+
+@pytest.mark.modelled
+def test_a_pull_from_a_clone_compares_what_was_read_from_its_source(shop: Any) -> None:
+    """As written: its tables are like those that a clone has after its first write."""
+
+    def pulled_since(images: Images = "after") -> Any:
+        pull = pull_since_clone(catalog, clone.name, orders.name, last, model="copy", images=images, pin=None)
+        return sorted(shop.main.query(f"SELECT id, CAST(amount AS STRING), _action FROM ({pull.sql})"))
+
+    catalog, orders, clone = shop.main.catalog, shop.table(), shop.table("cloned")
+    orders.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 2}, {"id": 3, "amount": 3}])
+    last = plan_pull(catalog, orders.name, None, model="copy").consumed
+    clone.build([{"id": 1, "amount": 1}, {"id": 2, "amount": 20}])
+    assert pulled_since() == [(2, "20", "U"), (3, "3", "D")]
+    # The source was rebuilt since, and has the same types: the state that was read is compared.
+    orders.build([{"id": 9, "amount": 9}])
+    assert pulled_since() == [(2, "20", "U"), (3, "3", "D")]
+    # Other types: each row may have another meaning.
+    clone.with_types({"id": "bigint", "amount": "double"}).build([{"id": 1, "amount": 1.0}])
+    assert pulled_since() == [(1, "1.0", "U"), (2, "2.0", "D"), (3, "3.0", "D")]
+    orders.build([{"id": 9, "amount": 9}])
+    with pytest.raises(VersionUnavailable, match="rebuilt more than once"):
+        pulled_since()
+
+
+@pytest.mark.modelled
+@pytest.mark.parametrize("is_previous", [False, True])
+def test_a_pull_from_a_clone_with_another_key_is_refused(shop: Any, is_previous: bool) -> None:
+    orders = shop.table(unique_key=["id", "amount"])
+    orders.build([{"id": 1, "amount": 1}, {"id": 1, "amount": 2}])
+    last = plan_pull(shop.main.catalog, orders.name, None, model="copy").consumed
+    if is_previous:
+        orders.configured(unique_key="id").build([{"id": 1, "amount": 1}])
+    clone = shop.table("cloned")
+    clone.build([{"id": 1, "amount": 1}])
+    with pytest.raises(VersionUnavailable, match=r"different key|another key"):
+        pull_since_clone(
+            shop.main.catalog, clone.name, orders.name, last, model="copy", images="after", pin=None
+        )
 
 
 @pytest.mark.modelled

@@ -84,10 +84,15 @@ def test_a_time_before_everything_is_not_on_record(refreshed: Any) -> None:
         version_at(catalog_of(orders, *tables), orders.table, 999)
 
 
+def switched(shown: dict[int, int]) -> dict[str, str]:
+    """The properties of a view that has shown generations since these times."""
+    return {f"arctic.shown-{at << 20}": f'[{one}, "base-{one}", "change-{one}"]' for at, one in shown.items()}
+
+
 def test_after_an_undo_a_time_is_of_the_generation_that_was_shown_then(refreshed: Any) -> None:
     _, tables = refreshed
     undone = Orders(generation=1, previous=2)
-    catalog = catalog_of(undone, *tables, **{"arctic.restored-ms": "20000"})
+    catalog = catalog_of(undone, *tables, **switched({1100: 1, 11_100: 2, 20_000: 1}))
     found = [version_at(catalog, undone.table, at).token for at in (2500, 12_500, 20_001)]
     assert found == ["1.2.1", "2.2.1", "1.3.1"]
 
@@ -95,12 +100,8 @@ def test_after_an_undo_a_time_is_of_the_generation_that_was_shown_then(refreshed
 def test_after_a_redo_a_time_is_of_the_generation_that_was_shown_then(refreshed: Any) -> None:
     """Generation 1 was shown again between 20 s and 30 s, and generation 3, which is gone, until 40 s."""
     orders, tables = refreshed
-    shown = [(1100, 1), (11_100, 2), (20_000, 1), (30_000, 2), (35_000, 3), (40_000, 2)]
-    catalog = catalog_of(
-        orders,
-        *tables,
-        **{f"arctic.shown-{at << 20}": f'[{one}, "base-{one}", "change-{one}"]' for at, one in shown},
-    )
+    shown = {1100: 1, 11_100: 2, 20_000: 1, 30_000: 2, 35_000: 3, 40_000: 2}
+    catalog = catalog_of(orders, *tables, **switched(shown))
     times = {1000: "1.1.1", 2500: "1.2.1", 11_000: "2.1.1", 19_999: "2.2.1"}
     times |= {20_000: "1.3.1", 29_999: "1.3.1", 30_000: "2.2.1", 40_000: "2.2.1"}
     assert {at: version_at(catalog, orders.table, at).token for at in times} == times
@@ -108,6 +109,12 @@ def test_after_a_redo_a_time_is_of_the_generation_that_was_shown_then(refreshed:
         version_at(catalog, orders.table, 36_000)
     with pytest.raises(VersionUnavailable, match="1970-01-01 00:00:01 UTC"):
         version_at(catalog, orders.table, 999)
+
+
+def test_of_two_switches_at_one_moment_the_one_that_gave_way_was_never_current(refreshed: Any) -> None:
+    orders, tables = refreshed
+    catalog = catalog_of(orders, *tables, **switched({1100: 1, 11_100: 2, 11_101: 3}))
+    assert version_at(catalog, orders.table, 12_500).token == "2.2.1"
 
 
 def test_a_version_is_a_token_a_savepoint_a_time_or_now(refreshed: Any) -> None:

@@ -59,27 +59,31 @@ def test_the_generation_before_goes_when_it_was_replaced_long_ago() -> None:
     assert found_leftovers(kept, keep_previous_ms=DAY) == {}
 
 
+def switch_at(at_ms: int, generation: int) -> dict[str, str]:
+    """The property that a switch to a generation leaves on the view."""
+    return {f"arctic.shown-{txn(at_ms)}": f'[{generation}, "base-{generation}", "change-{generation}"]'}
+
+
 def test_after_an_undo_the_younger_generation_counts_from_that_moment() -> None:
     orders = Orders(generation=1, previous=2)
     inventory = orders.inventory(*orders.sides(1, 2, created_ms=0))
     assert found_leftovers(inventory, keep_previous_ms=0) == {}, "nobody can say since when"
     for since, expected in ((YOUNG, set()), (OLD, {"previous"})):
         view = orders.view
-        properties = {**view.properties, "arctic.restored-ms": str(since)}
-        shown = type(view)("shop", "orders", properties, view.columns, view.sql)
+        shown = replace(view, properties={**view.properties, **switch_at(since, 1)})
         undone = orders.inventory(*inventory.tables.values(), views={"orders": shown})
         assert set(found_leftovers(undone, keep_previous_ms=DAY).values()) == expected
 
 
 def test_after_a_redo_the_older_generation_counts_from_that_moment() -> None:
-    """And a full refresh after a restoration counts from its own moment."""
+    """And after a full refresh of a restored table from its own moment: the last switch counts."""
     orders = Orders(generation=2, previous=1)
-    for built, restored, expected in ((0, YOUNG, set()), (0, OLD, {"previous"}), (YOUNG, OLD, set())):
-        inventory = orders.inventory(*orders.sides(1, 2, created_ms=built))
-        view = orders.view
-        shown = replace(view, properties={**view.properties, "arctic.restored-ms": str(restored)})
+    for before, last, expected in ((OLD - 1, YOUNG, set()), (OLD - 1, OLD, {"previous"})):
+        inventory, view = orders.inventory(*orders.sides(1, 2, created_ms=0)), orders.view
+        switches = {**switch_at(before, 1), **switch_at(last, 2)}
+        shown = replace(view, properties={**view.properties, **switches})
         redone = replace(inventory, views={"orders": shown})
-        assert set(found_leftovers(redone, keep_previous_ms=DAY).values()) == expected, (built, restored)
+        assert set(found_leftovers(redone, keep_previous_ms=DAY).values()) == expected, (before, last)
 
 
 def test_an_older_generation_is_removed_and_a_younger_one_if_its_build_cannot_be_active() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.errors import VersionUnavailable
-from dbt_arctic.keyed.initial_value import initial_value
+from dbt_arctic.keyed.initial_default import initial_value
 from dbt_arctic.keyed.nested import as_today
 
 

@@ -7,7 +7,7 @@ import pytest
 from dbt_arctic.catalog.api import DataFile
 from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.store.stored_interval import may_hold
+from dbt_arctic.store.file_pruning import may_hold
 from tests.unit.store.test_change_log import TABLE
 
 Bounds = tuple[int | None, int | None, int | None]

@@ -24,13 +24,13 @@ def may_hold(
     def files(side: Name, snapshot: int, of: str) -> list[DataFile]:
         return catalog.of(side).data_files(side.schema, side.identifier, snapshot, of) if snapshot else []
 
-    markers = {
-        file.path for file in files(table.change, version.change_snapshot, TXN) if file.upper == MARKER_TXN
-    }
+    if any(_overlaps(file, lowest, highest) for file in files(table.base, version.base_snapshot, column)):
+        return True
     changes = files(table.change, version.change_snapshot, column)
-    stored = files(table.base, version.base_snapshot, column)
-    stored += [file for file in changes if file.path not in markers]
-    return any(_overlaps(file, lowest, highest) for file in stored)
+    # Bucket markers have no bounds in any other column.
+    of_txn = files(table.change, version.change_snapshot, TXN)
+    markers = {file.path for file in of_txn if file.upper == MARKER_TXN}
+    return any(_overlaps(file, lowest, highest) for file in changes if file.path not in markers)
 
 
 def _overlaps(file: DataFile, lowest: int, highest: int) -> bool:
