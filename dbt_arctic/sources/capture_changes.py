@@ -21,8 +21,8 @@ from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
+from dbt_arctic.sources.capture_queries import between_statement
 from dbt_arctic.sources.capture_settings import CaptureSource
-from dbt_arctic.sources.capture_sql import between_statement
 from dbt_arctic.sources.capture_table import (
     COLUMNS,
     LOG_BEGAN_AGAIN,

@@ -10,10 +10,10 @@ from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.capture_changes import CaptureRead, another_table
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
-from dbt_arctic.sources.capture_load import FollowedTable, ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
+from dbt_arctic.sources.capture_queries import shapes_statement, unread_statement
 from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns
-from dbt_arctic.sources.capture_sql import shapes_statement, unread_statement
+from dbt_arctic.sources.capture_snapshot import FollowedTable, ReadAgain, TableSnapshot, delivery_of
 from dbt_arctic.sources.capture_table import Captured, recorded_table
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import ChangeEvents, must_select
@@ -32,8 +32,8 @@ class CapturePlanner(FollowedTable):
     """
 
     @property
-    def _load(self) -> TableLoad:
-        return TableLoad(self.capture, self.database, self.place, self.writes, self.standing)
+    def _snapshot(self) -> TableSnapshot:
+        return TableSnapshot(self.capture, self.database, self.place, self.writes, self.standing)
 
     def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run. The changes of the whole slot are captured first, once for all models of a run.
@@ -49,7 +49,7 @@ class CapturePlanner(FollowedTable):
         first = last is None and self.source.loads
         taken = self._take(model, purpose, last is None)
         if first:
-            return self._load.plan(taken, last_consumed, model, purpose)
+            return self._snapshot.plan(taken, last_consumed, model, purpose)
         if taken is None:
             columns = self._columns(model).events
             return Planned(Pull(name, self._no_rows(columns), last or Consumed("", ""), False), last)
@@ -86,7 +86,7 @@ class CapturePlanner(FollowedTable):
             evolution = self._evolution(found, before, shapes, others, model, purpose)
             if evolution.reads_again:
                 again = ReadAgain(evolution, start, found)
-                return self._load.plan(read, last_consumed, model, purpose, again)
+                return self._snapshot.plan(read, last_consumed, model, purpose, again)
             found = evolution.applied_to(found)
         else:
             require_old_keys(self.source, found.events, shapes, model)

@@ -16,7 +16,7 @@ import pytest
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.sources.capture_changes import Capture
-from dbt_arctic.sources.capture_load import TableLoad
+from dbt_arctic.sources.capture_snapshot import TableSnapshot
 from tests.extent import extent
 
 from . import test_capture_mariadb
@@ -226,7 +226,7 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             mariadb_server.sql(customers.put(9, "y"))
             customers.intervals[9] = [("y", False), ("x", False), ("y", True)]
 
-        planned, warned = TableLoad.plan, list[str]()
+        planned, warned = TableSnapshot.plan, list[str]()
 
         def noted(*given: Any) -> Any:
             made = planned(*given)
@@ -234,7 +234,7 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             return made
 
         with monkeypatch.context() as patched:
-            patched.setattr(TableLoad, "plan", noted)
+            patched.setattr(TableSnapshot, "plan", noted)
             around_begin(patched, last_before, kind=MariaTable)
             after_capture(patched, seen_by_others)
             shop.dbt("run")

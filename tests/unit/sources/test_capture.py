@@ -30,12 +30,12 @@ from dbt_arctic.databases.table_versions import shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.sources import capture_load
+from dbt_arctic.sources import capture_snapshot
 from dbt_arctic.sources.capture_changes import _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
+from dbt_arctic.sources.capture_queries import unseen_statement
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
-from dbt_arctic.sources.capture_sql import unseen_statement
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
@@ -432,14 +432,14 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
 
     def seen(*_: Any) -> Any:
         at = datetime(2026, 1, 2)
-        return capture_load._SnapshotPosition(Consumed("", ""), "", at, len(opened) <= split)
+        return capture_snapshot._SnapshotPosition(Consumed("", ""), "", at, len(opened) <= split)
 
     capture = SimpleNamespace(
         take_visible=lambda *_: "captured", source=parse_capture("crm.t", {"slot": "s"})
     )
-    monkeypatch.setattr(capture_load, "resolve_columns", lambda *_: None)
-    monkeypatch.setattr(capture_load.TableLoad, "_seen", seen)
-    load = capture_load.TableLoad(
+    monkeypatch.setattr(capture_snapshot, "resolve_columns", lambda *_: None)
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_seen", seen)
+    table = capture_snapshot.TableSnapshot(
         cast(Any, capture),
         cast(Any, SimpleNamespace(begin=begin)),
         TableName("public", "t"),
@@ -447,6 +447,6 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         lambda: Name("lake", "s", "t"),
     )
     with pytest.raises(ConcurrentRun, match="as of one position") if split == 99 else nullcontext():
-        assert load._open(None, None, "m", True).read == "captured"
+        assert table._open(None, None, "m", True).read == "captured"
     assert len(opened) == begun
     assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)

@@ -21,13 +21,13 @@ from dbt_arctic.sources.capture_evolution import (
     all_rows_and_logged_deletes,
     deletes_by_truncations,
 )
-from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_sql import (
+from dbt_arctic.sources.capture_queries import (
     PLACE_DIGITS,
     last_seen_statement,
     unread_statement,
     unseen_statement,
 )
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import Captured, position_of, recorded_table
 from dbt_arctic.sources.change_settings import SEQUENCE, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
@@ -117,7 +117,7 @@ class FollowedTable:
         return upstream_of(self.source)
 
 
-class TableLoad(FollowedTable):
+class TableSnapshot(FollowedTable):
     """All rows of a table."""
 
     def plan(
@@ -339,4 +339,4 @@ def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence
     return f"SELECT\n  {listed}\nFROM {quote(view)}"
 
 
-__all__ = ["FollowedTable", "ReadAgain", "TableLoad", "delivery_of"]
+__all__ = ["FollowedTable", "ReadAgain", "TableSnapshot", "delivery_of"]
