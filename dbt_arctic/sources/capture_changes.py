@@ -117,14 +117,20 @@ class Capture:
             )
             return read
 
-    def take_visible(self, table: TableName, model: str, starts_again: bool) -> CaptureRead:
+    def take_visible(self, table: TableName, model: str, before: Captured) -> CaptureRead:
         """Take the changes up to a position after each one that a transaction sees now.
 
         The other models of the invocation still read up to where ``take`` has ended.
+
+        :param before: the capture table before the transaction began.
+        :raises VersionUnavailable: changes since then are lost.
         """
         with writer_lock(self.name), self.open_log() as log:
             log.write_visible()
-            return self._take_all(log, self._followed(log, table), model, starts_again)
+            read = self._take_all(log, self._followed(log, table), model, starts_again=False)
+        last = before.range.at(before.range.end, table.dotted, "")
+        read.captured.require_unread(last, table.dotted, self.source.name, model)
+        return read
 
     def _followed(self, log: ChangeLog, table: TableName) -> frozenset[TableName]:
         tables = log.followed()

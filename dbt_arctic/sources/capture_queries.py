@@ -54,9 +54,12 @@ def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions)
     )
 
 
-def last_seen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
-    """SQL of the last position of a change of a table that is seen; NULL if none is."""
-    return f"SELECT max(`transaction_end`)\n{_changes_of(captured, table)} AND NOT {_is_unseen(unseen)}"
+def later_seen_statement(captured: Captured, table: str, unseen: UnseenTransactions, position: int) -> str:
+    """SQL of one row if a change of a table after a position is seen; else of none."""
+    return (
+        f"SELECT 1\n{_changes_of(captured, table)} AND `transaction_end` > {position}\n"
+        f"  AND NOT {_is_unseen(unseen)}\nLIMIT 1"
+    )
 
 
 def between_statement(captured: Captured, start: int, end: int) -> str:
@@ -89,7 +92,7 @@ def _is_unseen(unseen: UnseenTransactions) -> str:
 __all__ = [
     "PLACE_DIGITS",
     "between_statement",
-    "last_seen_statement",
+    "later_seen_statement",
     "shapes_statement",
     "unread_statement",
     "unseen_statement",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -23,7 +24,7 @@ from dbt_arctic.sources.capture_evolution import (
 )
 from dbt_arctic.sources.capture_queries import (
     PLACE_DIGITS,
-    last_seen_statement,
+    later_seen_statement,
     unread_statement,
     unseen_statement,
 )
@@ -42,6 +43,8 @@ from dbt_arctic.store.state import load_keyed
 
 _ATTEMPTS = 10
 """How often a transaction begins before the run gives up."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+"""How long the run waits before it begins one again. Each pause is twice as long as the one before."""
 
 _READ_LATER = (
     "The rows of the table {} are read by other connections, which see changes that are made until then. "
@@ -178,14 +181,18 @@ class TableSnapshot(FollowedTable):
         :raises ConcurrentRun: there is no such position, because a commit that is in the log stays invisible.
         """
         before = None if last is None else recorded_table(last)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
             transaction = self.database.begin()
             try:
                 # Before the capture, so that each change that is not captured is made later.
                 at = datetime.fromisoformat(transaction.time()).replace(tzinfo=timezone.utc)
                 columns = resolve_columns(self.source, transaction.table, self.place, model)
                 if is_exact:
-                    read = self.capture.take_visible(self.place, model, last is None)
+                    assert read is not None, "a run that consumes has captured"
+                    # Without the capture before, this one could begin behind what the transaction sees.
+                    read = self.capture.take_visible(self.place, model, read.captured)
                 seen = self._seen(read, transaction, columns, before, at)
             except BaseException:
                 transaction.close()
@@ -248,8 +255,7 @@ class TableSnapshot(FollowedTable):
                 end, place = min(end, int(before)), str(first)
                 at = min(at, datetime.fromtimestamp(int(made_ms) / 1000, timezone.utc))
                 if self.writes.keeps_changes:
-                    ((seen,),) = self.context.query(last_seen_statement(captured, table, unseen))
-                    is_split = seen is not None and int(seen) > end
+                    is_split = bool(self.context.query(later_seen_statement(captured, table, unseen, end)))
         version = columns.recorded(recorded, read.versions.get(self.place))
         consumed = captured.range.at(end, table, columns.table_id, version)
         return _SnapshotPosition(consumed, place, at, is_split)

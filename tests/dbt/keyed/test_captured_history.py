@@ -221,8 +221,7 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             customers.begin()
 
         def seen_by_others() -> None:
-            """These show twice: in the rows, and with the next run."""
-            mariadb_server.sql(customers.put(9, "x"))
+            """This shows twice: in the rows, and with the next run."""
             mariadb_server.sql(customers.put(9, "y"))
             customers.intervals[9] = [("y", False), ("x", False), ("y", True)]
 
@@ -235,7 +234,10 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
 
         with monkeypatch.context() as patched:
             patched.setattr(TableSnapshot, "plan", noted)
-            around_begin(patched, last_before, kind=MariaTable)
+            # The first capture of a log begins at its end, so it has to come before the transaction.
+            around_begin(
+                patched, last_before, lambda: mariadb_server.sql(customers.put(9, "x")), kind=MariaTable
+            )
             after_capture(patched, seen_by_others)
             shop.dbt("run")
         assert "These changes show twice" in warned[-1]

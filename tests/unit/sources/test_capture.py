@@ -31,7 +31,7 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.sources import capture_snapshot
-from dbt_arctic.sources.capture_changes import _much_kept, why_lost
+from dbt_arctic.sources.capture_changes import Capture, CaptureRead, _much_kept, why_lost
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_queries import unseen_statement
@@ -419,12 +419,46 @@ class Opened:
         self.is_closed = True
 
 
+@pytest.mark.parametrize(
+    ("range_", "why"),
+    [
+        (replace(RANGE, end=500), ""),
+        (replace(RANGE, end=500, removed={"public.t": 401}), "was not followed for a while"),
+        (replace(RANGE, start=401, end=500), "were not captured"),
+        (replace(RANGE, end=500, origin="2"), "begun again"),
+    ],
+)
+def test_changes_before_the_snapshot_of_a_table_are_captured(
+    monkeypatch: pytest.MonkeyPatch, range_: CapturedRange, why: str
+) -> None:
+    """What a capture has that began after the transaction is not what the transaction does not see."""
+    starts_again: list[bool] = []
+
+    def take_all(*_: Any, **given: bool) -> CaptureRead:
+        starts_again.extend(given.values())
+        return CaptureRead(replace(captured((500, {})), range=range_))
+
+    monkeypatch.setattr(Capture, "_take_all", take_all)
+    log = SimpleNamespace(write_visible=lambda: None, followed=lambda: {TableName("public", "t")})
+    source, none = parse_capture("crm.t", {"slot": "s"}), cast(Any, None)
+    capture = Capture(none, none, cast(Any, lambda: nullcontext(log)), source, Name("lake", "s", "c"), "1")
+    before = replace(captured((400, {})), range=RANGE)
+    with pytest.raises(VersionUnavailable, match=why) if why else nullcontext():
+        capture.take_visible(TableName("public", "t"), "m", before)
+    assert starts_again == [False]
+
+
 @pytest.mark.parametrize(("split", "begun"), [(0, 1), (2, 3), (99, 10)])
 def test_rows_of_which_each_change_shows_are_those_of_a_position(
     monkeypatch: pytest.MonkeyPatch, split: int, begun: int
 ) -> None:
     """A commit that is in the log and not visible would show twice, so the transaction begins again."""
-    opened: list[Opened] = []
+    opened, pauses, taken = list[Opened](), list[float](), [CaptureRead(captured((400, {})))]
+
+    def take_visible(place: TableName, model: str, before: Captured) -> CaptureRead:
+        assert before is taken[-1].captured, "the changes since the last capture"
+        taken.append(CaptureRead(captured((400 + len(taken), {}))))
+        return taken[-1]
 
     def begin() -> Opened:
         opened.append(Opened())
@@ -434,9 +468,8 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         at = datetime(2026, 1, 2)
         return capture_snapshot._SnapshotPosition(Consumed("", ""), "", at, len(opened) <= split)
 
-    capture = SimpleNamespace(
-        take_visible=lambda *_: "captured", source=parse_capture("crm.t", {"slot": "s"})
-    )
+    capture = SimpleNamespace(take_visible=take_visible, source=parse_capture("crm.t", {"slot": "s"}))
+    monkeypatch.setattr(capture_snapshot.time, "sleep", pauses.append)
     monkeypatch.setattr(capture_snapshot, "resolve_columns", lambda *_: None)
     monkeypatch.setattr(capture_snapshot.TableSnapshot, "_seen", seen)
     table = capture_snapshot.TableSnapshot(
@@ -447,6 +480,7 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         lambda: Name("lake", "s", "t"),
     )
     with pytest.raises(ConcurrentRun, match="as of one position") if split == 99 else nullcontext():
-        assert table._open(None, None, "m", True).read == "captured"
+        assert table._open(taken[0], None, "m", True).read is taken[-1]
     assert len(opened) == begun
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0][: begun - 1]
     assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)
