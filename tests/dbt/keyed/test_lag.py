@@ -86,3 +86,11 @@ def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, mon
     shop.dbt("run")
     assert {one["lag_s"] for one in lags(type_in).values()} == {None}
     assert "No selected model is incremental." in type_in("lag", "recent")
+    # A table has no lag that is known. It is shown if it is selected.
+    shop.model("plain", "{{ config(materialized='table') }}\nselect 1 as id")
+    assert "plain" not in lags(type_in)
+    selected = lags(type_in, "plain", "recent", "loaded", "--max", "1 day", code=1)
+    assert {name: one["problem"] for name, one in selected.items()} == {
+        "loaded": None,
+        "plain": "it records no versions of what it reads",
+    }

@@ -41,3 +41,13 @@ def test_all_problems_of_a_model_are_shown_with_the_lag_that_is_known() -> None:
     said = f"{NO_VERSIONS}; clicks: the topic does not exist; other: its own lag is unknown"
     assert (shown["lag_s"], shown["problem"]) == (5.0, said)
     assert _as_dict(ModelLag("current"), None, NOW)["problem"] is None
+
+
+def test_a_long_position_is_cut_off_only_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    read, end = ",".join(["10"] * 12), "1,2,3,4,5,6,7,8,9,10"
+    waiting = PendingUpstream("clicks", "message", 1, NOW, positions=Positions(read, end))
+    late = ModelLag("late", (waiting,))
+    _show((late,), {"late": LagCause(waiting)}, NOW)
+    assert f"\t10,10,10,10,10,10,.. of {end}\t" in capsys.readouterr().out
+    (shown,) = _as_dict(late, None, NOW)["upstreams"]
+    assert (shown["position"], shown["end"]) == (read, end)

@@ -26,16 +26,17 @@ from dbt_arctic.databases.pgoutput import (
 )
 from dbt_arctic.databases.postgres_values import ValueType
 from dbt_arctic.databases.replication_slot import PostgresSlot, _explained, capture_statements
-from dbt_arctic.databases.table_versions import shape_of
+from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.sources import capture_snapshot
 from dbt_arctic.sources.capture_changes import Capture, CaptureRead, _much_kept, why_lost
+from dbt_arctic.sources.capture_evolution import Evolution
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
 from dbt_arctic.sources.capture_queries import unseen_statement
-from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
+from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
@@ -415,6 +416,9 @@ class Opened:
     def time(self) -> str:
         return "2026-01-02 03:04:05.678"
 
+    def share(self) -> str:
+        return "1-1"
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -484,3 +488,64 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
     assert len(opened) == begun
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0][: begun - 1]
     assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)
+
+
+class ReadsRows(Exception):
+    """The run goes on to read the rows."""
+
+
+NAMES = ("id", "n")
+VERSION = TableVersion("16384", 2, {name: ColumnVersion(at, "7") for at, name in enumerate(NAMES, 1)}, NAMES)
+
+
+def columns_of(names: tuple[str, ...] = NAMES, version: TableVersion = VERSION) -> CapturedColumns:
+    found = tuple(Column(name, "bigint", "integer", "BIGINT") for name in names)
+    table = Table("postgresql/crm/7", found, ("id",), 0, names, version)
+    return resolve_columns(parse_capture("crm.t", {"slot": "s"}), table, TableName("public", "t"), "m")
+
+
+@pytest.mark.parametrize(
+    ("since", "columns", "is_same"),
+    [
+        (TableChanges(), columns_of(), True),
+        (TableChanges(3, shapes=(shape_of(NAMES), shape_of(NAMES, ("id",)))), columns_of(), True),
+        (TableChanges(3, shapes=(shape_of(NAMES), shape_of(("id", "m")))), columns_of(), False),
+        (TableChanges(1, truncated_at="1"), columns_of(), False),
+        (None, columns_of(), False),
+        (TableChanges(), columns_of(version=VERSION._replace(storage="16390")), False),
+        (TableChanges(), columns_of(("id",)), False),
+    ],
+    ids=[
+        "same",
+        "same-columns",
+        "other-columns-between",
+        "truncated",
+        "unknown",
+        "rewritten",
+        "other-columns",
+    ],
+)
+def test_a_table_that_is_read_again_is_the_one_for_which_that_was_decided(
+    monkeypatch: pytest.MonkeyPatch, since: TableChanges | None, columns: CapturedColumns, is_same: bool
+) -> None:
+    """A statement that comes between the decision and the transaction would go unnoticed."""
+    before, opened, place = captured((400, {})), Opened(), TableName("public", "t")
+    later = (500, {} if since is None else {place.dotted: since})
+    now = CaptureRead(captured(later) if since is None else captured((400, {}), later))
+    position = capture_snapshot._SnapshotPosition(Consumed("", ""), "", datetime(2026, 1, 2))
+
+    def view(*_: Any) -> str:
+        raise ReadsRows
+
+    def begun(*_: Any) -> Any:
+        return capture_snapshot._Opened(cast(Any, opened), columns, now, position)
+
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_open", begun)
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_view", view)
+    capture = cast(Any, SimpleNamespace(source=parse_capture("crm.t", {"slot": "s"})))
+    writes, none = Writes(("id",), keeps_changes=True), cast(Any, None)
+    table = capture_snapshot.TableSnapshot(capture, none, place, writes, none)
+    again = capture_snapshot.ReadAgain(Evolution(), 300, columns_of())
+    with pytest.raises(ReadsRows) if is_same else pytest.raises(ConcurrentRun, match="ALTER TABLE"):
+        table.plan(CaptureRead(before), {}, "m", "consume", again)
+    assert opened.is_closed

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
+from datetime import date
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.databases.api import Column, Table, TableName, shape_of
 from dbt_arctic.databases.change_log import ChangeBatch, LoggedChange, LogState
 from dbt_arctic.errors import ServerUnreachable
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
+from dbt_arctic.sources.capture_messages import TableChanges
 from dbt_arctic.sources.capture_preview import CapturedTable
 from dbt_arctic.sources.capture_settings import parse_capture
+from dbt_arctic.sources.capture_table import PROPERTY_CAPTURES, PROPERTY_TABLES, CapturedRange, entry
 from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.unread import RefreshSize, Unread
 
@@ -35,8 +41,10 @@ class Database:
             followed=lambda: frozenset([TABLE]),
             changes=lambda *_: ChangeBatch(changes, 9, True),
             shown=str,
+            mark=lambda _: "",
         )
         self.logs: dict[Name, Any] = {}
+        self.captured: TableState | None = None
 
     def describe(self) -> Table:
         self.described += 1
@@ -46,7 +54,7 @@ class Database:
         return Table("1", columns, ("id",), rows=7, identity=("id", "n"))
 
     def table(self, **settings: Any) -> CapturedTable:
-        catalog = SimpleNamespace(of=lambda _: SimpleNamespace(load_table=lambda *_: None))
+        catalog = SimpleNamespace(of=lambda _: SimpleNamespace(load_table=lambda *_: self.captured))
         source, name = parse_capture("crm.orders", {"slot": "s", **settings}), Name("lake", "s", "capture")
         opened = cast(Any, lambda: nullcontext(self.log))
         return CapturedTable(cast(Any, catalog), source, name, TABLE, opened, self.describe, self.logs)
@@ -77,6 +85,26 @@ def test_a_lag_is_known_if_the_rows_cannot_be_counted() -> None:
         "",
         RefreshSize("row"),
     )
+
+
+@pytest.mark.parametrize(("expired", "number"), [(0, 3 + 4 + 2), (2, None)])
+def test_a_full_refresh_without_the_rows_of_the_table_reads_all_changes(
+    expired: int, number: int | None
+) -> None:
+    """Those of the capture table, and those that the next run takes."""
+    database, snapshots = Database(), list[Snapshot]()
+    for at, tables in enumerate(({}, {TABLE.dotted: TableChanges(3)}, {TABLE.dotted: TableChanges(4)}), 1):
+        range_ = CapturedRange("1", 0, at - 1, date(2026, 1, 1), tables=frozenset([TABLE.dotted]))
+        summary = {PROPERTY_CONSUMED: encode_consumed(entry(range_)), PROPERTY_TABLES: json.dumps(tables)}
+        snapshots.append(Snapshot(at, at - 1 or None, at, at, "append", summary))
+    table = database.table(initial_load=False)
+    assert table.unread("orders", None, None, True).full_refresh == RefreshSize("change", 2)
+    database.logs.clear()
+    kept, owner = tuple(snapshots[expired:]), {PROPERTY_CAPTURES: "crm"}
+    database.captured = TableState("s", "capture", "", owner, (), kept, len(snapshots), {})
+    found = table.unread("orders", None, None, True)
+    assert (found.problem, found.full_refresh) == ("", RefreshSize("change", number))
+    assert database.described == 0
 
 
 @pytest.mark.parametrize(("identity", "problem"), [(("id",), ""), (("n",), "old values of id")])
