@@ -16,8 +16,8 @@ from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
-from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed

@@ -15,8 +15,8 @@ from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
-from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context, ModelsOfRun

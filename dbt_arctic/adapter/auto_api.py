@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
-from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
@@ -35,6 +34,7 @@ from dbt_arctic.auto.session_settings import defines, session_text, unsupported_
 from dbt_arctic.auto.verify_refresh import verify_refresh
 from dbt_arctic.engine.api import Connection, Traffic
 from dbt_arctic.engine.lexer import without_comments, without_end
+from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.human_readable import counted, shown_bytes
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
@@ -43,15 +43,11 @@ from dbt_arctic.store.analysed_once import analysed_once
 from dbt_arctic.store.context import Context, ModelsOfRun
 from dbt_arctic.store.other_catalogs import with_relation_texts
 from dbt_arctic.store.refresh_outcome import Outcome, StageRun
+from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed
 
-if TYPE_CHECKING:
-    import agate
-
 _log = AdapterLogger("Arctic")
-
-
-_MAY_DEFINE = re.compile(r"\b(declare|use|immediate|var|variable|cache|temp|temporary)\b", re.IGNORECASE)
+_SHARING = threading.Lock()
 
 
 class _Planned(NamedTuple):
@@ -140,8 +136,8 @@ class AutoApi(ModelApi):
         A session that does not exist yet is only opened if there is something to execute.
         """
         handle = self._handle()
-        was_open = handle.is_open
         session = session_text(handle.conf(start=False), self._defined())
+        was_open = handle.is_open
         planned = self._planned_with(session, context, name, model, sql, rebuild, is_read)
         if was_open or planned.plan.action == "nothing":
             return planned
@@ -160,12 +156,15 @@ class AutoApi(ModelApi):
         rebuild: bool,
         is_read: bool,
     ) -> _Planned:
-        declared = settings_of_meaning(self.config.credentials, model["config"])
-        now = time_of_invocation(self.config.credentials, model["config"], session)
-        terms = RefreshParameters(declared, self._pinned_version, now, session)
-        if context.shared is not None:
-            # A view is computed with the settings of the session that created it.
-            context = replace(context, shared=self._shared_rows(terms.in_effect))
+        credentials, settings = self.config.credentials, model["config"]
+        terms = RefreshParameters(
+            settings_of_meaning(credentials, settings),
+            self._pinned_version,
+            time_of_invocation(credentials, settings, session),
+            session,
+        )
+        # A view is computed with the settings of the session that created it.
+        context = replace(context, shared=self._shared_rows(terms.in_effect))
         # SQL that is executed as written keeps the versions of the invocation.
         if unsupported_setting(terms.in_effect) is None:
             context, sql = with_relation_texts(context, texts_of(sql)), unpinned(sql)
@@ -173,9 +172,7 @@ class AutoApi(ModelApi):
         if config.before_images is None:
             config = replace(config, before_images=is_read)
         keys = self._declared_keys()
-        config = with_needed_keys(
-            context.catalog, name, config, sql, keys, terms.in_effect, self._pinned_version
-        )
+        config = with_needed_keys(context.catalog, name, config, sql, keys, terms.in_effect, terms.until)
         context = analysed_once(context, sql)
         plan = plan_refresh(
             context.catalog,
@@ -184,12 +181,20 @@ class AutoApi(ModelApi):
             sql,
             context.query_schema,
             rebuild=rebuild,
-            settings=declared,
-            until=self._pinned_version,
-            now=now,
-            session=session,
+            terms=terms,
         )
         return _Planned(context, config, sql, terms, plan)
+
+    def _shared_rows(self, settings: str) -> SharedRows | None:
+        """The row cache of this invocation; ``None`` with a server, which would outlive it.
+
+        :param settings: those of the sessions that share it.
+        """
+        if not isinstance(self._handle(), SessionConnection):
+            return None
+        with _SHARING:
+            caches: dict[str, SharedRows] = self.__dict__.setdefault("_rows_of_this_invocation", {})
+            return caches.setdefault(settings, SharedRows(settings))
 
     def _skipped_part(self, context: Context, model: Mapping[str, Any], sql: str) -> AutoResponse:
         """The response of a run that reads a part of its upstreams: the query is only analysed."""
@@ -202,17 +207,12 @@ class AutoApi(ModelApi):
             _message=message, code="SKIP", statement=f"-- {message}", strategy="skip", reason="partial"
         )
 
-    @available.parse(lambda *a, **k: ("", _no_rows()))
-    def execute(
-        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
-    ) -> tuple[AdapterResponse, agate.Table]:
+    def execute(self, sql: str, *args: Any, **options: Any) -> Any:
         """Run a statement of a macro, and remember what it defines for its session."""
-        if _MAY_DEFINE.search(sql):
-            statement = " ".join(without_comments(sql).split()).lower()
-            if defines(statement):
-                self._definitions.setdefault(self._handle(), []).append(statement)
-        response: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
-        return response
+        statement = " ".join(without_comments(sql).split()).lower()
+        if defines(statement):
+            self._definitions.setdefault(self._handle(), []).append(statement)
+        return super().execute(sql, *args, **options)
 
     def _defined(self) -> Sequence[str]:
         return self._definitions.get(self._handle(), ())
@@ -256,12 +256,6 @@ class AutoApi(ModelApi):
         warn_of_ignored(contract, self.type())
         ordered = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
         return replace(config, checks=contract.checks, required=contract.required), ordered
-
-
-def _no_rows() -> agate.Table:
-    from dbt_common.clients.agate_helper import empty_table
-
-    return empty_table()  # type: ignore[no-untyped-call] # dbt's
 
 
 def _is_compiled(node: Any) -> bool:

@@ -31,10 +31,9 @@ from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.without_views import WithRecords
 from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.engine.commit_conflicts import require_commit_conflicts
 from dbt_arctic.engine.lexer import without_end
-from dbt_arctic.engine.session import SessionEngine
-from dbt_arctic.engine.session_settings import tuned
-from dbt_arctic.engine.stale_commit import require_commit_conflicts
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -50,11 +49,8 @@ from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.refresh_outcome import Outcome
-from dbt_arctic.store.row_cache import SharedRows
 from dbt_arctic.store.state import find_keyed, load_keyed
 from dbt_arctic.store.without_views import reading_records
-
-_SHARING = threading.Lock()
 
 
 class KeyedApi(SQLAdapter):
@@ -83,24 +79,11 @@ class KeyedApi(SQLAdapter):
             self._rows,
             run_id,
             second_connection=partial(open_second_connection, self, self._run),
-            shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),
             require_conflicts=self._require_conflicts,
         )
         return reading_records(context) if isinstance(self.catalog, WithRecords) else context
-
-    def _shared_rows(self, settings: str = "") -> SharedRows | None:
-        """The row cache of this invocation; ``None`` with a server, which would outlive it.
-
-        :param settings: those of the sessions that share it.
-        """
-        credentials = self.config.credentials
-        if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
-            return None
-        with _SHARING:
-            caches: dict[str, SharedRows] = self.__dict__.setdefault("_rows_of_this_invocation", {})
-            return caches.setdefault(settings, SharedRows(settings))
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle

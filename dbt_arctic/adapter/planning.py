@@ -28,6 +28,7 @@ from dbt_arctic.auto.explanation import Explanation, explain
 from dbt_arctic.auto.key_selection import with_needed_keys
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.state_tree import ShownState, shown_states
 from dbt_arctic.auto.timings import RefreshTiming, timings
 from dbt_arctic.engine.lexer import without_end
@@ -92,18 +93,12 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
         contract = read_contract(model, config.unique_key)
         sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True
         sql = sql if contract is None else ordered_select(contract, sql, ())
-        of_meaning = settings_of_meaning(target.credentials, settings)
-        config = with_needed_keys(session.catalog, name, config, sql, keys, of_meaning)
-        plan = plan_refresh(
-            session.catalog,
-            name,
-            config,
-            sql,
-            None,
-            rebuild=rebuild,
-            settings=of_meaning,
+        terms = RefreshParameters(
+            settings_of_meaning(target.credentials, settings),
             now=time_of_invocation(target.credentials, settings),
         )
+        config = with_needed_keys(session.catalog, name, config, sql, keys, terms.in_effect)
+        plan = plan_refresh(session.catalog, name, config, sql, None, rebuild=rebuild, terms=terms)
         first = incremental if plan.action == "nothing" else automatic
         before = tuple(
             shown_name(other)

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.keyed.version import EVALUATED_AT, Consumed
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.delta.plan import analyse_query
-from dbt_arctic.planner.frontend.constant_texts import has_computed_times
+from dbt_arctic.planner.frontend.computed_times import has_computed_times
 from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.frontend.source_text import with_relations

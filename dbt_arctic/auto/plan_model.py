@@ -15,11 +15,11 @@ from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
 from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
-from dbt_arctic.auto.inputs import Until, find_inputs
+from dbt_arctic.auto.inputs import find_inputs
 from dbt_arctic.auto.plan import OTHER_COLUMNS, CannotUseView, HiddenColumns, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
-from dbt_arctic.auto.refresh_request import RefreshParameters, Request, Schema
+from dbt_arctic.auto.refresh_request import DEFAULT_PARAMETERS, RefreshParameters, Request, Schema
 from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.timings import timings
@@ -29,7 +29,6 @@ from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.refresh.batch import require_distinct_names
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.upsert import check_unchanged_config
@@ -44,22 +43,13 @@ def plan_refresh(
     schema: Schema | None,
     *,
     rebuild: bool = False,
-    settings: str = "",
-    until: Until = lambda name: None,
-    now: Clock | None = None,
-    session: str | None = None,
+    terms: RefreshParameters = DEFAULT_PARAMETERS,
 ) -> RefreshPlan:
     """Plan a refresh. A table whose columns differ from the model's is rebuilt.
 
     :param schema: returns the columns of a query, by Spark's analysis; without it, the SQL text is used.
-    :param settings: the declared settings that change the meaning of SQL.
-    :param until: the version at which a relation is read, if it is not the newest.
-    :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
-    :param session: the settings of the session that executes the plan; ``None`` if they are unknown, because
-        it will not be executed.
     """
-    terms = RefreshParameters(settings, until, now, session)
-    sql = with_decided_order(catalog, name, config, sql, terms.in_effect, until)
+    sql = with_decided_order(catalog, name, config, sql, terms.in_effect, terms.until)
     request = Request(name, config, sql, terms)
     table = None if rebuild else find_keyed(catalog, name)
     # Several steps need the columns of the same query, and Spark takes long to analyse a large one.

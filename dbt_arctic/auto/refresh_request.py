@@ -18,7 +18,14 @@ Schema = Callable[[str], list[ColumnInfo]]
 
 @dataclass(frozen=True)
 class RefreshParameters:
-    """The common parameters of all queries of a model's refresh: see ``plan_refresh``."""
+    """The common parameters of all queries of a model's refresh.
+
+    :param settings: the declared settings that change the meaning of SQL.
+    :param until: the version at which a relation is read, if it is not the newest.
+    :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
+    :param session: the settings of the session that executes the queries; ``None`` if they are unknown,
+        because they will not be executed.
+    """
 
     settings: str = ""
     until: Until = lambda name: None
@@ -29,6 +36,10 @@ class RefreshParameters:
     def in_effect(self) -> str:
         """The settings with which the queries are executed."""
         return in_effect(self.settings, self.session)
+
+
+DEFAULT_PARAMETERS = RefreshParameters()
+"""No declared settings, the newest versions, and neither a time nor the settings of a session."""
 
 
 @dataclass(frozen=True)
@@ -42,4 +53,4 @@ class Request:
     states: int = 0
 
 
-__all__ = ["RefreshParameters", "Request", "Schema"]
+__all__ = ["DEFAULT_PARAMETERS", "RefreshParameters", "Request", "Schema"]

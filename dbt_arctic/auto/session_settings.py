@@ -72,12 +72,12 @@ _IF_UNSET = {"spark.sql.variable.substitute": "true", ZONE: ""}
 zone is that of the machine, which is unknown here."""
 
 _DEFINES = re.compile(
-    r"(declare|use|execute\s+immediate)\b|create\b|set\s+(var|variable)\b|cache\s+(lazy\s+)?table\b"
+    r"(declare|use|execute\s+immediate)\b|create\s+(or\s+replace\s+)?(global\s+)?temp(orary)?\b"
+    r"|set\s+(var|variable)\b|cache\s+(lazy\s+)?table\b"
 )
 """Statements, in lower case, after which a name in the query may refer to an object of the session."""
 _IN_SCRIPT = re.compile(r"\bcreate\s+(or\s+replace\s+)?(global\s+)?temp|\bexecute\s+immediate\b|[;\s]use\s")
 """In a script, whose own variables end with it."""
-_TEMPORARY = re.compile(r"create\s+(or\s+replace\s+)?(global\s+)?temp(orary)?\b")
 _SEMICOLON = "\u037e"
 _STATEMENT, _OF_SESSION = "statement ", " of the session"
 
@@ -92,27 +92,22 @@ def settings_text(settings: Mapping[str, str]) -> str:
     return ";".join(f"{name}={settings[name].replace(';', _SEMICOLON)}" for name in sorted(settings))
 
 
-def session_text(conf: Mapping[str, str], executed: Iterable[str] = ()) -> str:
+def session_text(conf: Mapping[str, str], defined: Iterable[str] = ()) -> str:
     """The text of the settings that a session has.
 
     :param conf: all settings that are set in the session.
-    :param executed: the statements that hooks, headers and macros have executed in the session, in lower case
-        and without comments.
+    :param defined: the statements of hooks, headers and macros in the session that define something (see
+        ``defines``), in lower case and without comments.
     """
     found = _IF_UNSET | {name: value for name, value in conf.items() if changes_meaning(name)}
     assumed = {**_DEFAULTS, ANSI: "true"}
     found = {name: value for name, value in found.items() if value.lower() != assumed.get(name)}
-    found |= {
-        f"{_STATEMENT}{place}{_OF_SESSION}": statement
-        for place, statement in enumerate(filter(defines, executed))
-    }
+    found |= {f"{_STATEMENT}{place}{_OF_SESSION}": statement for place, statement in enumerate(defined)}
     return settings_text(found)
 
 
 def defines(statement: str) -> bool:
     """Whether a statement, in lower case, defines an object that only its session has."""
-    if statement.startswith("create"):
-        return _TEMPORARY.match(statement) is not None
     if statement.startswith("begin"):
         return _IN_SCRIPT.search(statement) is not None
     return _DEFINES.match(statement) is not None
@@ -131,7 +126,7 @@ def in_effect(declared: str, session: str | None) -> str:
 
 def by_name(settings: str, *, as_is: bool = False) -> dict[str, str]:
     """The settings of a text, with values in lower case, or as they are."""
-    pairs = (pair.partition("=") for pair in settings.split(";"))
+    pairs = (pair.partition("=") for pair in settings.split(";") if pair)
     return {name.strip(): value.strip() if as_is else value.strip().lower() for name, _, value in pairs}
 
 
@@ -147,7 +142,7 @@ def unsupported_setting(settings: str) -> Reason | None:
             what = f"{name} is {value}, but queries are analysed for {_DEFAULTS[name]}"
             return Reason("setting", what, "remove it from spark_conf, or from the hook, header or server")
         is_known = "{" not in value or name.endswith(_OF_SESSION)
-        if name.startswith(_STATEMENT) and is_known and (_DEFINES.match(value) or defines(value)):
+        if name.startswith(_STATEMENT) and is_known and (value.startswith("create") or defines(value)):
             what = f"its header or a hook defines something that cannot be analysed: {value}"
             return Reason("setting", what, "read a table in its place, or write a value")
     return None
@@ -158,8 +153,7 @@ def recorded(session: str) -> str:
 
     A value may be secret.
     """
-    pairs = (pair.partition("=") for pair in filter(None, session.split(";")))
-    return ";".join(f"{name}={_hash(value)}" for name, _, value in pairs)
+    return ";".join(f"{name}={_hash(value)}" for name, value in by_name(session, as_is=True).items())
 
 
 def changed_settings(before: str, now: str) -> list[str]:

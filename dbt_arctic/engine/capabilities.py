@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.engine.catalog_driver import needs_catalog_driver
+from dbt_arctic.engine.commit_conflicts import refuses_stale_commit
+from dbt_arctic.engine.jdbc_driver import needs_catalog_driver
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.engine.stale_commit import refuses_stale_commit
 from dbt_arctic.engine.translate import translated
 from dbt_arctic.errors import ArcticError
 

@@ -173,7 +173,7 @@ def _sqlite(options: _Options) -> dict[str, str]:
 def _postgres(options: _Options) -> dict[str, str]:
     options.only("uri", "user", "password", "password_file", "sslmode", "sslrootcert")
     uri = options.required("uri", "postgresql://db.example.org:5432/lake")
-    driver = "arctic:" if uri.startswith("jdbc:arctic:") else ""  # see ``catalog_driver``
+    driver = "arctic:" if uri.startswith("jdbc:arctic:") else ""  # see ``jdbc_driver``
     parts = urlsplit(uri.removeprefix("jdbc:").removeprefix(driver))
     if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or not parts.path.strip("/"):
         raise options.wrong("uri", "It has to be the address of a database: postgresql://host:port/name.")

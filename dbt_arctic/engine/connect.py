@@ -12,11 +12,10 @@ import atexit
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead
 from dbt_arctic.engine.connect_cursor import ConnectCursor
 from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
@@ -24,6 +23,7 @@ from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.file_view import create_file_view, file_columns
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.pyspark_output import silence_pyspark
+from dbt_arctic.engine.server_connection import ServerConnection
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
 from dbt_arctic.engine.source_view import create_source_view, with_reader
 from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
@@ -58,24 +58,13 @@ class ConnectEngine:
         """Release the engine. Its connections must be closed separately."""
 
 
-class ConnectConnection:
-    """One Spark session on the server.
+class ConnectConnection(ServerConnection):
+    """One Spark session on the server."""
 
-    It runs one statement at a time; ``cancel`` may be called from any thread.
-    """
-
-    def __init__(self, settings: ConnectSettings, new_conf: dict[str, str] | None = None) -> None:
-        """Create a connection.
-
-        :param new_conf: the conf of a new session, as soon as one connection of the engine has read it.
-        """
+    def __init__(self, settings: ConnectSettings, new_conf: dict[str, str]) -> None:
+        super().__init__(new_conf)
         self.settings = settings
-        self._new_conf = {} if new_conf is None else new_conf
-        self.running = RunningStatement()
-        self._session: Any = None
-        self._has_state = False
         self._used_at = 0.0
-        self._opening = threading.Lock()
 
     @property
     def session(self) -> Any:
@@ -98,29 +87,11 @@ class ConnectConnection:
             self._used_at = time.monotonic()
             return self._session
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a session exists to which statements can be sent."""
-        return self._session is not None and not self.running.is_cancelled
-
-    def conf(self, *, start: bool = True) -> Mapping[str, str]:
-        if not start and not self.is_open and self._new_conf:
-            return self._new_conf
-        found = self._read_conf()
-        if not self._has_state:
-            self._new_conf.update(found)
-        return found
-
     def cursor(self) -> ConnectCursor:
         """Create a cursor."""
         return ConnectCursor(self)
 
-    def remember_state(self) -> None:
-        """Record that the session holds state (a setting, a temporary view) that a new one would lack."""
-        self._has_state = True
-
     def fault(self, error: Exception, statement: Statement) -> Fault | None:
-        """Classify an error, and discard the session if it is lost."""
         fault = connect_fault(error, statement, self.settings.endpoint, repeatable=not self._has_state)
         if is_lost(error) and self._session is not None:
             _let_go(self._session)
@@ -158,27 +129,6 @@ class ConnectConnection:
     def _read_conf(self) -> dict[str, str]:
         with self._translated("SET"):
             return dict(self.session.conf.getAll)
-
-    @contextmanager
-    def _translated(self, sql: str) -> Iterator[None]:
-        """Raise errors of Spark inside the block as an ``ArcticError`` with its cause."""
-        try:
-            yield
-        except Exception as error:
-            fault = self.fault(error, Statement(sql, lambda statement: None))
-            if fault is None or fault.error is error:
-                raise
-            raise fault.error from error
-
-    def noting(self) -> AbstractContextManager[list[str]]:
-        return self.running.noting()
-
-    def traffic(self, statements: Sequence[str]) -> Traffic | None:
-        return None
-
-    def cancel(self) -> None:
-        """Stop the running statement and refuse new ones with ``StatementCancelled``."""
-        self.running.cancel()
 
     def close(self) -> None:
         """Release the session on the server. No error is raised if the server is gone."""

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from dbt_arctic.engine.connect_faults import is_lost
 from dbt_arctic.engine.cursor import described
 from dbt_arctic.engine.rows import plain_rows
-from dbt_arctic.engine.server_cursor import ServerConnection, ServerCursor, stop_repeatedly
+from dbt_arctic.engine.server_cursor import CursorConnection, ServerCursor, stop_repeatedly
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.type_text import types_in
 from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported, is_supported
 
 
-class _Connection(ServerConnection, Protocol):
+class _Connection(CursorConnection, Protocol):
     """The part of the connection that the cursor needs."""
 
     @property

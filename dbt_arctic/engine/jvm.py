@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine.api import Traffic
-from dbt_arctic.engine.catalog_driver import CLASS_PATH, without_catalog_driver
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH
 from dbt_arctic.engine.launch import launch_conf, python_of_workers
 from dbt_arctic.engine.local_hadoop import needs_defaults, prepare_files, unset_defaults
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
@@ -171,7 +171,7 @@ class SparkProcess:
 
         Raises ``SparkStartError`` if a setting differs that only a new process can change.
         """
-        wanted = session_conf(settings) if self.is_ours else without_catalog_driver(session_conf(settings))
+        wanted = session_conf(settings, with_driver=self.is_ours)
         fixed: list[str] = []
         session = self.root.newSession()
         runtime_conf = session.conf

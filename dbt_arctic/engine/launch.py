@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbt_arctic.engine import class_archive
-from dbt_arctic.engine.catalog_driver import CLASS_PATH
 from dbt_arctic.engine.jars import cached_jars
 from dbt_arctic.engine.java import Java
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH
 from dbt_arctic.engine.settings import SparkSettings
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"

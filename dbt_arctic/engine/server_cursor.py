@@ -21,7 +21,7 @@ _STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD
 _TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
 
 
-class ServerConnection(Protocol):
+class CursorConnection(Protocol):
     """The part of a connection that each of these cursors needs."""
 
     @property
@@ -35,7 +35,7 @@ class ServerConnection(Protocol):
         """Classify an error, and discard the session if it is lost."""
 
 
-C = TypeVar("C", bound=ServerConnection)
+C = TypeVar("C", bound=CursorConnection)
 
 
 class ServerCursor(SparkCursor, Generic[C]):

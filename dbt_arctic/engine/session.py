@@ -31,10 +31,11 @@ class SessionEngine:
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
+        self._new_conf: dict[str, str] = {}
 
     def connect(self) -> SessionConnection:
         """Create a connection."""
-        return SessionConnection(self.settings)
+        return SessionConnection(self.settings, self._new_conf)
 
     def close(self) -> None:
         """Release the engine. Spark keeps running for other engines and ends with the process.
@@ -46,8 +47,13 @@ class SessionEngine:
 class SessionConnection:
     """One Spark session. It runs one statement at a time; ``cancel`` may be called from any thread."""
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, new_conf: dict[str, str]) -> None:
+        """Create a connection.
+
+        :param new_conf: the conf of a new session, as soon as one connection of the engine has opened one.
+        """
         self.settings = settings
+        self._new_conf = new_conf
         self._process: jvm.SparkProcess | None = None
         self._session: Any = None
         self.running = _Running(self)
@@ -65,7 +71,10 @@ class SessionConnection:
                 self._process = jvm.started_spark(self.settings)
                 self.running.refuse_if_cancelled(_OPENING)
                 with translated("", self._process):
-                    self._session = self._process.new_session(self.settings)
+                    session = self._process.new_session(self.settings)
+                    if not self._new_conf:
+                        self._new_conf.update(_conf_of(session))
+                self._session = session
             return self._session
 
     @property
@@ -88,12 +97,10 @@ class SessionConnection:
 
     def conf(self, *, start: bool = True) -> Mapping[str, str]:
         if not start and not self.is_open:
-            return {**spark_defaults(), **session_conf(self.settings)}
+            return self._new_conf or {**spark_defaults(), **session_conf(self.settings)}
         session = self.session
         with translated("", self.process):
-            # A request for each entry would take longer than a statement.
-            text = session._jsparkSession.conf().getAll().mkString(_END)
-        return dict(entry.split(" -> ", 1) for entry in text.split(_END) if entry)
+            return _conf_of(session)
 
     def cursor(self) -> SessionCursor:
         """Create a cursor."""
@@ -175,3 +182,9 @@ class _Running(RunningStatement):
     def end(self) -> None:
         super().end()
         self._connection.release()
+
+
+def _conf_of(session: Any) -> dict[str, str]:
+    # A request for each entry would take longer than a statement.
+    text = session._jsparkSession.conf().getAll().mkString(_END)
+    return dict(entry.split(" -> ", 1) for entry in text.split(_END) if entry)

@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from dbt_arctic import secret
 from dbt_arctic.engine.catalog_checks import catalog_prefix, check_defined_once, check_uncached
-from dbt_arctic.engine.catalog_driver import with_catalog_driver
 from dbt_arctic.engine.catalog_settings import ACCESS_DELEGATION
 from dbt_arctic.engine.cluster import cluster_conf
 from dbt_arctic.engine.connectors import AWS_BUNDLE, CONNECTORS, EXCLUDED, POSTGRES_DRIVER, S3
+from dbt_arctic.engine.jdbc_driver import with_catalog_driver
 from dbt_arctic.engine.object_store import s3a_conf
 from dbt_arctic.errors import DependencyError, ProfileError
 
@@ -325,10 +325,13 @@ def chooses_collector(environ: Mapping[str, str]) -> bool:
     return any(re.search(r"-XX:\+Use\w+GC\b", environ.get(name, "")) for name in _OPTIONS_OF_JAVA)
 
 
-def session_conf(settings: SparkSettings) -> dict[str, str]:
+def session_conf(settings: SparkSettings, *, with_driver: bool = True) -> dict[str, str]:
     """The complete Spark conf of a session: defaults, then the catalog, then the user's conf.
 
     Later ones win.
+
+    :param with_driver: whether catalogs in databases use the driver of ``jdbc_driver``, whose jar a Spark
+        that another program started may lack.
     """
     catalogs = each_catalog(settings)
     conf = {
@@ -388,5 +391,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(one).items()}
     if S3 in settings.connectors:
         conf |= s3a_conf(settings.catalog_properties, os.environ)
-    conf = with_catalog_driver(conf | dict(settings.spark_conf))
+    conf |= settings.spark_conf
+    if with_driver:
+        conf = with_catalog_driver(conf)
     return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

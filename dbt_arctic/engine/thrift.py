@@ -7,16 +7,15 @@ What needs a pyspark session is refused: Python models, and sources of files, to
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead, Traffic
+from dbt_arctic.engine.api import ColumnInfo, FileRead, SourceRead
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.literals import bind
-from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.server_connection import ServerConnection
+from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import OperationFailed, ThriftClient
 from dbt_arctic.engine.thrift_cursor import ThriftCursor, described
 from dbt_arctic.engine.thrift_faults import is_lost, thrift_fault, unreachable
@@ -45,94 +44,55 @@ class ThriftEngine:
         """Release the engine. Its connections must be closed separately."""
 
 
-class ThriftConnection:
-    """One session on the server.
+class ThriftConnection(ServerConnection):
+    """One session on the server."""
 
-    It runs one statement at a time; ``cancel`` may be called from any thread.
-    """
+    _session: ThriftClient | None
 
-    def __init__(self, settings: ThriftSettings, new_conf: dict[str, str] | None = None) -> None:
-        """Create a connection.
-
-        :param new_conf: the conf of a new session, as soon as one connection of the engine has read it.
-        """
+    def __init__(self, settings: ThriftSettings, new_conf: dict[str, str]) -> None:
+        super().__init__(new_conf)
         self.settings = settings
-        self._new_conf = {} if new_conf is None else new_conf
-        self.running = RunningStatement()
-        self._client: ThriftClient | None = None
-        self._has_state = False
-        self._opening = threading.Lock()
 
     @property
     def client(self) -> ThriftClient:
         """The session on the server. The first access opens it, and one after it was lost opens a new one."""
         with self._opening:
             self.running.refuse_if_cancelled(f"open a session on {self.settings.endpoint}")
-            if self._client is not None and not self._has_state and self._client.idle_s() > IDLE_S:
-                self._drop_if_lost(self._client)
-            if self._client is None:
-                self._client = self._opened()
+            if self._session is not None and not self._has_state and self._session.idle_s() > IDLE_S:
+                self._drop_if_lost(self._session)
+            if self._session is None:
+                self._session = self._opened()
                 self._has_state = False
-            return self._client
+            return self._session
 
     def _drop_if_lost(self, client: ThriftClient) -> None:
         """Discard a session that the server no longer knows. No statement has been sent."""
         if not client.is_known():
             client.close()
-            self._client = None
+            self._session = None
 
     @property
     def session(self) -> SqlSession:
         """The settings of the session. It has nothing else of a pyspark session."""
         return SqlSession(self)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a session exists to which statements can be sent."""
-        return self._client is not None and not self.running.is_cancelled
-
-    def conf(self, *, start: bool = True) -> Mapping[str, str]:
-        if not start and not self.is_open and self._new_conf:
-            return self._new_conf
-        found = self._read_conf()
-        if not self._has_state:
-            self._new_conf.update(found)
-        return found
-
     def cursor(self) -> ThriftCursor:
         """Create a cursor."""
         return ThriftCursor(self)
 
-    def remember_state(self) -> None:
-        """Record that the session holds state (a setting, a temporary view) that a new one would lack."""
-        self._has_state = True
-
     def fault(self, error: Exception, statement: Statement) -> Fault | None:
-        """Classify an error, and discard the session if it is lost."""
         fault = thrift_fault(error, statement, self.settings.endpoint, repeatable=not self._has_state)
-        if self._client is not None and (self._client.is_broken or is_lost(error)):
-            self._client.close()
-            self._client = None
+        if self._session is not None and (self._session.is_broken or is_lost(error)):
+            self._session.close()
+            self._session = None
         return fault
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
         """The columns that a query would return, analysed by the server without running it."""
         # In a subquery, a command is a syntax error; by itself, it would be executed.
         text = f"SELECT * FROM (\n{without_inner_ends(sql)}\n)"
-        statement = Statement(text, lambda statement: None)
-        with self._translated(statement):
+        with self._translated(text) as statement:
             return described(self.client, statement)
-
-    @contextmanager
-    def _translated(self, statement: Statement) -> Iterator[None]:
-        """Raise errors of the server inside the block as an ``ArcticError`` with its cause."""
-        try:
-            yield
-        except Exception as error:
-            fault = self.fault(error, statement)
-            if fault is None or fault.error is error:
-                raise
-            raise fault.error from error
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Create a temporary view over literal rows with string columns (or NULL)."""
@@ -155,26 +115,15 @@ class ThriftConnection:
     def file_columns(self, files: FileRead) -> list[ColumnInfo]:
         refuse("a file source", files.base)
 
-    def noting(self) -> AbstractContextManager[list[str]]:
-        return self.running.noting()
-
-    def traffic(self, statements: Sequence[str]) -> Traffic | None:
-        return None
-
-    def cancel(self) -> None:
-        """Stop the running statement and refuse new ones with ``StatementCancelled``."""
-        self.running.cancel()
-
     def close(self) -> None:
         """Release the session on the server. No error is raised if the server is gone."""
-        client, self._client = self._client, None
+        client, self._session = self._session, None
         if client is not None:
             client.close()
 
     def _read_conf(self) -> dict[str, str]:
         # A cursor would take it for a statement that changes the session.
-        statement = Statement("SET", lambda statement: None)
-        with self._translated(statement):
+        with self._translated("SET") as statement:
             return {str(row[0]): str(row[1]) for row in self.client.run(statement.text).rows}
 
     def _opened(self) -> ThriftClient:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.engine.lexer import without_comments
-from dbt_arctic.engine.server_cursor import ServerConnection, ServerCursor, stop_repeatedly
+from dbt_arctic.engine.server_cursor import CursorConnection, ServerCursor, stop_repeatedly
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.engine.thrift_client import Result, ThriftClient
 from dbt_arctic.engine.thrift_values import converter, has_instants, readable, value_type
@@ -20,7 +20,7 @@ _DESCRIBED = {"SELECT", "WITH", "VALUES", "FROM", "TABLE"}
 _INSERTS = re.compile(r"\bINSERT\b", re.IGNORECASE)
 
 
-class _Connection(ServerConnection, Protocol):
+class _Connection(CursorConnection, Protocol):
     """The part of the connection that the cursor needs."""
 
     @property

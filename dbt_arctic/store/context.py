@@ -73,7 +73,7 @@ class Context:
     """
 
     require_conflicts: Callable[[Name], None] = field(default=lambda name: None)
-    """Checks that the catalog refuses a commit on an old version of a table, see ``engine.stale_commit``."""
+    """Checks that the catalog refuses a commit on an old version of a table: ``engine.commit_conflicts``."""
 
     prints_only: bool = False
     """Statements are only printed and not executed, so the objects that they would create do not exist."""

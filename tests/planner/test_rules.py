@@ -9,10 +9,12 @@ import pytest
 
 from dbt_arctic.planner.algebra.operators import Scan, ScannedColumn
 from dbt_arctic.planner.delta.plan import Incremental, affected_sql, analyse_query, plan_incremental, rows_sql
+from dbt_arctic.planner.frontend.computed_times import may_be_time
 from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.typing.inference import Types
 from tests.planner.oracle import InDuckDB
 from tests.planner.random_tables import KEYS
 
@@ -298,6 +300,16 @@ def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> 
 )
 def test_what_rows_determine(sql: str) -> None:
     assert planned(sql, analyse_query(sql, SCHEMAS).columns[0][0]).affected is not None
+
+
+def test_the_types_of_columns_are_only_needed_for_a_computed_constant() -> None:
+    def types() -> Types:
+        raise AssertionError
+
+    query = parse("SELECT w || 'x', '2026-' || '01' AS m FROM b WHERE 'now' > lower(w)")
+    assert not any(may_be_time(value, types) for value in query.walk())
+    with pytest.raises(AssertionError):
+        any(may_be_time(value, types) for value in parse("SELECT replace('x', 'y')").walk())
 
 
 LAGGED = "SELECT k, m, lag(n) OVER (PARTITION BY k ORDER BY m) AS l FROM c"

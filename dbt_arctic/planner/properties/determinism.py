@@ -14,7 +14,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
 from dbt_arctic.planner.algebra.scalars import plain
-from dbt_arctic.planner.frontend.constant_texts import may_be_time
+from dbt_arctic.planner.frontend.computed_times import may_be_time
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, time_has_changed
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.time_columns import time_changes_some_rows
@@ -245,7 +245,7 @@ def causes_in(
             yield _of_time(what, found)
         if OF_TODAY.fullmatch(text) and is_of_today(found, known()):
             yield _of_time(f"'{found.name}', which is a time of today,", found)
-        if may_be_time(found, known()):
+        if may_be_time(found, known):
             yield _of_time(f"{found.sql(dialect='spark')}, which may be interpreted as a time,", found)
         if special := _special(found, name):
             yield special

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.temporary_settings import tuned
 
 SWITCH, NUMBER = "spark.sql.codegen.wholeStage", "spark.sql.shuffle.partitions"
 

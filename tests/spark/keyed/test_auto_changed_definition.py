@@ -8,6 +8,7 @@ import pytest
 
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.errors import DuplicateKey
 from tests.extent import extent, first
 from tests.spark.keyed.automatic_models import Model
@@ -294,8 +295,9 @@ def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
     context = model.session.context
 
     def refresh(settings: str) -> str:
+        terms = RefreshParameters(settings)
         plan = plan_refresh(
-            context.catalog, model.name, model.config, model.sql, context.query_schema, settings=settings
+            context.catalog, model.name, model.config, model.sql, context.query_schema, terms=terms
         )
         return str(run_refresh(context, model.name, model.config, plan, owner="model.test").choice)
 
@@ -319,7 +321,7 @@ def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
                 model.config,
                 sql,
                 context.query_schema,
-                settings=f"spark.sql.ansi.enabled={ansi}",
+                terms=RefreshParameters(f"spark.sql.ansi.enabled={ansi}"),
             )
             found.append(str(run_refresh(context, model.name, model.config, plan, owner="model.test").choice))
             orders.delete([{"id": 20 + 2 * number}])
@@ -350,7 +352,7 @@ def test_where_spark_reads_names_in_double_quotes_nothing_is_written_from_anothe
                 model.config,
                 model.sql,
                 context.query_schema,
-                settings="spark.sql.ansi.doubleQuotedIdentifiers=true",
+                terms=RefreshParameters("spark.sql.ansi.doubleQuotedIdentifiers=true"),
             )
             outcome = run_refresh(context, model.name, model.config, plan, owner="model.test")
             assert str(outcome.choice).startswith("FULL"), outcome.choice

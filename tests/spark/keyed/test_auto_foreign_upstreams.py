@@ -15,7 +15,8 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.auto.refresh_request import RefreshParameters
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.row_diff import count_differing
@@ -398,16 +399,10 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
     sql = f"SELECT id, amount FROM {orders.name.sql} WHERE {condition}"
     model, context = NamedModel(orders, "id", sql), orders.session.context
     settings = "statement 0=declare or replace variable cut int default 5"
+    terms = RefreshParameters(settings if condition.endswith(" cut") else "")
 
     def plan() -> RefreshPlan:
-        return plan_refresh(
-            context.catalog,
-            model.name,
-            model.config,
-            sql,
-            None,
-            settings=settings if condition.endswith(" cut") else "",
-        )
+        return plan_refresh(context.catalog, model.name, model.config, sql, None, terms=terms)
 
     full = plan()
     full = replace(full, header=replace(full.header, sql=f"SELECT id, amount FROM {orders.name.sql}"))

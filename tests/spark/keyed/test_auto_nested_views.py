@@ -15,7 +15,7 @@ from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.auto.plan import OverState, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
-from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable

@@ -11,6 +11,7 @@ import pytest
 
 from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.refresh.config import parse_config
 from tests.extent import extent
@@ -32,9 +33,9 @@ class Model:
     def refresh(self, day: int, hours: int = 0) -> str:
         """How it was refreshed; its rows are compared with those of the query at that time."""
         at = START + timedelta(days=day, hours=hours)
-        now = Clock.at(at, "UTC")
+        terms = RefreshParameters(now=Clock.at(at, "UTC"))
         plan = plan_refresh(
-            self.context.catalog, self.name, self.config, self.sql, self.context.query_schema, now=now
+            self.context.catalog, self.name, self.config, self.sql, self.context.query_schema, terms=terms
         )
         outcome = run_refresh(self.context, self.name, self.config, plan, owner="model.test")
         expected = self.meant.replace("current_date()", f"DATE '{at:%Y-%m-%d}'")

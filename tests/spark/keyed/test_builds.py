@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine import stale_commit
-from dbt_arctic.engine.stale_commit import refuses_stale_commit, require_commit_conflicts
+from dbt_arctic.engine import commit_conflicts
+from dbt_arctic.engine.commit_conflicts import refuses_stale_commit, require_commit_conflicts
 from dbt_arctic.errors import ConfigError, DuplicateKey, NullKey, SchemaChanged
 from dbt_arctic.keyed import layout
 from dbt_arctic.keyed.names import Name
@@ -51,8 +51,8 @@ def test_rows_are_shuffled_once_and_sorted_by_the_key_alone(shop: Any) -> None:
 @pytest.fixture
 def unknown_catalog(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The lake, with a catalog of which nothing is known."""
-    monkeypatch.setattr(stale_commit, "_COMPARING", set())
-    monkeypatch.setattr(stale_commit, "_comparing", set())
+    monkeypatch.setattr(commit_conflicts, "_COMPARING", set())
+    monkeypatch.setattr(commit_conflicts, "_comparing", set())
     session = shop.main
 
     def require(name: Name) -> None:
@@ -65,7 +65,7 @@ def unknown_catalog(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_catalog_without_commit_conflicts_is_refused_before_a_table_is_shown(
     unknown_catalog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stale_commit, "refuses_stale_commit", lambda *names: False)
+    monkeypatch.setattr(commit_conflicts, "refuses_stale_commit", lambda *names: False)
     orders = unknown_catalog.table("orders")
     with pytest.raises(ConfigError, match="accepts two commits on one version"):
         orders.build(ROWS)
@@ -81,7 +81,7 @@ def test_commit_conflicts_are_tried_once_and_leave_nothing(
         tried.append(names[-1])
         return refuses_stale_commit(*names)
 
-    monkeypatch.setattr(stale_commit, "refuses_stale_commit", counted)
+    monkeypatch.setattr(commit_conflicts, "refuses_stale_commit", counted)
     for name in ("orders", "others"):
         orders = unknown_catalog.table(name)
         orders.build(ROWS)
@@ -90,6 +90,20 @@ def test_commit_conflicts_are_tried_once_and_leave_nothing(
         branches = unknown_catalog.main.catalog.load_table(base.schema, base.identifier).branches
         assert set(branches) == {"main"}
     assert len(tried) == 1
+
+
+def test_hadoops_catalog_without_a_lock_depends_on_the_renames_of_its_file_system(
+    unknown_catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_conflicts, "_HADOOP", "org.apache.iceberg.jdbc.JdbcCatalog")
+    monkeypatch.delattr(commit_conflicts, "refuses_stale_commit")  # it would not show what renames do
+    orders = unknown_catalog.table("orders")
+    orders.build(ROWS)
+    assert orders.rows() == ROWS
+    commit_conflicts._comparing.clear()
+    monkeypatch.setattr(commit_conflicts, "_WITH_ATOMIC_RENAME", set())
+    with pytest.raises(ConfigError, match="accepts two commits on one version"):
+        unknown_catalog.table("others").build(ROWS)
 
 
 COMPARED: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ import pytest
 
 from dbt_arctic.auto.affected_keys import kept_rows
 from dbt_arctic.auto.temporary_views import ANALYSED, make_view
-from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.engine.temporary_settings import tuned
 from dbt_arctic.store.row_cache import SharedRows
 from tests.spark.keyed.conftest import Orders
 

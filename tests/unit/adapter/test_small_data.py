@@ -1,7 +1,8 @@
-"""``small_data`` of a profile reaches the config of an automatic model, in a run and in a plan."""
+"""What a profile declares reaches the plan of an automatic model: ``small_data`` and settings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ from dbt_arctic.adapter import planning
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.other_schema import OtherSchemas, in_other_schemas
+from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.refresh.config import KeyedConfig
 
 MODEL: dict[str, Any] = {
@@ -34,13 +37,13 @@ def test_a_run_knows_it_except_in_a_check(small_data: bool) -> None:
 
 @pytest.mark.parametrize("small_data", [True, False])
 def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    configs: list[KeyedConfig] = []
+    found: list[tuple[bool, RefreshParameters]] = []
 
     class Planned(Exception):
         pass
 
-    def plan_refresh(catalog: Any, name: Any, config: KeyedConfig, *args: Any, **kwargs: Any) -> None:
-        configs.append(config)
+    def plan_refresh(catalog: Any, name: Any, config: KeyedConfig, *args: Any, **given: Any) -> None:
+        found.append((config.small_data, given["terms"]))
         raise Planned
 
     node = SimpleNamespace(
@@ -57,10 +60,17 @@ def test_a_plan_is_that_of_the_run(small_data: bool, monkeypatch: pytest.MonkeyP
     manifest = SimpleNamespace(nodes={}, sources={})
     monkeypatch.setattr(planning, "_compile", lambda target, select: ([node], manifest))
     monkeypatch.setattr(planning, "plan_refresh", plan_refresh)
-    target: Any = SimpleNamespace(
-        credentials=ArcticCredentials(database="lake", schema="shop", small_data=small_data)
-    )
+    conf = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    credentials = ArcticCredentials(database="lake", schema="shop", small_data=small_data, spark_conf=conf)
+    target: Any = SimpleNamespace(credentials=credentials)
     session: Any = SimpleNamespace(catalog=None)
     with pytest.raises(Planned):
         planning.plan_models(session, target, [])
-    assert [config.small_data for config in configs] == [small_data]
+    terms = RefreshParameters(
+        settings_of_meaning(credentials, MODEL["config"]),
+        now=time_of_invocation(credentials, MODEL["config"]),
+    )
+    assert "Asia/Tokyo" in terms.settings
+    assert [(of_config, replace(given, until=terms.until)) for of_config, given in found] == [
+        (small_data, terms)
+    ]

@@ -10,6 +10,7 @@ import pytest
 
 from dbt_arctic.auto import auxiliary_view, hidden_columns, inputs, plan_model, plan_table
 from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.keyed.names import Name
@@ -66,10 +67,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RefreshPlan]:
 
     def plan(settings: str, *, exists: bool = False) -> RefreshPlan:
         monkeypatch.setattr(plan_model, "find_keyed", lambda catalog, name: table if exists else None)
-        now = Clock("2026-01-01", "2026-01-01 00:00:00Z")
-        return plan_model.plan_refresh(
-            cast(Any, NO_CATALOG), MODEL, CONFIG, SQL, None, settings=settings, now=now
-        )
+        terms = RefreshParameters(settings, now=Clock("2026-01-01", "2026-01-01 00:00:00Z"))
+        return plan_model.plan_refresh(cast(Any, NO_CATALOG), MODEL, CONFIG, SQL, None, terms=terms)
 
     return plan
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.connect import ConnectConnection
+from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.cursor import SparkCursor
 from dbt_arctic.engine.faults import Fault
-from dbt_arctic.engine.session import SessionConnection
+from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.errors import ArcticError, CommitStateUnknown, StatementCancelled, StatementError
@@ -102,7 +102,7 @@ def test_an_interrupted_thread_stops_what_it_has_sent() -> None:
 
 
 def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = SessionConnection(SparkSettings(catalog="lake", warehouse="lake"))
+    connection = SessionEngine(SparkSettings(catalog="lake", warehouse="lake")).connect()
     sessions: list[Any] = []
 
     def started(settings: SparkSettings) -> Any:
@@ -120,9 +120,8 @@ def test_a_spark_that_is_up_after_a_cancel_gets_no_session(monkeypatch: pytest.M
 def test_a_cancel_ends_the_wait_for_a_server() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, without a listener
-        connection = ConnectConnection(
-            ConnectSettings(host="127.0.0.1", port=nobody.getsockname()[1], catalog="lake", timeout_s=100_000)
-        )
+        settings = ConnectSettings("127.0.0.1", "lake", port=nobody.getsockname()[1], timeout_s=100_000)
+        connection = ConnectEngine(settings).connect()
         told: list[BaseException] = []
 
         def execute() -> None:

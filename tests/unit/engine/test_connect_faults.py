@@ -8,7 +8,7 @@ import grpc
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
-from dbt_arctic.engine.connect import ConnectConnection
+from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.connect_faults import connect_fault
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.faults import Fault
@@ -47,7 +47,7 @@ def test_a_query_that_is_analysed_has_the_line_that_spark_rejected() -> None:
             line = text.split("\n").index("  amout") + 1
             raise AnalysisException(f"[UNRESOLVED_COLUMN] no column amout; line {line} pos 2")
 
-    connection = ConnectConnection(ConnectSettings("x", "lake"))
+    connection = ConnectEngine(ConnectSettings("x", "lake")).connect()
     connection._session, connection._used_at = Session(), time.monotonic()
     with pytest.raises(StatementError) as found:
         connection.query_schema("select order_id,\n  amout\nfrom orders")

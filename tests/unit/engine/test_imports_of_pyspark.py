@@ -8,7 +8,7 @@ import sys
 SESSION = """
 import sys
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.session import SessionConnection
+from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 
 def started_spark(settings):
@@ -16,7 +16,7 @@ def started_spark(settings):
 
 jvm.started_spark = started_spark
 try:
-    SessionConnection(SparkSettings(catalog="lake", warehouse="lake")).query_schema("SELECT 1")
+    SessionEngine(SparkSettings(catalog="lake", warehouse="lake")).connect().query_schema("SELECT 1")
 except KeyError:
     print([name for name in sys.modules if name.partition(".")[0] == "pyspark"])
 """

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import class_archive
-from dbt_arctic.engine.catalog_driver import CLASS_PATH, JAR
 from dbt_arctic.engine.java import Java
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH, JAR
 from dbt_arctic.engine.launch import JAVA_OPTIONS, launch_conf, python_of_workers, spark_defaults
 from dbt_arctic.engine.local_hadoop import needs_defaults
 from dbt_arctic.engine.settings import COLLECTOR, SparkSettings, session_conf

@@ -201,6 +201,9 @@ def test_all_settings_are_read_at_once_and_those_of_a_new_session_only_once(clie
     third.conf()
     assert client.ran == ["SET c=2", "SET", "SET", "SET"]
     assert not third._has_state, "a query is still repeated if the session is lost"
+    third.cancel()
+    assert not third.is_open
+    assert third.conf(start=False) == {"a": "1", "b": "x=y"}
 
 
 def test_what_needs_a_pyspark_session_is_refused(client: type[Client], connection: ThriftConnection) -> None:

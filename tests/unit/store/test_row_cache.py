@@ -107,6 +107,14 @@ def test_the_first_request_caches_nothing_if_no_other_is_expected() -> None:
     assert shared.kept("t", ["a"], {}, rows_sql, cache.run, lambda: None) is None
 
 
+def test_sessions_with_other_settings_do_not_read_each_others_rows() -> None:
+    cache = Cache()
+    for shared in (SharedRows("spark.sql.ansi.enabled=false"), SharedRows()):
+        for _ in range(2):
+            request_rows(cache, shared, "t", ["a"])
+    assert len(cache.views) == 2
+
+
 def test_the_oldest_are_dropped_and_cached_again_on_request() -> None:
     cache, shared = Cache(), SharedRows()
     tables = [f"t{number}" for number in range(MAX_RELATIONS + 1)]

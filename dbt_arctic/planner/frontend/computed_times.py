@@ -5,6 +5,8 @@ So ``CAST(concat('to', 'day') AS DATE)`` depends on the time, although no litera
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import SubqueryRef
@@ -31,11 +33,11 @@ _KEEPS = frozenset(["btrim", "lcase", "lower", "ltrim", "rtrim", "trim", "ucase"
 """Functions after which a string is still the same time: case and blanks around it do not matter."""
 
 
-def may_be_time(value: exp.Expr, types: Types | None = None) -> bool:
+def may_be_time(value: exp.Expr, known: Callable[[], Types] | None = None) -> bool:
     """Whether a computed constant may be a string that Spark casts to a time relative to now, or of today.
 
-    :param types: the types of columns. Without them, any value that is compared with a constant may be a
-        time.
+    :param known: returns the types of columns. Without them, any value that is compared with a constant may
+        be a time.
     """
     if isinstance(value, exp.Literal | exp.Paren) or not _is_constant(value):
         return False
@@ -45,6 +47,7 @@ def may_be_time(value: exp.Expr, types: Types | None = None) -> bool:
     text = _text(value)
     if text is not None:
         return any(times.fullmatch(text.strip()) for times in (TIMES, OF_TODAY))
+    types = None if known is None else known()
     if not _may_be_string(value, types):
         return False
     if isinstance(above, exp.Cast | exp.TryCast):
@@ -61,8 +64,7 @@ def has_computed_times(tree: exp.Query) -> bool:
 
 def _is_constant(value: exp.Expr) -> bool:
     """Whether a value is computed from literals, of which one is a string."""
-    literals = [one for one in value.find_all(exp.Literal) if one.is_string]
-    return bool(literals) and value.find(*_VARIES) is None
+    return value.find(*_VARIES) is None and any(one.is_string for one in value.find_all(exp.Literal))
 
 
 def _parts(value: exp.Expr) -> list[exp.Expr] | None:

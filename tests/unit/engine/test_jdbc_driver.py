@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
 from dbt_arctic.catalog.translate import pyiceberg_properties
-from dbt_arctic.engine.catalog_driver import CLASS_PATH, JAR, with_catalog_driver, without_catalog_driver
-from dbt_arctic.engine.jvm import _makes_no_difference
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH, JAR, with_catalog_driver
+from dbt_arctic.engine.jvm import SparkProcess, _makes_no_difference
 from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, packages, session_conf
-from tests.packaging.catalog_driver import DRIVER, manifest
+from tests.packaging.jdbc_driver import DRIVER, manifest
 
 URI = "spark.sql.catalog.lake.uri"
 POSTGRES = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:postgresql://db:5432/lake"}
@@ -20,7 +21,7 @@ POSTGRES = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:
 def test_the_jar_was_compiled_from_the_current_source() -> None:
     with zipfile.ZipFile(JAR) as jar:
         assert jar.read("META-INF/MANIFEST.MF").decode() == manifest(), (
-            "python -m tests.packaging.catalog_driver"
+            "python -m tests.packaging.jdbc_driver"
         )
         assert jar.read("META-INF/services/java.sql.Driver").decode().strip() == DRIVER
         assert DRIVER.replace(".", "/") + ".class" in jar.namelist()
@@ -49,9 +50,15 @@ def test_other_catalogs_start_as_without_it(properties: dict[str, str]) -> None:
     assert "jdbc:arctic:" not in str(conf)
 
 
-def test_a_spark_of_another_program_is_given_the_plain_address() -> None:
-    conf = session_conf(SparkSettings("lake", "/w", POSTGRES))
-    assert without_catalog_driver(conf)[URI] == POSTGRES["uri"]
+@pytest.mark.parametrize("prefix", ["jdbc:", "jdbc:arctic:"])
+def test_a_spark_of_another_program_is_given_the_address_of_the_profile(prefix: str) -> None:
+    address, found = f"{prefix}postgresql://db:5432/lake", dict[str, str]()
+    session = SimpleNamespace(conf=SimpleNamespace(set=found.__setitem__))
+    root = SimpleNamespace(newSession=lambda: session)
+    process = SparkProcess(root, {}, folder=None)
+    process.__dict__["_sql_conf"] = SimpleNamespace(isStaticConfigKey=lambda key: False)
+    assert process.new_session(SparkSettings("lake", "/w", {**POSTGRES, "uri": address})) is session
+    assert found[URI] == address
 
 
 def test_a_running_spark_with_more_jars_can_be_used_and_one_with_fewer_cannot() -> None:

@@ -77,12 +77,10 @@ def refuses_stale_commit(session: Any, catalog: str, schema: str, table: str) ->
     """
     from py4j.protocol import Py4JJavaError
 
-    gateway = session.sparkContext._gateway
-    iceberg = gateway.jvm.org.apache.iceberg
+    iceberg = session.sparkContext._gateway.jvm.org.apache.iceberg
+    # Of any class that has a catalog of Iceberg, unlike ``iceberg_catalog``.
     opened = session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()
-    parts = gateway.new_array(gateway.jvm.java.lang.String, 2)
-    parts[0], parts[1] = schema, table
-    name = iceberg.catalog.TableIdentifier.of(parts)
+    name = table_identifier(session, schema, table)
     writers = [opened.loadTable(name).operations() for _ in range(2)]
     prepared = []
     for writer in writers:

@@ -1,6 +1,6 @@
 """A JDBC driver with which Iceberg's catalog in a database does not repeat a write that got no answer.
 
-``CatalogDriver.java`` explains why; ``python -m tests.packaging.catalog_driver`` compiles it to the jar. The
+``CatalogDriver.java`` explains why; ``python -m tests.packaging.jdbc_driver`` compiles it to the jar. The
 catalog uses it by its URI: ``jdbc:arctic:postgresql://..`` instead of ``jdbc:postgresql://..``. SQLite needs
 none, because no connection can be lost.
 """
@@ -30,14 +30,6 @@ def with_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
         return dict(conf)
     class_path = os.pathsep.join(filter(None, [conf.get(CLASS_PATH), str(JAR)]))
     return {**conf, **uris, CLASS_PATH: class_path}
-
-
-def without_catalog_driver(conf: Mapping[str, str]) -> dict[str, str]:
-    """The conf for a session of a Spark that another program started, which lacks the jar."""
-    return {
-        key: value.replace(_PREFIX, "jdbc:", 1) if _URI.fullmatch(key) else value
-        for key, value in conf.items()
-    }
 
 
 def needs_catalog_driver(uri: str) -> bool:

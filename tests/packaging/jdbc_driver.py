@@ -1,4 +1,4 @@
-"""Compiles the driver of catalogs in databases: ``python -m tests.packaging.catalog_driver``.
+"""Compiles the driver of catalogs in databases: ``python -m tests.packaging.jdbc_driver``.
 
 The jar is a part of the package, because a user of dbt needs no Java compiler. It records its source.
 """
@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from dbt_arctic.engine.catalog_driver import JAR
+from dbt_arctic.engine.jdbc_driver import JAR
 
 SOURCE = JAR.with_name("CatalogDriver.java")
 DRIVER = "dbt_arctic.CatalogDriver"
