@@ -14,11 +14,11 @@ from dbt_arctic.adapter.file_sources import file_source
 from dbt_arctic.adapter.kafka_sources import broker_of, kafka_source
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.adapter.selection import parse_project
-from dbt_arctic.adapter.upstream_positions import ReadTable, read_table
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.lag import Lag, Upstreams
+from dbt_arctic.compaction.markers import count_markers
+from dbt_arctic.compaction.metrics import side_metrics
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.maintenance.overview import TableOverview
@@ -36,10 +36,10 @@ from dbt_arctic.sources.capture_preview import LogContents
 from dbt_arctic.sources.database_preview import preview_table
 from dbt_arctic.sources.database_pull import upstream_of
 from dbt_arctic.sources.kafka_settings import PLACE
-from dbt_arctic.sources.unread import NO_POSITIONS, Unread, unread_files, unread_messages, unread_rows
+from dbt_arctic.sources.unread import RefreshSize, Unread, unread_files, unread_messages, unread_rows
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.rejected_table import SUFFIX
-from dbt_arctic.store.state import is_file_list
+from dbt_arctic.store.state import find_keyed, is_file_list, load_base, load_change, with_current_buckets
 
 _WITHOUT_ROWS = ("view", "ephemeral")
 """Materializations that a query reads through."""
@@ -95,10 +95,15 @@ class LagReader:
     """Reads what models have not consumed. Each upstream is read once, so a reader serves one look only.
 
     :param catalog: which may cache.
+    :param with_full_refresh: whether to look up what a full refresh would read. This asks the databases of
+        followed tables, and the catalog for both tables of each keyed upstream.
     """
 
-    def __init__(self, catalog: CatalogReader, target: Target, manifest: Any) -> None:
+    def __init__(
+        self, catalog: CatalogReader, target: Target, manifest: Any, with_full_refresh: bool = False
+    ) -> None:
         self._catalog = catalog
+        self._with_full_refresh = with_full_refresh
         self._target = target
         self._upstreams = Upstreams(catalog)
         self._sources = manifest.sources
@@ -115,24 +120,17 @@ class LagReader:
         if state is None or state.current_snapshot_id is None:
             return ModelLag(shown_name(node), problem=NOT_BUILT)
         outside = [waiting_outside(one) for one in self.unread_of(node, name, state)]
-        consumed = consumed_versions(state.history())
         inside = [
             waiting_for(
                 lag,
                 self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2],
-                *self._read(lag, consumed[lag.upstream]),
+                _full_refresh_of(self._catalog, lag.upstream) if self._with_full_refresh else None,
             )
             for lag in self._upstreams.lags(state)
             if not self._belongs_to_source(lag.upstream)
         ]
         records_any = any(PROPERTY_CONSUMED in one.summary for one in state.history())
         return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
-
-    def _read(self, lag: Lag, consumed: Consumed) -> ReadTable:
-        try:
-            return read_table(self._catalog, lag.upstream, consumed)
-        except ArcticError:  # the lag has the reason
-            return ReadTable(NO_POSITIONS, None)
 
     def unread_of(self, node: Any, name: Name, state: TableState) -> list[Unread]:
         """What a model has not read of each source outside the catalog.
@@ -190,7 +188,8 @@ class LagReader:
         capture = declared_capture(declared, self._target.credentials.databases, self._sources.values())
         key = capture.upstream.dotted
         table = capture.captured(self._catalog, self._target.credentials, self._logs)
-        return table.unread(model, consumed.get(key), consumed_at_ms(state.history(), key))
+        read_ms = consumed_at_ms(state.history(), key)
+        return table.unread(model, consumed.get(key), read_ms, self._with_full_refresh)
 
     def _belongs_to_source(self, upstream: str) -> bool:
         """Whether a consumed table is a file list or has rejected rows. The source itself is looked at."""
@@ -206,6 +205,30 @@ def shown_name(node: Any) -> str:
 def name_of(target: Target, node: Any) -> Name:
     """The table of a model."""
     return Name(node.database or target.credentials.database, node.schema, node.alias)
+
+
+def _full_refresh_of(catalog: CatalogReader, upstream: str) -> RefreshSize | None:
+    """What a full refresh would read of a table of the catalog, from metadata; ``None`` if it is not there.
+
+    :param upstream: its dotted name.
+    """
+    name, markers, marker_bytes = Name(*upstream.split(".", 2)), 0, 0
+    try:
+        table = find_keyed(catalog, name)
+        if table is not None:
+            change = load_change(catalog, table)
+            states = [load_base(catalog, table), change]
+            markers, marker_bytes = count_markers(with_current_buckets(table, change), change)
+        else:
+            state = catalog.of(name).load_table(name.schema, name.identifier)
+            states = [] if state is None else [state]
+    except ArcticError:  # the lag has the reason
+        return None
+    sides = [one for one in map(side_metrics, states) if one is not None]
+    if len(sides) < len(states):
+        return RefreshSize("row")
+    rows, size = sum(one.live_rows for one in sides), sum(one.size_bytes for one in sides)
+    return RefreshSize("row", max(0, rows - markers), max(0, size - marker_bytes)) if sides else None
 
 
 def _shown_names(target: Target, manifest: Any) -> dict[str, str]:

@@ -20,7 +20,7 @@ from dbt_arctic.scheduling.model_lag import (
     problems_of,
     with_unknown_upstreams,
 )
-from dbt_arctic.sources.unread import Positions, Replay, Unit
+from dbt_arctic.sources.unread import Positions, RefreshSize, Unit
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -58,7 +58,7 @@ def lag(
     graph = graph_of(manifest)
     chosen = [node.unique_id for node in select_models(target, manifest, select)]
     with target_session(target, "lag") as session:
-        reader = LagReader(Once(session.catalog), target, manifest)
+        reader = LagReader(Once(session.catalog), target, manifest, with_full_refresh=True)
         found = lags_of(reader, graph, chosen)
         now_ms = session.context.now_ms()
     found = with_unknown_upstreams(found, graph.reads_by_name)
@@ -96,7 +96,7 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
             "because of": "name",
             "waiting": "text",
             "position": "text",
-            "replay": "text",
+            "full refresh": "text",
             "through": "text",
             **({"problem": "text"} if has_problems else {}),
         },
@@ -112,14 +112,14 @@ def _show(lags: Sequence[ModelLag], late: Mapping[str, LagCause], now_ms: int) -
 
 def _row(lag: ModelLag, late: LagCause | None, now_ms: int) -> list[str]:
     if late is None:
-        return [lag.model, "?" if problems_of(lag) else "none", "", "", "", shown_replay(lag), ""]
+        return [lag.model, "?" if problems_of(lag) else "none", "", "", "", shown_full_refresh(lag), ""]
     return [
         lag.model,
         shown_seconds((now_ms - late.since_ms) / 1000),
         late.because_of.upstream,
         shown_upstream(late.because_of),
         shown_positions(late.because_of.positions),
-        shown_replay(lag),
+        shown_full_refresh(lag),
         ", ".join(late.through),
     ]
 
@@ -156,22 +156,22 @@ def _shortened(position: str) -> str:
     return position if len(position) <= _MOST_CHARACTERS else f"{position[: _MOST_CHARACTERS - 2]}.."
 
 
-def shown_replay(lag: ModelLag) -> str:
+def shown_full_refresh(lag: ModelLag) -> str:
     """What a full refresh of a model would read of all upstreams, for display.
 
-    >>> one, other = Replay("row", 1500, 2048), Replay("row", 500, 1024)
-    >>> waiting = (PendingUpstream("a", "commit", replay=one), PendingUpstream("b", "commit", replay=other))
-    >>> shown_replay(ModelLag("m", waiting))
+    >>> one, other = RefreshSize("row", 1500, 2048), RefreshSize("row", 500, 1024)
+    >>> waiting = [PendingUpstream("a", "commit", full_refresh=size) for size in (one, other)]
+    >>> shown_full_refresh(ModelLag("m", tuple(waiting)))
     '2,000 rows, 3.0 kB'
     """
-    by_unit: dict[Unit, list[Replay]] = {}
+    by_unit: dict[Unit, list[RefreshSize]] = {}
     for one in lag.waiting:
-        if one.replay is not None:
-            by_unit.setdefault(one.replay.unit, []).append(one.replay)
+        if one.full_refresh is not None:
+            by_unit.setdefault(one.full_refresh.unit, []).append(one.full_refresh)
     return "; ".join(_shown_unit(unit, parts) for unit, parts in by_unit.items())
 
 
-def _shown_unit(unit: Unit, parts: Sequence[Replay]) -> str:
+def _shown_unit(unit: Unit, parts: Sequence[RefreshSize]) -> str:
     counts, sizes = [one.number for one in parts], [one.size_bytes for one in parts]
     known = [one for one in counts if one is not None]
     number = counted(sum(known), unit) if known else f"{unit}s"
@@ -187,7 +187,7 @@ def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any
         "lag_s": None if late is None else _since(late.since_ms, now_ms),
         "because_of": None if late is None else late.because_of.upstream,
         "through": [] if late is None else list(late.through),
-        "problem": lag.problem or "; ".join(problems_of(lag)) or None,
+        "problem": "; ".join(problems_of(lag)) or None,
         "upstreams": [
             {
                 "upstream": one.upstream,
@@ -198,14 +198,16 @@ def _as_dict(lag: ModelLag, late: LagCause | None, now_ms: int) -> dict[str, Any
                 "size_bytes": one.size_bytes,
                 "position": one.positions.read or None,
                 "end": one.positions.end or None,
-                "replay": None
-                if one.replay is None
-                else {f"{one.replay.unit}s": one.replay.number, "size_bytes": one.replay.size_bytes},
+                "full_refresh": None if one.full_refresh is None else _size_as_dict(one.full_refresh),
                 "problem": one.problem or None,
             }
             for one in lag.waiting
         ],
     }
+
+
+def _size_as_dict(size: RefreshSize) -> dict[str, int | None]:
+    return {f"{size.unit}s": size.number, "size_bytes": size.size_bytes}
 
 
 def _since(time_ms: int, now_ms: int) -> float:

@@ -6,7 +6,7 @@ Reads only metadata, and each upstream once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
@@ -28,6 +28,8 @@ class Lag:
     :param commits: the number of commits with rows that were not consumed.
     :param rows: the rows that these commits have added to the log of a keyed table, or to a plain table;
         ``None`` if one of them has expired.
+    :param read: the snapshot that was consumed, of a keyed table that of its change table; empty for none.
+    :param end: the current one.
     """
 
     upstream: str
@@ -35,6 +37,8 @@ class Lag:
     lost: str = ""
     commits: int = 0
     rows: int | None = 0
+    read: str = ""
+    end: str = ""
 
 
 @dataclass
@@ -64,12 +68,14 @@ class Upstreams:
             except ArcticError as error:
                 return Lag(upstream, lost=error.what)
         table_id, commits, is_keyed = self._known[upstream]
+        token = last.version
+        wanted = Version.parse(token).change_snapshot if is_token(token) else last.snapshot_id
+        none = Lag(upstream, read=str(wanted or ""), end=str(commits[0].snapshot_id) if commits else "")
         if table_id != last.table_id:
-            return Lag(upstream, lost="it was rebuilt since then" if table_id else "it no longer exists")
-        if is_keyed != is_token(last.version):
-            return Lag(upstream, lost="it has become a keyed table" if is_keyed else "it is no longer keyed")
-        wanted = Version.parse(last.version).change_snapshot if is_keyed else last.snapshot_id
-        found = Lag(upstream)
+            return replace(none, lost="it was rebuilt since then" if table_id else "it no longer exists")
+        if is_keyed != is_token(token):
+            return replace(none, lost="it has become a keyed table" if is_keyed else "it is no longer keyed")
+        found = none
         for commit in commits:
             if commit.snapshot_id == wanted:
                 return found
@@ -83,7 +89,7 @@ class Upstreams:
                 found = _and(found, txn_ms(txn), None)
         if not wanted:  # read when it had no rows
             return found
-        return Lag(upstream, lost="the version that was read last has expired")
+        return replace(none, lost="the version that was read last has expired")
 
     def _look(self, upstream: str) -> tuple[str, list[Snapshot], bool]:
         name = Name(*upstream.split(".", 2))
@@ -99,4 +105,4 @@ class Upstreams:
 def _and(lag: Lag, at_ms: int, rows: int | None) -> Lag:
     """The lag with one more commit, which is older than the others."""
     both = None if lag.rows is None or rows is None else lag.rows + rows
-    return Lag(lag.upstream, at_ms, commits=lag.commits + 1, rows=both)
+    return replace(lag, since_ms=at_ms, commits=lag.commits + 1, rows=both)

@@ -225,7 +225,7 @@ class TableTransaction(Protocol):
         ...
 
     def time(self) -> str:
-        """The time of the database, to the millisecond, as text in UTC."""
+        """The time of the database as text in UTC, as exact as the times of changes in its log."""
         ...
 
     def share(self) -> str:

@@ -150,8 +150,8 @@ class ClientTransaction:
     table: Table
     name: str
     export: Callable[[], str]
-    others: Callable[[], UnseenTransactions] = UnseenTransactions
-    clock: str = ""
+    others: Callable[[], UnseenTransactions]
+    clock: str
 
     def newest(self, cursor: Column) -> str | None:
         ((found,),) = self._query(sql.newest(self.dialect, cursor, self.name))

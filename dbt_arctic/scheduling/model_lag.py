@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED
-from dbt_arctic.sources.unread import NO_POSITIONS, Positions, Replay, Unit, Unread
+from dbt_arctic.sources.unread import NO_POSITIONS, Positions, RefreshSize, Unit, Unread
 
 NOT_BUILT = "it is not built yet"
 NO_VERSIONS = "it records no versions of what it reads"
@@ -27,7 +27,7 @@ class PendingUpstream:
     :param since_ms: since when the oldest part has been waiting; ``None`` if nothing has.
     :param rows: the rows that the commits have written; ``None`` if unknown.
     :param problem: why this is unknown, or why the next run would fail; else empty.
-    :param replay: ``None`` if it is not known.
+    :param full_refresh: ``None`` if it is not known.
     """
 
     upstream: str
@@ -38,7 +38,7 @@ class PendingUpstream:
     size_bytes: int | None = None
     problem: str = ""
     positions: Positions = NO_POSITIONS
-    replay: Replay | None = None
+    full_refresh: RefreshSize | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class LagCause:
         return self.because_of.since_ms
 
 
-def waiting_for(
-    lag: Lag, upstream: str, positions: Positions = NO_POSITIONS, replay: Replay | None = None
-) -> PendingUpstream:
+def waiting_for(lag: Lag, upstream: str, full_refresh: RefreshSize | None = None) -> PendingUpstream:
     """What a model has not consumed of a table of the catalog."""
-    waiting = PendingUpstream(upstream, "commit", lag.commits, lag.since_ms, lag.rows, problem=lag.lost)
-    return replace(waiting, positions=positions, replay=replay)
+    positions, commits = Positions(lag.read, lag.end), lag.commits
+    return PendingUpstream(
+        upstream, "commit", commits, lag.since_ms, lag.rows, None, lag.lost, positions, full_refresh
+    )
 
 
 def waiting_outside(unread: Unread) -> PendingUpstream:
@@ -92,7 +92,7 @@ def waiting_outside(unread: Unread) -> PendingUpstream:
         unread.size_bytes,
         unread.problem,
         unread.positions,
-        unread.replay,
+        unread.full_refresh,
     )
 
 

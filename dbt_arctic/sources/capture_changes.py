@@ -21,8 +21,8 @@ from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table
+from dbt_arctic.sources.capture_queries import between_statement
 from dbt_arctic.sources.capture_settings import CaptureSource
-from dbt_arctic.sources.capture_sql import between_statement
 from dbt_arctic.sources.capture_table import (
     COLUMNS,
     LOG_BEGAN_AGAIN,
@@ -117,14 +117,20 @@ class Capture:
             )
             return read
 
-    def take_visible(self, table: TableName, model: str, starts_again: bool) -> CaptureRead:
+    def take_visible(self, table: TableName, model: str, before: Captured) -> CaptureRead:
         """Take the changes up to a position after each one that a transaction sees now.
 
         The other models of the invocation still read up to where ``take`` has ended.
+
+        :param before: the capture table before the transaction began.
+        :raises VersionUnavailable: changes since then are lost.
         """
         with writer_lock(self.name), self.open_log() as log:
             log.write_visible()
-            return self._take_all(log, self._followed(log, table), model, starts_again)
+            read = self._take_all(log, self._followed(log, table), model, starts_again=False)
+        last = before.range.at(before.range.end, table.dotted, "")
+        read.captured.require_unread(last, table.dotted, self.source.name, model)
+        return read
 
     def _followed(self, log: ChangeLog, table: TableName) -> frozenset[TableName]:
         tables = log.followed()
@@ -319,6 +325,12 @@ def changes_lost(source: str, model: str, why: str) -> VersionUnavailable:
     )
 
 
+def another_table(source: str, model: str, table: str) -> VersionUnavailable:
+    """The error of a model of a table if the log has changes of another one that had its name."""
+    why = f"another table was called {table} for a while, and the log has its changes"
+    return changes_lost(source, model, why)
+
+
 def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     """Why changes after a range are not in the log; empty if they are."""
     if range_.identity != state.identity:
@@ -330,4 +342,4 @@ def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     return ""
 
 
-__all__ = ["Capture", "CaptureRead", "changes_lost", "waiting_changes", "why_lost"]
+__all__ = ["Capture", "CaptureRead", "another_table", "changes_lost", "waiting_changes", "why_lost"]

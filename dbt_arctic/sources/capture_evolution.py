@@ -67,7 +67,8 @@ def plan_evolution(
     :param truncated: whether one of these is a truncation that is to be applied.
     :param others: what else the model reads.
     :raises SchemaChanged: the columns have changed, and the source has ``schema_changes: fail``.
-    :raises VersionUnavailable: the stored rows cannot be corrected, or the key is another one.
+    :raises VersionUnavailable: the stored rows cannot be corrected, the key is another one, or the log lacks
+        old values of it.
     """
     events, changes = columns.events, list[TableChange]()
     altered = [one for one in shapes if one.startswith(ALTERED)]
@@ -107,6 +108,8 @@ def plan_evolution(
             + (", with the new key as its unique_key" if "load" in effects else ""),
         )
     compared = _key_in_table(columns, writes) if truncated else ()
+    if not compared:
+        require_old_keys(source, events, shapes, model)
     return Evolution(tuple(changes), "read" in effects, compared, earlier)
 
 

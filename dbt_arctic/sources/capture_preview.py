@@ -12,14 +12,14 @@ from dbt_arctic.databases.change_log import ChangeLog, LogState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
-from dbt_arctic.sources.capture_changes import changes_lost, waiting_changes, why_lost
+from dbt_arctic.sources.capture_changes import another_table, changes_lost, waiting_changes, why_lost
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
 from dbt_arctic.sources.capture_messages import TableChanges
-from dbt_arctic.sources.capture_settings import CaptureSource, resolve_columns, upstream_of
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import Captured, load_capture, position_of, recorded_table
 from dbt_arctic.sources.change_pull import table_truncated
 from dbt_arctic.sources.database_plan import Writes
-from dbt_arctic.sources.unread import Positions, Replay, Unread
+from dbt_arctic.sources.unread import Positions, RefreshSize, Unread
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class LogContents:
     :param lost: why it lacks changes after those that were captured; empty if it has them.
     :param end: its end.
     :param shown: how the database writes a position.
+    :param described: tables of the database that were looked up already.
     """
 
     kept_bytes: int
@@ -60,6 +61,7 @@ class LogContents:
     lost: str = ""
     end: int = 0
     shown: Callable[[int], str] = str
+    described: dict[TableName, Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ class CapturedTable:
             found = self._unread(captured, contents, model, last)
             if last is not None:
                 evolution = self._evolution(found, last, writes, others, model)
+            elif not reads_all:
+                columns = self._columns(model)
+                if {*found.table_ids} <= {columns.table_id}:
+                    require_old_keys(self.source, columns.events, found.shapes, model)
         except ArcticError as error:
             return CapturePreview(model, self.source.name, reads_all, 0, kept, error.what)
         reads_all = reads_all or evolution.reads_again
@@ -110,48 +116,50 @@ class CapturedTable:
         """What the next run does about changes of the table that are not changes of rows."""
         if found.truncated_at and self.source.truncation == "fail":
             raise table_truncated(self.source.name, model)
-        columns, truncated = (
-            resolve_columns(self.source, self.describe(), self.table, model),
-            bool(found.truncated_at),
-        )
-        before = recorded_table(last)
-        evolution = plan_evolution(
-            self.source, columns, before, found.shapes, truncated, writes, others, model
-        )
-        if not evolution.compared:
-            require_old_keys(self.source, columns.events, found.shapes, model)
-        return evolution
+        columns, before, truncated = self._columns(model), recorded_table(last), bool(found.truncated_at)
+        return plan_evolution(self.source, columns, before, found.shapes, truncated, writes, others, model)
 
-    def unread(self, model: str, last: Consumed | None, read_ms: int | None) -> Unread:
+    def _columns(self, model: str) -> CapturedColumns:
+        return resolve_columns(self.source, self.describe(), self.table, model)
+
+    def unread(
+        self, model: str, last: Consumed | None, read_ms: int | None, with_full_refresh: bool = False
+    ) -> Unread:
         """What a model has not read.
 
         :param last: what the model has consumed of the table.
         :param read_ms: the time of the commit that consumed it, since when a change has been waiting at most
             if it is not known when it was made.
+        :param with_full_refresh: whether to look up what a full refresh would read.
         """
         name = self.source.name
         try:
             captured = self.captured()
             contents = self._contents(captured)
             found = self._unread(captured, contents, model, last)
-            replay = self._replay(captured, contents)
         except ArcticError as error:
             return Unread(name, "change", problem=error.what)
         read = "" if last is None else contents.shown(position_of(last))
         since = found.oldest_ms or (read_ms if found.number else None)
         positions = Positions(read, contents.shown(contents.end))
-        return Unread(name, "change", found.number, since, positions=positions, replay=replay)
+        full_refresh = self._full_refresh(captured, contents) if with_full_refresh else None
+        return Unread(name, "change", found.number, since, positions=positions, full_refresh=full_refresh)
 
-    def _replay(self, captured: Captured | None, contents: LogContents) -> Replay:
+    def _full_refresh(self, captured: Captured | None, contents: LogContents) -> RefreshSize:
         """What a full refresh would read: the rows of the table, or all changes that are there."""
         if self.source.loads:
-            return Replay("row", self.describe().rows or None)
+            try:
+                if self.table not in contents.described:
+                    contents.described[self.table] = self.describe()
+            except ArcticError:  # the lag is known
+                return RefreshSize("row")
+            return RefreshSize("row", contents.described[self.table].rows or None)
         table = self.table.dotted
         waiting = contents.changes.get(table, TableChanges())
         if captured is None:
-            return Replay("change", waiting.number)
+            return RefreshSize("change", waiting.number)
         known = captured.changes_since(table, captured.range.start)
-        return Replay("change", None if known is None else known.number + waiting.number)
+        return RefreshSize("change", None if known is None else known.number + waiting.number)
 
     def captured(self) -> Captured | None:
         """The capture table; ``None`` if nothing was captured yet."""
@@ -205,7 +213,11 @@ class CapturedTable:
         if last is not None:
             start = captured.require_unread(last, table, self.source.name, model)
         known = captured.changes_since(table, start)
-        return found if known is None else found.plus(known)
+        found = found if known is None else found.plus(known)
+        own = "" if last is None else last.table_id.removeprefix(captured.range.table_key(table))
+        if last is not None and {*found.table_ids} - {own}:
+            raise another_table(self.source.name, model, table)
+        return found
 
 
 __all__ = ["CapturePreview", "CapturedTable", "LogContents"]

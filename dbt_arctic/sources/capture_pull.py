@@ -2,68 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
-from dbt_arctic.databases.api import Database, TableName, TableTransaction, columns_shape, shape_of
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.databases.api import columns_shape, shape_of
+from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull, StagedView
-from dbt_arctic.sources.capture_changes import Capture, CaptureRead, changes_lost
+from dbt_arctic.sources.capture_changes import CaptureRead, another_table
 from dbt_arctic.sources.capture_evolution import Evolution, plan_evolution, require_old_keys
-from dbt_arctic.sources.capture_load import ReadAgain, TableLoad, delivery_of
 from dbt_arctic.sources.capture_messages import TableChanges
-from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_sql import shapes_statement, unread_statement
+from dbt_arctic.sources.capture_queries import shapes_statement, unread_statement
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns
+from dbt_arctic.sources.capture_snapshot import FollowedTable, ReadAgain, TableSnapshot, delivery_of
 from dbt_arctic.sources.capture_table import Captured, recorded_table
 from dbt_arctic.sources.change_pull import TRUNCATED, TakenChanges, take_changes, truncation_error
 from dbt_arctic.sources.change_settings import ChangeEvents, must_select
 from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.column_changes import RecordedTable
-from dbt_arctic.sources.database_plan import Writes
 from dbt_arctic.sources.source_planner import Planned, PullPurpose, dropped_on_error, no_rows
-from dbt_arctic.store.context import Context
 
 _FEW_CHANGES, _FEW_SCANNED = 5_000, 50_000
 """The most changes that are read without generated code, which saves about 0.1 s of a statement."""
 
 
-@dataclass(frozen=True)
-class CapturePlanner:
+class CapturePlanner(FollowedTable):
     """Plans what a model reads of a table.
 
     The first run reads the rows of the table, and later ones the changes since.
-
-    :param database: the table.
-    :param place: its name.
-    :param writes: how the model writes what it reads.
-    :param standing: as for ``DatabasePlanner``.
     """
 
-    capture: Capture
-    database: Database
-    place: TableName
-    writes: Writes
-    standing: Callable[[], Name]
-
     @property
-    def source(self) -> CaptureSource:
-        """The settings of the source."""
-        return self.capture.source
-
-    @property
-    def context(self) -> Context:
-        """The context in which the SQL of the pull will run."""
-        return self.capture.context
-
-    @property
-    def upstream(self) -> Name:
-        """The name of the source among what a model has consumed."""
-        return upstream_of(self.source)
-
-    @property
-    def _load(self) -> TableLoad:
-        return TableLoad(self.capture, self.database, self.place, self.writes, self.standing)
+    def _snapshot(self) -> TableSnapshot:
+        return TableSnapshot(self.capture, self.database, self.place, self.writes, self.standing)
 
     def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
         """Plan a run. The changes of the whole slot are captured first, once for all models of a run.
@@ -79,7 +49,7 @@ class CapturePlanner:
         first = last is None and self.source.loads
         taken = self._take(model, purpose, last is None)
         if first:
-            return self._load.plan(taken, last_consumed, model, purpose)
+            return self._snapshot.plan(taken, last_consumed, model, purpose)
         if taken is None:
             columns = self._columns(model).events
             return Planned(Pull(name, self._no_rows(columns), last or Consumed("", ""), False), last)
@@ -102,25 +72,24 @@ class CapturePlanner:
             start = captured.require_unread(last, table, self.source.name, model, found.table_id)
             before = recorded_table(last)
         known = captured.changes_since(table, start)
-        of_others = known is None or {*known.table_ids} - {found.table_id}
-        if of_others and known is not None and last is not None:
-            why = f"another table was called {table} for a while, and the log has its changes"
-            raise changes_lost(self.source.name, model, why)
-        own = found.table_id if self.source.kind == "postgres" and of_others else ""
-        if own:
-            known = None  # what the commits say is of another table of this name as well
-        shapes, evolution = self._shapes(captured, start, known, own), Evolution()
+        own = ""
+        if known is not None and {*known.table_ids} <= {found.table_id}:
+            shapes = {*known.shapes, *([""] if known.truncated_at else [])}
+        else:
+            known = None  # what the commits say may be of another table of this name as well
+            shapes, has_others = self._shapes(captured, start, found.table_id)
+            if has_others and last is not None:
+                raise another_table(self.source.name, model, table)
+            own = found.table_id if has_others else ""
         if last is not None:
             others = {one for one in of_relations(last_consumed) if one != name.dotted}
             evolution = self._evolution(found, before, shapes, others, model, purpose)
-        if not evolution.compared:
-            require_old_keys(self.source, found.events, shapes, model)
-        if last is not None:
             if evolution.reads_again:
                 again = ReadAgain(evolution, start, found)
-                return self._load.plan(read, last_consumed, model, purpose, again)
+                return self._snapshot.plan(read, last_consumed, model, purpose, again)
             found = evolution.applied_to(found)
         else:
+            require_old_keys(self.source, found.events, shapes, model)
             warnings = (*warnings, *_other_columns(self.source, found, known))
         columns = found.events
         if last is not None and known is not None and not known.number:
@@ -155,16 +124,16 @@ class CapturePlanner:
         notes = (TRUNCATED.format(delivery.name),) if known.truncated_at else ()
         return TakenChanges(rows_of_events(events, delivery, view, known.truncated_at), notes)
 
-    def _shapes(self, captured: Captured, start: int, known: TableChanges | None, own: str) -> set[str]:
-        """The shapes of the changes after a position; an empty one is that of a truncation.
+    def _shapes(self, captured: Captured, start: int, own: str) -> tuple[set[str], bool]:
+        """The shapes of the changes after a position, and whether others had the name of the table.
 
-        :param known: what the commits of the capture table say of them; ``None`` to look at the messages.
-        :param own: the id of the table if there are changes of others that had its name.
+        An empty shape is that of a truncation.
+
+        :param own: the id of the table.
         """
-        if known is None:
-            rows = self.context.query(shapes_statement(captured, self.place.dotted, start, own))
-            return {str(one) for (one,) in rows}
-        return {*known.shapes, *([""] if known.truncated_at else [])}
+        rows = self.context.query(shapes_statement(captured, self.place.dotted, start))
+        shapes = {str(shape) for shape, table_id in rows if table_id in (own, "")}
+        return shapes, any(table_id not in (own, "") for _, table_id in rows)
 
     def _evolution(
         self,
@@ -177,7 +146,7 @@ class CapturePlanner:
     ) -> Evolution:
         """What the run does about changes of the table that are not changes of rows.
 
-        :param shapes: of ``_shapes``.
+        :param shapes: of the changes; an empty one is that of a truncation.
         """
         truncated = "" in shapes
         if truncated and self.source.truncation == "fail" and purpose == "consume":
@@ -189,12 +158,9 @@ class CapturePlanner:
     def _columns(self, model: str) -> CapturedColumns:
         transaction = self.database.begin()
         try:
-            return self._resolved(transaction, model)
+            return resolve_columns(self.source, transaction.table, self.place, model)
         finally:
             transaction.close()
-
-    def _resolved(self, transaction: TableTransaction, model: str) -> CapturedColumns:
-        return resolve_columns(self.source, transaction.table, self.place, model)
 
     def _no_rows(self, events: ChangeEvents) -> str:
         return no_rows(f"no changes of {self.source.name}", {**events.columns, **events.added})

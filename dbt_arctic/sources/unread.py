@@ -57,7 +57,7 @@ class Positions(NamedTuple):
 NO_POSITIONS = Positions()
 
 
-class Replay(NamedTuple):
+class RefreshSize(NamedTuple):
     """What a full refresh would read of an upstream.
 
     :param number: about how much; ``None`` if it is not known.
@@ -84,7 +84,7 @@ class Unread:
     size_bytes: int | None = None
     problem: str = ""
     positions: Positions = NO_POSITIONS
-    replay: Replay | None = None
+    full_refresh: RefreshSize | None = None
 
 
 def find_unread_files(
@@ -140,8 +140,10 @@ def unread_files(
         return Unread(source.name, "file", problem=error.what)
     since = min((max(file.modified_ms, found.read_ms or 0) for file in found.files), default=None)
     size = sum(file.size_bytes for file in found.files)
-    replay = Replay("file", found.all_files, found.all_bytes)
-    return Unread(source.name, "file", len(found.files), since, size, found.problem, replay=replay)
+    full_refresh = RefreshSize("file", found.all_files, found.all_bytes)
+    return Unread(
+        source.name, "file", len(found.files), since, size, found.problem, full_refresh=full_refresh
+    )
 
 
 def unread_messages(
@@ -166,8 +168,8 @@ def unread_messages(
     positions = Positions("" if last is None else _listed(read), _listed(topic.ends))
     kept = sum(max(end - start, 0) for start, end in zip(topic.starts, topic.ends, strict=True))
     count = sum(one.end - one.start for one in ranges)
-    replay = Replay("message", kept)
-    return Unread(source.name, "message", count, since, positions=positions, replay=replay)
+    full_refresh = RefreshSize("message", kept)
+    return Unread(source.name, "message", count, since, positions=positions, full_refresh=full_refresh)
 
 
 def _listed(offsets: Sequence[int]) -> str:
@@ -182,10 +184,16 @@ def unread_rows(preview: TablePreview, since_ms: int | None) -> Unread:
     """
     waits = bool(preview.rows or preview.reads_all or preview.since)
     since = since_ms if waits else None
-    positions, replay = Positions(preview.since), Replay("row", preview.all_rows)
+    positions, full_refresh = Positions(preview.since), RefreshSize("row", preview.all_rows)
     problem = preview.problem
     return Unread(
-        preview.source, "row", preview.rows, since, problem=problem, positions=positions, replay=replay
+        preview.source,
+        "row",
+        preview.rows,
+        since,
+        problem=problem,
+        positions=positions,
+        full_refresh=full_refresh,
     )
 
 
@@ -212,7 +220,7 @@ def _read_ms(catalog: CatalogReader, last: tuple[Name, Consumed] | None) -> int 
 __all__ = [
     "NO_POSITIONS",
     "Positions",
-    "Replay",
+    "RefreshSize",
     "Unit",
     "Unread",
     "UnreadFiles",

@@ -22,7 +22,7 @@ from dbt_arctic.databases.postgres import PostgresTable
 from dbt_arctic.databases.replication_slot import PostgresSlot, open_slot
 from dbt_arctic.errors import ConfigError, ServerUnreachable, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources import capture_changes
+from dbt_arctic.sources import capture_changes, capture_snapshot
 from dbt_arctic.sources.capture_evolution import require_old_keys
 from dbt_arctic.sources.capture_settings import (
     CapturedColumns,
@@ -211,7 +211,7 @@ def test_models_have_the_rows_of_the_database(
     ((is_before,),) = server.sql(f"SELECT '{waiting['position']}'::pg_lsn < '{waiting['end']}'::pg_lsn")
     assert is_before
     assert server.sql(f"SELECT '{waiting['end']}'::pg_lsn <= '{end}'::pg_lsn") == [(True,)]
-    assert waiting["replay"] == {"rows": rows, "size_bytes": None}
+    assert waiting["full_refresh"] == {"rows": rows, "size_bytes": None}
     assert (planned["reads_all"], planned["problem"]) == (False, "")
     # A transaction that commits between two models of a run is read by neither of them, or by both.
     take, both = capture_changes.Capture.take, ["customers VALUES (88, 'x', 1)", "orders VALUES ('x', 88)"]
@@ -323,16 +323,29 @@ def wait_until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it has not happened")
 
 
-def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Server) -> None:
+def test_a_commit_that_is_not_visible_yet_is_read_later(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a synchronous standby, a commit is in the log before other transactions see its rows."""
     declare(shop, server)
+    shop.model(
+        "each_name",
+        "{{ config(materialized='incremental', incremental_strategy='append') }}\n"
+        "select id, name from {{ incremental_pull(source('crm', 'customers')) }}",
+    )
+    both = ("run", "--select", "customers", "each_name")
     server.sql("INSERT INTO customers VALUES (1, 'a', 1)")
     with not_visible(server, "INSERT INTO customers VALUES (2, 'waits', 1)"):
-        shop.dbt("run", "--select", "customers")
+        shop.dbt(*both)
         assert "waits" in shop.rows("crm__capture", "message")[-1][0]
-        assert shop.rows("customers", "id") == [(1,)]
-    shop.dbt("run", "--select", "customers")
-    assert shop.rows("customers", "id") == [(1,), (2,)]
+        assert shop.rows("customers", "id") == shop.rows("each_name", "id") == [(1,)]
+        # If a later commit is visible, the rows are those of no position. A change would be there twice.
+        server.sql("SET synchronous_commit = local", "INSERT INTO customers VALUES (3, 'c', 1)")
+        monkeypatch.setattr(capture_snapshot, "_LONGEST_PAUSE_S", 0)
+        said = shop.fail("run", "--full-refresh", "--select", "each_name")
+        assert "cannot be read as of one position of the log" in said
+    shop.dbt(*both)
+    assert shop.rows("customers", "id") == shop.rows("each_name", "id") == [(1,), (2,), (3,)]
     # The same if all rows are read again: they do not win over the change.
     server.sql(
         "UPDATE customers SET name = 'b'", "ALTER TABLE customers ALTER name TYPE text USING name || '!'"
@@ -345,9 +358,9 @@ def test_a_commit_that_is_not_visible_yet_is_read_later(shop: Shop, server: Serv
             "INSERT INTO customers VALUES (1, 'back', 1)",
         )
         shop.dbt("run", "--select", "customers")
-        assert shop.rows("customers", "id, name") == [(1, "back"), (2, "b!")]
+        assert shop.rows("customers", "id, name") == [(1, "back"), (2, "b!"), (3, "b!")]
     shop.dbt("run", "--select", "customers")
-    assert shop.rows("customers", "id, name") == [(1, "back"), (2, "late")]
+    assert shop.rows("customers", "id, name") == [(1, "back"), (2, "late"), (3, "b!")]
 
 
 @contextmanager
@@ -626,7 +639,16 @@ def test_a_log_of_changes_without_a_key(shop: Shop, server: Server) -> None:
     )
     shop.dbt("run", "--select", "orders")
     server.sql("DROP TABLE customers", "ALTER TABLE aside RENAME TO customers")
-    assert "another table was called public.customers" in shop.fail("run", "--select", "customers")
+    other = "another table was called public.customers"
+    assert other in shop.fail("run", "--select", "customers")
+    (planned,) = Terminal(shop).json("ingest", "plan", "--select", "customers")
+    assert planned["problem"] == "changes of the source crm.customers are lost"
+    # The same if the commits, which have the ids of the tables, have expired.
+    expired = f"table => '{shop.schema}.crm__capture', older_than => now(), retain_last => 1"
+    shop.sql(f"CALL lake.system.expire_snapshots({expired})")
+    assert other in shop.fail("run", "--select", "customers")
+    shop.dbt("run", "--select", "customers", "--full-refresh")
+    assert shop.rows("customers") == [(4, "d", "insert")]
 
 
 OTHER_VALUES: list[tuple[str, str]] = [

@@ -162,7 +162,11 @@ def test_models_have_the_rows_of_the_database(
     server.sql("DELETE FROM customers WHERE score = 5", "UPDATE customers SET score = 5")
     at = captured_range(shop)
     (lag,) = Terminal(shop).json("lag", "customers")
-    assert lag["upstreams"][0]["changes"] == len(server.sql("SELECT id FROM customers WHERE score = 5"))
+    (waiting,) = lag["upstreams"]
+    assert waiting["changes"] == len(server.sql("SELECT id FROM customers WHERE score = 5"))
+    ((file, byte, *_),) = server.sql("SHOW MASTER STATUS")
+    assert waiting["end"] == f"{int(file.rpartition('.')[2])}:{byte}"
+    assert waiting["position"] == "{}:{}".format(*file_and_offset(at.end))
     assert captured_range(shop) == at
 
 

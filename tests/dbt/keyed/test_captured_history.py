@@ -15,7 +15,8 @@ import pytest
 
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
-from dbt_arctic.sources.capture_load import TableLoad
+from dbt_arctic.sources.capture_changes import Capture
+from dbt_arctic.sources.capture_snapshot import TableSnapshot
 from tests.extent import extent
 
 from . import test_capture_mariadb
@@ -30,6 +31,8 @@ MODEL = (
     "select id, name, _source_sequence, _source_operation, _source_changed_at, _action "
     "from {{ incremental_pull(source('crm', 'customers')) }}"
 )
+_CONVERTED = 7
+"""A key that is not among the random ones."""
 Row = tuple[int, "str | None", bool]
 """A key, a name, and whether the interval is open."""
 
@@ -66,7 +69,10 @@ class Customers:
             self._close(key)
             self._put(other, name)
             return f"UPDATE customers SET id = {other} WHERE id = {key}"
-        name = self.chance.choice([None, "a", "b", "c"])
+        return self.put(key, self.chance.choice([None, "a", "b", "c"]))
+
+    def put(self, key: int, name: str | None) -> str:
+        """SQL that inserts or updates a row."""
         self._put(key, name)
         text = "NULL" if name is None else f"'{name}'"
         is_postgres = self.server.kind == "postgresql"
@@ -139,6 +145,18 @@ def around_begin(
     patched.setattr(kind, "begin", begun)
 
 
+def after_capture(patched: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """Let something happen after a run has captured what its transaction sees."""
+    take = Capture.take_visible
+
+    def taken(*given: Any) -> Any:
+        read = take(*given)
+        then()
+        return read
+
+    patched.setattr(Capture, "take_visible", taken)
+
+
 @pytest.mark.parametrize("seed", range(extent(1, 8)))
 def test_a_history_has_each_state_of_a_row_once(
     shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -163,10 +181,14 @@ def test_a_history_has_each_state_of_a_row_once(
         shop.dbt("run", "--select", "customers")
         assert stored(shop) == customers.rows()
     # What the log does not have shows when the run reads the rows. The changes around it are there, too.
+    server.sql(customers.put(_CONVERTED, "early"))
     customers.change(4)
     customers.convert()
     customers.change(4)
     customers.read_again()
+    with monkeypatch.context() as patched:
+        after_capture(patched, lambda: server.sql(customers.put(_CONVERTED, "late")))
+        shop.dbt("run", "--select", "customers")
     shop.dbt("run", "--select", "customers")
     assert stored(shop) == customers.rows()
     assert "read" in {one for (one,) in shop.rows("customers", "_source_operation")}
@@ -198,7 +220,12 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             customers.change(8)
             customers.begin()
 
-        planned, warned = TableLoad.plan, list[str]()
+        def seen_by_others() -> None:
+            """This shows twice: in the rows, and with the next run."""
+            mariadb_server.sql(customers.put(9, "y"))
+            customers.intervals[9] = [("y", False), ("x", False), ("y", True)]
+
+        planned, warned = TableSnapshot.plan, list[str]()
 
         def noted(*given: Any) -> Any:
             made = planned(*given)
@@ -206,8 +233,12 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             return made
 
         with monkeypatch.context() as patched:
-            patched.setattr(TableLoad, "plan", noted)
-            around_begin(patched, last_before, kind=MariaTable)
+            patched.setattr(TableSnapshot, "plan", noted)
+            # The first capture of a log begins at its end, so it has to come before the transaction.
+            around_begin(
+                patched, last_before, lambda: mariadb_server.sql(customers.put(9, "x")), kind=MariaTable
+            )
+            after_capture(patched, seen_by_others)
             shop.dbt("run")
         assert "These changes show twice" in warned[-1]
         customers.change(4)

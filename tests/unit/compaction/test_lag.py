@@ -51,7 +51,8 @@ def test_the_oldest_unconsumed_commit_determines_the_age(orders: Orders) -> None
     for read, behind in ((built, [50, 30]), (first, [30]), (second, []), (4, [])):
         (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
         since = NOW - behind[0] * MINUTE if behind else None
-        assert lag == Lag(ORDERS, since, commits=len(behind), rows=5 * len(behind)), read
+        rows = 5 * len(behind)
+        assert lag == Lag(ORDERS, since, commits=len(behind), rows=rows, read=str(read), end="6"), read
 
 
 def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: Orders) -> None:
@@ -67,9 +68,9 @@ def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: 
         for name, state in catalog.tables.items()
     }
     assert [behind(read) for read in (7, 6, 5, 4, 3)] == [
-        *[Lag(ORDERS)] * 3,
-        Lag(ORDERS, NOW - 30 * MINUTE, commits=1, rows=None),
-        Lag(ORDERS, NOW - 50 * MINUTE, commits=2, rows=None),
+        *[Lag(ORDERS, read=read, end="7") for read in ("7", "6", "5")],
+        Lag(ORDERS, NOW - 30 * MINUTE, commits=1, rows=None, read="4", end="7"),
+        Lag(ORDERS, NOW - 50 * MINUTE, commits=2, rows=None, read="3", end="7"),
     ]
     assert behind(2).lost == "the version that was read last has expired"
 
@@ -83,7 +84,9 @@ def test_the_commit_of_an_erasure_contains_what_it_removed_from_the_log(orders: 
     ],
 )
 def test_lost_rows_are_reported(orders: Orders, table_id: str, version: str, lost: str) -> None:
-    assert lags(Catalog(orders), lake__shop__orders=Consumed(table_id, version)) == [Lag(ORDERS, None, lost)]
+    (found,) = lags(Catalog(orders), lake__shop__orders=Consumed(table_id, version))
+    read = version.split(".")[len(version) > 1]
+    assert found == Lag(ORDERS, None, lost, read=read, end="1")
 
 
 def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) -> None:
@@ -96,10 +99,10 @@ def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) 
     def behind(version: str, table_id: str = "/") -> Any:
         return lags(catalog, lake__shop__events=Consumed(table_id, version))[0]
 
-    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE, commits=1, rows=3)
-    assert behind("2") == Lag(EVENTS)
-    found = behind("0")
-    assert found == Lag(EVENTS, NOW - 60 * MINUTE, commits=2, rows=4), "it was read when it had no rows"
+    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE, commits=1, rows=3, read="1", end="3")
+    assert behind("2") == Lag(EVENTS, read="2", end="3")
+    found = Lag(EVENTS, NOW - 60 * MINUTE, commits=2, rows=4, end="3")
+    assert behind("0") == found, "it was read when it had no rows"
     assert lags(Catalog(orders), lake__shop__events=Consumed("/", "1"))[0].lost == "it no longer exists"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -26,16 +26,17 @@ from dbt_arctic.databases.pgoutput import (
 )
 from dbt_arctic.databases.postgres_values import ValueType
 from dbt_arctic.databases.replication_slot import PostgresSlot, _explained, capture_statements
-from dbt_arctic.databases.table_versions import shape_of
+from dbt_arctic.databases.table_versions import ColumnVersion, TableVersion, shape_of
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.sources import capture_load
-from dbt_arctic.sources.capture_changes import _much_kept, why_lost
+from dbt_arctic.sources import capture_snapshot
+from dbt_arctic.sources.capture_changes import Capture, CaptureRead, _much_kept, why_lost
+from dbt_arctic.sources.capture_evolution import Evolution
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
-from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
-from dbt_arctic.sources.capture_sql import unseen_statement
+from dbt_arctic.sources.capture_queries import unseen_statement
+from dbt_arctic.sources.capture_settings import CapturedColumns, parse_capture, resolve_columns
 from dbt_arctic.sources.capture_table import (
     PROPERTY_TABLES,
     Captured,
@@ -412,8 +413,43 @@ class Opened:
     table = None
     is_closed = False
 
+    def time(self) -> str:
+        return "2026-01-02 03:04:05.678"
+
+    def share(self) -> str:
+        return "1-1"
+
     def close(self) -> None:
         self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("range_", "why"),
+    [
+        (replace(RANGE, end=500), ""),
+        (replace(RANGE, end=500, removed={"public.t": 401}), "was not followed for a while"),
+        (replace(RANGE, start=401, end=500), "were not captured"),
+        (replace(RANGE, end=500, origin="2"), "begun again"),
+    ],
+)
+def test_changes_before_the_snapshot_of_a_table_are_captured(
+    monkeypatch: pytest.MonkeyPatch, range_: CapturedRange, why: str
+) -> None:
+    """What a capture has that began after the transaction is not what the transaction does not see."""
+    starts_again: list[bool] = []
+
+    def take_all(*_: Any, **given: bool) -> CaptureRead:
+        starts_again.extend(given.values())
+        return CaptureRead(replace(captured((500, {})), range=range_))
+
+    monkeypatch.setattr(Capture, "_take_all", take_all)
+    log = SimpleNamespace(write_visible=lambda: None, followed=lambda: {TableName("public", "t")})
+    source, none = parse_capture("crm.t", {"slot": "s"}), cast(Any, None)
+    capture = Capture(none, none, cast(Any, lambda: nullcontext(log)), source, Name("lake", "s", "c"), "1")
+    before = replace(captured((400, {})), range=RANGE)
+    with pytest.raises(VersionUnavailable, match=why) if why else nullcontext():
+        capture.take_visible(TableName("public", "t"), "m", before)
+    assert starts_again == [False]
 
 
 @pytest.mark.parametrize(("split", "begun"), [(0, 1), (2, 3), (99, 10)])
@@ -421,21 +457,26 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
     monkeypatch: pytest.MonkeyPatch, split: int, begun: int
 ) -> None:
     """A commit that is in the log and not visible would show twice, so the transaction begins again."""
-    opened: list[Opened] = []
+    opened, pauses, taken = list[Opened](), list[float](), [CaptureRead(captured((400, {})))]
+
+    def take_visible(place: TableName, model: str, before: Captured) -> CaptureRead:
+        assert before is taken[-1].captured, "the changes since the last capture"
+        taken.append(CaptureRead(captured((400 + len(taken), {}))))
+        return taken[-1]
 
     def begin() -> Opened:
         opened.append(Opened())
         return opened[-1]
 
     def seen(*_: Any) -> Any:
-        return capture_load._SnapshotPosition(Consumed("", ""), "", "", len(opened) <= split)
+        at = datetime(2026, 1, 2)
+        return capture_snapshot._SnapshotPosition(Consumed("", ""), "", at, len(opened) <= split)
 
-    capture = SimpleNamespace(
-        take_visible=lambda *_: "captured", source=parse_capture("crm.t", {"slot": "s"})
-    )
-    monkeypatch.setattr(capture_load, "resolve_columns", lambda *_: None)
-    monkeypatch.setattr(capture_load.TableLoad, "_seen", seen)
-    load = capture_load.TableLoad(
+    capture = SimpleNamespace(take_visible=take_visible, source=parse_capture("crm.t", {"slot": "s"}))
+    monkeypatch.setattr(capture_snapshot.time, "sleep", pauses.append)
+    monkeypatch.setattr(capture_snapshot, "resolve_columns", lambda *_: None)
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_seen", seen)
+    table = capture_snapshot.TableSnapshot(
         cast(Any, capture),
         cast(Any, SimpleNamespace(begin=begin)),
         TableName("public", "t"),
@@ -443,6 +484,68 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
         lambda: Name("lake", "s", "t"),
     )
     with pytest.raises(ConcurrentRun, match="as of one position") if split == 99 else nullcontext():
-        assert load._open(None, None, "m", "consume").read == "captured"
+        assert table._open(taken[0], None, "m", True).read is taken[-1]
     assert len(opened) == begun
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0][: begun - 1]
     assert [one.is_closed for one in opened] == [True] * min(split, begun) + [False] * (begun > split)
+
+
+class ReadsRows(Exception):
+    """The run goes on to read the rows."""
+
+
+NAMES = ("id", "n")
+VERSION = TableVersion("16384", 2, {name: ColumnVersion(at, "7") for at, name in enumerate(NAMES, 1)}, NAMES)
+
+
+def columns_of(names: tuple[str, ...] = NAMES, version: TableVersion = VERSION) -> CapturedColumns:
+    found = tuple(Column(name, "bigint", "integer", "BIGINT") for name in names)
+    table = Table("postgresql/crm/7", found, ("id",), 0, names, version)
+    return resolve_columns(parse_capture("crm.t", {"slot": "s"}), table, TableName("public", "t"), "m")
+
+
+@pytest.mark.parametrize(
+    ("since", "columns", "is_same"),
+    [
+        (TableChanges(), columns_of(), True),
+        (TableChanges(3, shapes=(shape_of(NAMES), shape_of(NAMES, ("id",)))), columns_of(), True),
+        (TableChanges(3, shapes=(shape_of(NAMES), shape_of(("id", "m")))), columns_of(), False),
+        (TableChanges(1, truncated_at="1"), columns_of(), False),
+        (None, columns_of(), False),
+        (TableChanges(), columns_of(version=VERSION._replace(storage="16390")), False),
+        (TableChanges(), columns_of(("id",)), False),
+    ],
+    ids=[
+        "same",
+        "same-columns",
+        "other-columns-between",
+        "truncated",
+        "unknown",
+        "rewritten",
+        "other-columns",
+    ],
+)
+def test_a_table_that_is_read_again_is_the_one_for_which_that_was_decided(
+    monkeypatch: pytest.MonkeyPatch, since: TableChanges | None, columns: CapturedColumns, is_same: bool
+) -> None:
+    """A statement that comes between the decision and the transaction would go unnoticed."""
+    before, opened, place = captured((400, {})), Opened(), TableName("public", "t")
+    later = (500, {} if since is None else {place.dotted: since})
+    now = CaptureRead(captured(later) if since is None else captured((400, {}), later))
+    position = capture_snapshot._SnapshotPosition(Consumed("", ""), "", datetime(2026, 1, 2))
+
+    def view(*_: Any) -> str:
+        raise ReadsRows
+
+    def begun(*_: Any) -> Any:
+        return capture_snapshot._Opened(cast(Any, opened), columns, now, position)
+
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_open", begun)
+    monkeypatch.setattr(capture_snapshot.TableSnapshot, "_view", view)
+    capture = cast(Any, SimpleNamespace(source=parse_capture("crm.t", {"slot": "s"})))
+    writes, none = Writes(("id",), keeps_changes=True), cast(Any, None)
+    table = capture_snapshot.TableSnapshot(capture, none, place, writes, none)
+    again = capture_snapshot.ReadAgain(Evolution(), 300, columns_of())
+    with pytest.raises(ReadsRows) if is_same else pytest.raises(ConcurrentRun, match="ALTER TABLE"):
+        table.plan(CaptureRead(before), {}, "m", "consume", again)
+    assert opened.is_closed

@@ -71,6 +71,13 @@ def effects(found: Evolution) -> dict[str, str]:
     return {one.column: one.effect for one in found.changes}
 
 
+def test_the_log_has_the_old_values_of_the_key_unless_stored_keys_are_compared() -> None:
+    lacking = shape_of(("id", "a", "b"), ("a",))
+    with pytest.raises(VersionUnavailable, match="old values of id"):
+        planned(BEFORE, lacking)
+    assert planned(BEFORE, lacking, truncated=True).compared == ("id",)
+
+
 def test_a_table_that_has_not_changed_is_not_read_again() -> None:
     assert planned(columns(ID, A, B), shape_of(("id", "a", "b"))) == Evolution()
 

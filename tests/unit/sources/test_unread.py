@@ -18,7 +18,7 @@ from dbt_arctic.sources.kafka_settings import parse_kafka
 from dbt_arctic.sources.unread import (
     NO_POSITIONS,
     Positions,
-    Replay,
+    RefreshSize,
     Unread,
     unread_files,
     unread_messages,
@@ -50,10 +50,10 @@ def test_a_file_waits_since_its_modification_but_not_since_before_the_last_read(
     def unread() -> Unread:
         return unread_files(cast(Any, lake), SOURCE, "clicks", model.name, model.consumed)
 
-    everything = Replay("file", 2, 6)
-    assert unread() == Unread("landing.clicks", "file", 2, 10, 6, replay=everything)
+    everything = RefreshSize("file", 2, 6)
+    assert unread() == Unread("landing.clicks", "file", 2, 10, 6, full_refresh=everything)
     model.run(lake)
-    assert unread() == Unread("landing.clicks", "file", 0, None, 0, replay=everything)
+    assert unread() == Unread("landing.clicks", "file", 0, None, 0, full_refresh=everything)
     lake.folder["/data/c"] = file("c", 70)
     assert unread().since_ms == 70
     lake.folder["/data/d"] = file("d", 30)
@@ -94,9 +94,9 @@ def unread(cluster: Cluster, read: list[int] | None, read_ms: int | None = None)
     if not found.problem:
         # What is read and what is not are the topic.
         ends, starts = list(map(len, cluster.logs)), cluster.starts or [0] * len(cluster.logs)
-        assert found.replay == Replay("message", sum(ends) - sum(starts))
+        assert found.full_refresh == RefreshSize("message", sum(ends) - sum(starts))
         assert found.positions == Positions(",".join(map(str, read or ())), ",".join(map(str, ends)))
-    return replace(found, positions=NO_POSITIONS, replay=None)
+    return replace(found, positions=NO_POSITIONS, full_refresh=None)
 
 
 def test_messages_wait_since_the_time_stamp_of_the_oldest_one() -> None:
@@ -147,6 +147,8 @@ def test_a_topic_with_markers_of_transactions_only_has_no_message_that_waits() -
 )
 def test_rows_of_a_database_wait_since_the_last_read(preview: TablePreview, since: int | None) -> None:
     expected = Unread("crm.accounts", "row", preview.rows, since)
-    expected = replace(expected, positions=Positions(preview.since), replay=Replay("row", preview.all_rows))
+    expected = replace(
+        expected, positions=Positions(preview.since), full_refresh=RefreshSize("row", preview.all_rows)
+    )
     assert unread_rows(preview, 70) == expected
     assert unread_rows(preview, None).since_ms is None

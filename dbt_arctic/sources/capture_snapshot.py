@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -21,13 +22,13 @@ from dbt_arctic.sources.capture_evolution import (
     all_rows_and_logged_deletes,
     deletes_by_truncations,
 )
-from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
-from dbt_arctic.sources.capture_sql import (
+from dbt_arctic.sources.capture_queries import (
     PLACE_DIGITS,
-    last_seen_statement,
+    later_seen_statement,
     unread_statement,
     unseen_statement,
 )
+from dbt_arctic.sources.capture_settings import CapturedColumns, CaptureSource, resolve_columns, upstream_of
 from dbt_arctic.sources.capture_table import Captured, position_of, recorded_table
 from dbt_arctic.sources.change_settings import SEQUENCE, must_select
 from dbt_arctic.sources.change_sql import Delivery, rows_of_events
@@ -42,6 +43,8 @@ from dbt_arctic.store.state import load_keyed
 
 _ATTEMPTS = 10
 """How often a transaction begins before the run gives up."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+"""How long the run waits before it begins one again. Each pause is twice as long as the one before."""
 
 _READ_LATER = (
     "The rows of the table {} are read by other connections, which see changes that are made until then. "
@@ -66,13 +69,13 @@ class _SnapshotPosition(NamedTuple):
 
     :param consumed: what the model has consumed.
     :param place: text that sorts after each change that the rows have, and before each one to be read.
-    :param at: SQL of a time that is not after any change to be read.
+    :param at: a time that is not after any change to be read.
     :param is_split: whether the rows have a change that comes after one that they do not have.
     """
 
     consumed: Consumed
     place: str
-    at: str
+    at: datetime
     is_split: bool = False
 
 
@@ -86,10 +89,13 @@ class _Opened(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TableLoad:
-    """All rows of a table.
+class FollowedTable:
+    """A table whose changes are captured.
 
-    The parameters are those of ``CapturePlanner``.
+    :param database: the table.
+    :param place: its name.
+    :param writes: how the model writes what it reads.
+    :param standing: as for ``DatabasePlanner``.
     """
 
     capture: Capture
@@ -108,6 +114,15 @@ class TableLoad:
         """The context in which the SQL of the pull will run."""
         return self.capture.context
 
+    @property
+    def upstream(self) -> Name:
+        """The name of the source among what a model has consumed."""
+        return upstream_of(self.source)
+
+
+class TableSnapshot(FollowedTable):
+    """All rows of a table."""
+
     def plan(
         self,
         read: CaptureRead | None,
@@ -121,12 +136,12 @@ class TableLoad:
         :param read: the capture table; ``None`` if nothing was captured yet.
         :param again: why, if the model has read the table before.
         """
-        upstream = upstream_of(self.source)
+        upstream = self.upstream
         last = last_consumed.get(upstream.dotted)
-        before = read
-        (transaction, columns, read, seen), is_open = self._open(read, last, model, purpose), False
+        is_exact, before = purpose == "consume" and self.writes.keeps_changes, read
+        (transaction, columns, read, seen), is_open = self._open(read, last, model, is_exact), False
         try:
-            if again is not None and before is not None and read is not None and read is not before:
+            if is_exact and again is not None and before is not None and read is not None:
                 self._require_same_table(before.captured, read.captured, columns, again, model)
             if purpose == "consume" and again is None:
                 table, name = f"the table {self.source.table.table}", self.source.name
@@ -145,7 +160,7 @@ class TableLoad:
             sql = self._with_changes(columns, view, read.captured, seen, again)
             notes = (f"The source {self.source.name} is read again as a whole: {again.evolution.note}.",)
         warnings = () if read is None else read.warnings
-        if purpose == "consume" and self.writes.keeps_changes and not snapshot:
+        if is_exact and not snapshot:
             warnings = (*warnings, _READ_LATER.format(self.place.dotted))
         return Planned(
             Pull(upstream, sql, seen.consumed, True, stage=StagedView(view)),
@@ -156,25 +171,29 @@ class TableLoad:
             must_select=must_select(columns.events),
         )
 
-    def _open(
-        self, read: CaptureRead | None, last: Consumed | None, model: str, purpose: PullPurpose
-    ) -> _Opened:
+    def _open(self, read: CaptureRead | None, last: Consumed | None, model: str, is_exact: bool) -> _Opened:
         """Begin a transaction, and look up what it sees.
 
         Where each change shows, those that the transaction sees must not be read again. So they are captured,
         and the transaction sees all up to a position, and none after it.
 
+        :param is_exact: whether each change shows.
         :raises ConcurrentRun: there is no such position, because a commit that is in the log stays invisible.
         """
         before = None if last is None else recorded_table(last)
-        is_exact = purpose == "consume" and self.writes.keeps_changes
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
             transaction = self.database.begin()
             try:
+                # Before the capture, so that each change that is not captured is made later.
+                at = datetime.fromisoformat(transaction.time()).replace(tzinfo=timezone.utc)
                 columns = resolve_columns(self.source, transaction.table, self.place, model)
                 if is_exact:
-                    read = self.capture.take_visible(self.place, model, last is None)
-                seen = self._seen(read, transaction, columns, before)
+                    assert read is not None, "a run that consumes has captured"
+                    # Without the capture before, this one could begin behind what the transaction sees.
+                    read = self.capture.take_visible(self.place, model, read.captured)
+                seen = self._seen(read, transaction, columns, before, at)
             except BaseException:
                 transaction.close()
                 raise
@@ -215,15 +234,17 @@ class TableLoad:
         transaction: TableTransaction,
         columns: CapturedColumns,
         recorded: RecordedTable | None,
+        at: datetime,
     ) -> _SnapshotPosition:
         """What a model has seen that reads the table in a transaction.
 
         A commit is in the log before it is visible, which can take long if it waits for a standby. The model
         reads the changes of such a transaction again.
+
+        :param at: when the transaction began.
         """
-        at = datetime.fromisoformat(transaction.time()).replace(tzinfo=timezone.utc)
         if read is None:
-            return _SnapshotPosition(Consumed("", ""), "", _time(at))
+            return _SnapshotPosition(Consumed("", ""), "", at)
         captured, table, is_split = read.captured, self.place.dotted, False
         end, known = captured.range.end, captured.changes_since(table, captured.range.start)
         place = f"{end:0{PLACE_DIGITS}}"
@@ -234,11 +255,10 @@ class TableLoad:
                 end, place = min(end, int(before)), str(first)
                 at = min(at, datetime.fromtimestamp(int(made_ms) / 1000, timezone.utc))
                 if self.writes.keeps_changes:
-                    ((seen,),) = self.context.query(last_seen_statement(captured, table, unseen))
-                    is_split = seen is not None and int(seen) > end
+                    is_split = bool(self.context.query(later_seen_statement(captured, table, unseen, end)))
         version = columns.recorded(recorded, read.versions.get(self.place))
         consumed = captured.range.at(end, table, columns.table_id, version)
-        return _SnapshotPosition(consumed, place, _time(at), is_split)
+        return _SnapshotPosition(consumed, place, at, is_split)
 
     def _with_changes(
         self,
@@ -292,28 +312,24 @@ class TableLoad:
         )
 
 
-def _time(at: datetime) -> str:
-    return f"TIMESTAMP'{at:%Y-%m-%d %H:%M:%S.%f}Z'"
-
-
 def delivery_of(source: CaptureSource) -> Delivery:
     """How the messages of a captured table are read."""
     at = "concat('position ', CAST(`position` AS STRING))"
     return Delivery(source.name, "`message`", "CAST(NULL AS STRING)", at, {})
 
 
-def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence: str, at: str) -> str:
+def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence: str, at: datetime) -> str:
     """SQL of the rows of the table, with the columns of changes.
 
     All changes since the table was read will follow, so the last one of a key decides.
 
     :param sequence: SQL of the order of these rows. At first, an empty one: less than that of each change.
-    :param at: SQL of when they were read.
+    :param at: when they were read.
     """
     made = {
         SEQUENCE: sequence,
         "_source_operation": "'read'",
-        "_source_changed_at": at,
+        "_source_changed_at": f"TIMESTAMP'{at:%Y-%m-%d %H:%M:%S.%f}Z'",
         "_action": "'U'",
     }
     added = [
@@ -329,4 +345,4 @@ def _loaded(source: CaptureSource, columns: CapturedColumns, view: str, sequence
     return f"SELECT\n  {listed}\nFROM {quote(view)}"
 
 
-__all__ = ["ReadAgain", "TableLoad", "delivery_of"]
+__all__ = ["FollowedTable", "ReadAgain", "TableSnapshot", "delivery_of"]

@@ -28,15 +28,15 @@ def unread_statement(
     )
 
 
-def shapes_statement(captured: Captured, table: str, position: int, table_id: str = "") -> str:
-    """SQL of the shapes of the messages of a table after a position; an empty one is that of a truncation.
+def shapes_statement(captured: Captured, table: str, position: int) -> str:
+    """SQL of the shapes of the messages after a position, and of the ids of the tables that had the name.
 
-    :param table_id: as for ``unread_statement``.
+    An empty shape is that of a truncation. A database without ids has empty ones.
     """
-    return (
-        "SELECT DISTINCT coalesce(get_json_object(`message`, '$.shape'), '')\n"
-        f"FROM (\n{unread_statement(captured, table, position, None, table_id)}\n)"
+    shape, table_id = (
+        f"coalesce(get_json_object(`message`, '$.{one}'), '')" for one in ("shape", "table_id")
     )
+    return f"SELECT DISTINCT {shape}, {table_id}\nFROM (\n{unread_statement(captured, table, position)}\n)"
 
 
 def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
@@ -54,9 +54,12 @@ def unseen_statement(captured: Captured, table: str, unseen: UnseenTransactions)
     )
 
 
-def last_seen_statement(captured: Captured, table: str, unseen: UnseenTransactions) -> str:
-    """SQL of the last position of a change of a table that is seen; NULL if none is."""
-    return f"SELECT max(`transaction_end`)\n{_changes_of(captured, table)} AND NOT {_is_unseen(unseen)}"
+def later_seen_statement(captured: Captured, table: str, unseen: UnseenTransactions, position: int) -> str:
+    """SQL of one row if a change of a table after a position is seen; else of none."""
+    return (
+        f"SELECT 1\n{_changes_of(captured, table)} AND `transaction_end` > {position}\n"
+        f"  AND NOT {_is_unseen(unseen)}\nLIMIT 1"
+    )
 
 
 def between_statement(captured: Captured, start: int, end: int) -> str:
@@ -89,7 +92,7 @@ def _is_unseen(unseen: UnseenTransactions) -> str:
 __all__ = [
     "PLACE_DIGITS",
     "between_statement",
-    "last_seen_statement",
+    "later_seen_statement",
     "shapes_statement",
     "unread_statement",
     "unseen_statement",
