@@ -6,6 +6,7 @@ compares them: NaN is equal to NaN, and 0.0 to -0.0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pyarrow
@@ -100,9 +101,11 @@ def _both(one: pyarrow.ChunkedArray, other: pyarrow.ChunkedArray) -> pyarrow.Arr
     both = (
         pyarrow.concat_tables([first, second], promote_options="permissive").column("value").combine_chunks()
     )
-    if pyarrow.types.is_floating(both.type):
-        return pyarrow.compute.add(both, pyarrow.scalar(0.0, both.type))  # -0.0 becomes 0.0
-    return both
+    if not pyarrow.types.is_floating(both.type):
+        return both
+    nan, zero = (pyarrow.scalar(value, both.type) for value in (math.nan, 0.0))
+    # -0.0 becomes 0.0, and NaN may have other bits.
+    return pyarrow.compute.if_else(pyarrow.compute.is_nan(both), nan, pyarrow.compute.add(both, zero))
 
 
 def _apart(values: pyarrow.Array, rows_of_first: int) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:

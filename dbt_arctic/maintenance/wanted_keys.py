@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import pyarrow
@@ -69,6 +70,9 @@ def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> p
                 raise pyarrow.ArrowInvalid(f"its type is {values.type}")
             found = values.cast(type_)
         else:
+            # Arrow would cut off the digits.
+            if not pyarrow.types.is_floating(type_) and any(map(_is_float, values)):
+                raise pyarrow.ArrowInvalid("it is a floating-point number")
             found = pyarrow.array(values, type_)
     except (
         pyarrow.ArrowInvalid,
@@ -90,6 +94,10 @@ def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> p
             fix="leave out keys with NULL",
         )
     return found
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, Integral)
 
 
 def _is_text(type_: pyarrow.DataType) -> bool:

@@ -47,6 +47,7 @@ from tests.extent import LONG, extent
 from tests.model.catalog import MemoryCatalog
 from tests.spark.keyed import in_memory
 from tests.spark.keyed.injected_failures import MOST, Attempt
+from tests.spark.keyed.read_without_spark import require_same_rows
 
 Row = dict[str, Any]
 
@@ -307,8 +308,15 @@ class Orders:
     # Reads
 
     def rows(self) -> list[Row]:
-        """Through the public name."""
-        return self._sorted(self.session.read(f"SELECT * FROM {self.name.sql}", list(self.types)))
+        """Through the public name, and without Spark."""
+        columns = list(self.types)
+
+        def by_spark() -> list[Row]:
+            return self.session.read(f"SELECT * FROM {self.name.sql}", columns)
+
+        if self.session.memory is not None:
+            return self._sorted(by_spark())
+        return self._sorted(require_same_rows(self.session.catalog, self.name, columns, by_spark))
 
     def rows_at(self, version: Version) -> list[Row]:
         return self._sorted(self.session.read(merge_on_read(self.table, version), list(self.types)))

@@ -1,0 +1,93 @@
+"""Keys that a reader asks for: every form, and values that are not of the key's type."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pyarrow
+import pytest
+
+from dbt_arctic.errors import ConfigError, NullKey
+from dbt_arctic.maintenance.wanted_keys import wanted_keys
+
+TYPES = pyarrow.schema(
+    [
+        ("id", pyarrow.int64()),
+        ("shop", pyarrow.large_string()),
+        ("day", pyarrow.date32()),
+        ("price", pyarrow.decimal128(12, 2)),
+        ("small", pyarrow.int32()),
+    ]
+)
+
+
+def given(keys: Any, *key: str) -> list[dict[str, Any]]:
+    return wanted_keys(keys, key, TYPES, "lake.dev.orders").to_pylist()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [1, 2],
+        (1, 2),
+        iter([1, 2]),
+        [(1,), (2,)],
+        [{"id": 1}, {"ID": 2}],
+        pyarrow.table({"ID": pyarrow.array([1, 2], pyarrow.int32()), "other": ["a", "b"]}),
+    ],
+)
+def test_every_form_of_keys(keys: Any) -> None:
+    assert given(keys, "id") == [{"id": 1}, {"id": 2}]
+
+
+def test_one_key_needs_no_list() -> None:
+    assert given(7, "id") == given({"id": 7}, "id") == [{"id": 7}]
+    assert given("oslo", "shop") == [{"shop": "oslo"}]
+
+
+def test_a_key_of_several_columns_is_a_tuple_in_its_order() -> None:
+    rows = [{"shop": "oslo", "day": date(2026, 1, 5)}]
+    assert given([("oslo", date(2026, 1, 5))], "shop", "day") == rows
+    assert given([{"day": date(2026, 1, 5), "shop": "oslo"}], "shop", "day") == rows
+
+
+def test_no_keys() -> None:
+    assert given([], "id") == []
+
+
+def test_a_decimal_with_fewer_digits_is_the_same_number() -> None:
+    assert given([Decimal("1.5"), 2], "price") == [{"price": Decimal("1.50")}, {"price": Decimal("2.00")}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        (["1"], ("id",)),
+        ([1.5], ("id",)),
+        ([2**31], ("small",)),
+        ([1], ("shop",)),
+        ([Decimal("1.005")], ("price",)),
+        (["2026-01-05"], ("day",)),
+        (pyarrow.table({"id": ["1"]}), ("id",)),
+        (pyarrow.table({"shop": [1]}), ("shop",)),
+        (pyarrow.table({"id": [1.5]}), ("id",)),
+    ],
+)
+def test_a_value_of_another_type_is_no_key(keys: Any, key: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=f"a value of {key[0]} is not of the type of the key"):
+        given(keys, *key)
+
+
+def test_a_key_lacks_a_column() -> None:
+    with pytest.raises(ConfigError, match=r"\(1,\) is not a key of lake.dev.orders"):
+        given([1], "id", "shop")
+    with pytest.raises(ConfigError, match="the keys lack the column shop"):
+        given([{"id": 1}], "id", "shop")
+
+
+@pytest.mark.parametrize("keys", [[None], [{"id": 1}, {"shop": "x"}], pyarrow.table({"id": [1, None]})])
+def test_no_key_is_null(keys: Any) -> None:
+    with pytest.raises(NullKey):
+        given(keys, "id")
