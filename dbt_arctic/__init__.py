@@ -74,13 +74,14 @@ def read(
     columns: Sequence[str] | None = None,
     keys: Any = None,
     at: str | datetime | None = None,
+    limit: int | None = None,
     project_dir: str | Path | None = None,
     profiles_dir: str | Path | None = None,
     target: str | None = None,
 ) -> pyarrow.Table:
     """Read rows of a table as Arrow, without Spark: the same rows that its view has.
 
-    Only the files that may have the keys are opened. The rows are in memory, in no particular order.
+    Only the files that may have the keys are opened. The rows are in no particular order, and all in memory.
 
     :param table: ``orders`` in the schema of the target, or ``schema.orders``: a keyed table, a plain one, or
         a clone.
@@ -89,6 +90,7 @@ def read(
         key has several columns; dictionaries; or a DataFrame or Arrow table with the key columns.
     :param at: a version that ``dbt-arctic history`` lists, a savepoint or a time (UTC by default). For a
         plain table, the id of a snapshot or a time. Default: now.
+    :param limit: at most this number of rows. Files are only read until there are enough rows.
     :param project_dir: the folder of the dbt project. Default: as dbt finds it.
     :param profiles_dir: the folder of ``profiles.yml``. Default: as dbt finds it.
     :param target: a target of the profile. Default: that of the profile.
@@ -105,6 +107,7 @@ def read(
         columns=columns,
         keys=keys,
         at=at,
+        limit=limit,
         project_dir=project_dir,
         profiles_dir=profiles_dir,
         target=target,

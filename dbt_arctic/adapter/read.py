@@ -27,6 +27,7 @@ def read_rows(
     columns: Sequence[str] | None = None,
     keys: Any = None,
     at: str | datetime | None = None,
+    limit: int | None = None,
     project_dir: str | Path | None = None,
     profiles_dir: str | Path | None = None,
     target: str | None = None,
@@ -36,7 +37,7 @@ def read_rows(
     files = tuple(_written(path) for path in (project / "dbt_project.yml", profiles / "profiles.yml"))
     session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
     version = at.isoformat() if isinstance(at, datetime) else at
-    return read_table(session.catalog, session.name(table), columns, keys, version)
+    return read_table(session.catalog, session.name(table), columns, keys, version, limit)
 
 
 @lru_cache(maxsize=16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -212,6 +212,9 @@ class ArrowTable(Protocol):
         :raises VersionUnavailable: the snapshot has expired.
         :raises CatalogUnavailable: a file cannot be read.
         """
+
+    def parts(self, columns: Sequence[str], snapshot_id: int) -> Iterator[pyarrow.Table]:
+        """As ``rows``, file by file: each is read when its rows are requested. The first part is empty."""
 
 
 Loaded = TableState | ViewState | CatalogUnavailable | None

@@ -8,8 +8,9 @@ metadata columns, parses all metadata for each table, and changes some nested va
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -78,10 +79,22 @@ class TableFiles:
         wanted: Mapping[str, pyarrow.Array] = MappingProxyType({}),
         commit: str = "",
     ) -> pyarrow.Table:
+        with self._readable(snapshot_id):
+            return _Scan(self, snapshot_id, columns, wanted, commit).read()
+
+    def parts(self, columns: Sequence[str], snapshot_id: int) -> Iterator[pyarrow.Table]:
+        with self._readable(snapshot_id):
+            scan = _Scan(self, snapshot_id, columns, {}, "")
+            yield scan.empty
+            yield from scan.parts()
+
+    @contextmanager
+    def _readable(self, snapshot_id: int) -> Iterator[None]:
+        """Convert the errors of a read."""
         if snapshot_id not in self.metadata.manifest_lists:
             raise no_snapshot(self.name, snapshot_id)
         try:
-            return _Scan(self, snapshot_id, columns, wanted, commit).read()
+            yield
         except _NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
         except Exception as error:  # for damaged bytes, the reader may raise any error
@@ -117,19 +130,33 @@ class _Scan:
 
     def read(self) -> pyarrow.Table:
         """The rows, in no particular order. Strings and lists have Arrow's large types."""
+        files, deletes = self._files
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            tables = list(pool.map(lambda file: self._file(file, deletes), files))
+        return pyarrow.concat_tables([self.empty, *tables])
+
+    def parts(self) -> Iterator[pyarrow.Table]:
+        """The rows of each file, which is read when its rows are requested."""
+        files, deletes = self._files
+        for file in files:
+            yield self._file(file, deletes)
+
+    @cached_property
+    def empty(self) -> pyarrow.Table:
+        """The columns, without rows."""
+        schema = schema_to_pyarrow(self._projected, include_field_ids=False)
+        if self.commit:
+            schema = schema.append(pyarrow.field(self.commit, pyarrow.int64()))
+        return schema.empty_table()
+
+    @cached_property
+    def _files(self) -> tuple[list[ScannedFile], list[ScannedFile]]:
+        """The data files that may have wanted rows, and all files of deletes."""
         files = scanned_files(self.metadata.manifest_lists[self.snapshot_id], self.properties)
         deletes = [file for file in files if file.content != _ROWS]
         if any(file.content != _POSITIONS for file in deletes):
             raise _NotSupported("another engine has deleted rows by their values (equality deletes)")
-        data = [file for file in files if file.content == _ROWS and self._may_hold(file)]
-        target = schema_to_pyarrow(self._projected, include_field_ids=False)
-        if self.commit:
-            target = target.append(pyarrow.field(self.commit, pyarrow.int64()))
-        if not data:
-            return target.empty_table()
-        with ThreadPoolExecutor(min(len(data), os.cpu_count() or 1)) as pool:
-            tables = list(pool.map(lambda file: self._file(file, deletes), data))
-        return pyarrow.concat_tables(tables).cast(target)
+        return [file for file in files if file.content == _ROWS and self._may_hold(file)], deletes
 
     @cached_property
     def _projected(self) -> Schema:

@@ -25,9 +25,24 @@ def merge_rows(
 
     :param changes: with ``_action``, ``_offset`` and ``COMMIT``. Before-images and markers are ignored.
     """
+    # A column of one side may already be wider, while columns are being changed.
+    return pyarrow.concat_tables(_merged(base, changes, key, sequence_by), promote_options="permissive")
+
+
+def kept_rows(
+    part: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> pyarrow.Table:
+    """The rows of a part of the base table that no change overrides."""
+    return _merged(part, changes, key, sequence_by)[0]
+
+
+def _merged(
+    base: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> tuple[pyarrow.Table, pyarrow.Table]:
+    """The rows of each side that the merge shows."""
     changes = changes.filter(pyarrow.compute.not_equal(changes.column(ACTION), "-U"))
     if not changes.num_rows:
-        return base
+        return base, changes.select(base.column_names)
     keys_of_base, keys = numbered_keys(base, changes, key)
     order = [("key", "ascending")]
     columns = {"key": keys}
@@ -55,9 +70,7 @@ def merge_rows(
         has_lost = pyarrow.compute.is_in(ranked.column("key"), value_set=older.combine_chunks())
         is_shown = pyarrow.compute.and_(is_shown, pyarrow.compute.invert(has_lost))
     kept = base.filter(pyarrow.compute.invert(is_overridden))
-    shown = changes.filter(is_shown).select(base.column_names)
-    # A column of one side may already be wider, while columns are being changed.
-    return pyarrow.concat_tables([kept, shown], promote_options="permissive")
+    return kept, changes.filter(is_shown).select(base.column_names)
 
 
 def with_keys(rows: pyarrow.Table, keys: pyarrow.Table) -> pyarrow.Table:

@@ -10,11 +10,11 @@ import pyarrow
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.catalog.damage import only_by_spark
 from dbt_arctic.errors import ConfigError, VersionUnavailable
-from dbt_arctic.keyed.merge_rows import COMMIT, merge_rows, with_keys
+from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.maintenance.generations import as_shown, generation_of
+from dbt_arctic.maintenance.generations import generation_of
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
 from dbt_arctic.maintenance.wanted_keys import wanted_keys
 from dbt_arctic.refresh.clone import origin
@@ -29,6 +29,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     keys: Any = None,
     at: str | None = None,
+    limit: int | None = None,
 ) -> pyarrow.Table:
     """The rows of a table, a keyed table or a clone of one, in no particular order.
 
@@ -41,44 +42,72 @@ def read_table(
     name = origin(catalog, name)
     table = find_keyed(catalog, name)
     if table is None:
-        return _plain(catalog, name, columns, keys, at)
+        return _plain(catalog, name, columns, keys, at, limit)
     table, base, change = pinned_pair(catalog, table)
     version = version_of(table, base, change) if at is None else resolve(catalog, table, at, _WHERE)
     stored = generation_of(catalog, table, version.generation)
-    return _keyed(catalog, as_shown(table.visible, stored), version, columns, keys)
+    shown = _chosen(columns, table.visible.column_names, name)
+    found = _keyed(catalog, stored, version, shown, keys, limit)
+    if len(found.column_names) < len(shown):
+        # The older generation lacks columns.
+        types = catalog.of(name).arrow_table(table.base.schema, table.base.identifier).types
+        for column in shown:
+            if column not in found.column_names:
+                missing = pyarrow.nulls(found.num_rows, types.field(column).type)
+                found = found.append_column(column, missing)
+    return found.select(shown)
 
 
 def _keyed(
-    catalog: CatalogReader, table: KeyedTable, version: Version, columns: Sequence[str] | None, keys: Any
+    catalog: CatalogReader,
+    table: KeyedTable,
+    version: Version,
+    columns: Sequence[str],
+    keys: Any,
+    limit: int | None,
 ) -> pyarrow.Table:
-    shown = _chosen(columns, table.column_names, table.name)
+    """The rows of a generation, with those of the columns that it has, and with its key."""
     sequence = [table.sequence_by] if table.sequence_by else []
     reader = catalog.of(table.name)
     base, change = (reader.arrow_table(side.schema, side.identifier) for side in (table.base, table.change))
-    nested = [name for name in table.key if pyarrow.types.is_nested(base.types.field(name).type)]
+    nested = [column for column in table.key if pyarrow.types.is_nested(base.types.field(column).type)]
     if nested:
         raise only_by_spark(
             table.name.dotted, f"{nested[0]} is a part of its key, and has fields or elements"
         )
-    wanted = None if keys is None else wanted_keys(keys, table.key, base.types, table.name.dotted)
-    # An older generation may lack columns.
-    stored = [name for name in dict.fromkeys([*shown, *table.key, *sequence]) if name in base.types.names]
-    only = {} if wanted is None else {name: wanted.column(name).combine_chunks() for name in table.key}
-    rows = merge_rows(
-        base.rows(stored, version.base_snapshot, only),
-        change.rows([*stored, ACTION, OFFSET], version.change_snapshot, only, COMMIT),
-        table.key,
-        table.sequence_by,
-    )
-    rows = rows if wanted is None else with_keys(rows, wanted)
-    for name in shown:
-        if name not in rows.column_names:
-            rows = rows.append_column(name, pyarrow.nulls(rows.num_rows))
-    return rows.select(shown)
+    read = [one for one in dict.fromkeys([*columns, *table.key, *sequence]) if one in base.types.names]
+    of_change = [*read, ACTION, OFFSET]
+    if keys is not None:
+        wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
+        only = {column: wanted.column(column).combine_chunks() for column in table.key}
+        rows = merge_rows(
+            base.rows(read, version.base_snapshot, only),
+            change.rows(of_change, version.change_snapshot, only, COMMIT),
+            table.key,
+            table.sequence_by,
+        )
+        return with_keys(rows, wanted).slice(0, limit)
+    changes = change.rows(of_change, version.change_snapshot, commit=COMMIT)
+    if limit is None:
+        rows = base.rows(read, version.base_snapshot)
+        return merge_rows(rows, changes, table.key, table.sequence_by)
+    parts, kept = [], []
+    for part in base.parts(read, version.base_snapshot):
+        parts.append(part)
+        kept.append(kept_rows(part, changes, table.key, table.sequence_by))
+        if sum(one.num_rows for one in kept) >= limit:
+            return pyarrow.concat_tables(kept).slice(0, limit)
+    rows = merge_rows(pyarrow.concat_tables(parts), changes, table.key, table.sequence_by)
+    return rows.slice(0, limit)
 
 
 def _plain(
-    catalog: CatalogReader, name: Name, columns: Sequence[str] | None, keys: Any, at: str | None
+    catalog: CatalogReader,
+    name: Name,
+    columns: Sequence[str] | None,
+    keys: Any,
+    at: str | None,
+    limit: int | None,
 ) -> pyarrow.Table:
     reader = catalog.of(name)
     state = reader.load_table(name.schema, name.identifier)
@@ -101,7 +130,14 @@ def _plain(
     snapshot_id = state.current_snapshot_id if at is None else _snapshot_at(state, name, at)
     if snapshot_id is None:
         return table.types.empty_table().select(shown)
-    return table.rows(shown, snapshot_id)
+    if limit is None:
+        return table.rows(shown, snapshot_id)
+    parts: list[pyarrow.Table] = []
+    for part in table.parts(shown, snapshot_id):
+        parts.append(part)
+        if sum(one.num_rows for one in parts) >= limit:
+            break
+    return pyarrow.concat_tables(parts).slice(0, limit)
 
 
 def _snapshot_at(state: TableState, name: Name, text: str) -> int:
