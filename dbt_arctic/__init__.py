@@ -96,7 +96,7 @@ def read(
     :param target: a target of the profile. Default: that of the profile.
     :returns: the columns in the order of the view, or of ``columns``. Strings, binary values and lists have
         Arrow's large types, and a ``timestamp`` is in UTC.
-    :raises dbt_arctic.errors.ConfigError: an option does not fit the table, or only Spark can read it.
+    :raises dbt_arctic.errors.OnlyBySpark: only Spark can read the table.
     :raises dbt_arctic.errors.ArcticError: any other error, with a code.
     """
     # Importing dbt takes a second, and most of the package is used without it.

@@ -242,6 +242,24 @@ class ValueUnknown(ArcticError):
     title = "A row lacks a value that no earlier row of its key has"
 
 
+class OnlyBySpark(ArcticError):
+    code = "AR-314"
+    title = "The rows of a relation can only be read by Spark"
+
+
+def only_by_spark(name: str, why: str) -> OnlyBySpark:
+    """The error for a relation that cannot be read without Spark.
+
+    :param name: its full name.
+    """
+    return OnlyBySpark(
+        f"the rows of {name} can only be read by Spark",
+        where=name,
+        why=why,
+        fix=f'read them with a statement: dbt-arctic sql "SELECT * FROM {name}"',
+    )
+
+
 class RefreshDiffers(ArcticError):
     code = "AR-330"
     title = "A verified refresh of an automatic model differs from the model's query"

@@ -83,7 +83,9 @@ def _json(value: Any, type_: DataType) -> str:
 
 
 def _text(value: Any, type_: DataType) -> str:
-    """The text of an atomic value."""
+    """The text of an atomic value, or of the key of a map."""
+    if isinstance(type_, Struct | Array):
+        return _json(value, type_)
     match value:
         case bool():
             return str(value).lower()

@@ -190,7 +190,7 @@ class TableReader(Protocol):
 class ArrowTable(Protocol):
     """The current state of a table whose rows are read without Spark.
 
-    :raises ConfigError: (any member) only Spark can read it.
+    :raises OnlyBySpark: (any member) only Spark can read it.
     """
 
     @property
@@ -318,7 +318,7 @@ class CatalogReader(Protocol):
         """A table, to read its rows without Spark.
 
         :raises UnknownRelation: it does not exist.
-        :raises ConfigError: the catalog or the table can only be read by Spark.
+        :raises OnlyBySpark: the catalog or the table can only be read by Spark.
         """
         ...
 

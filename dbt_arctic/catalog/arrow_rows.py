@@ -36,11 +36,12 @@ from pyiceberg.transforms import IdentityTransform, UnknownTransform
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType
 
 from dbt_arctic.catalog.arrow_projection import as_today
-from dbt_arctic.catalog.damage import only_by_spark, unreadable_rows
+from dbt_arctic.catalog.damage import unreadable_rows
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.catalog.snapshot_files import no_snapshot
+from dbt_arctic.errors import only_by_spark
 
 _ROWS, _POSITIONS = 0, 1
 _PARQUET, _PUFFIN = "PARQUET", "PUFFIN"

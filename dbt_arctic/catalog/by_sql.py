@@ -6,7 +6,6 @@ source of ``run``. Every request runs one or more statements, some of them Spark
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.damage import only_by_spark
+from dbt_arctic.catalog.days import stored_bound
 from dbt_arctic.catalog.ddl import (
     non_null_columns,
     partition_fields,
@@ -38,7 +37,7 @@ from dbt_arctic.catalog.multi_catalog import OneCatalog
 from dbt_arctic.catalog.partition_names import with_default_name
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
-from dbt_arctic.errors import CatalogUnavailable, StatementError
+from dbt_arctic.errors import CatalogUnavailable, StatementError, only_by_spark
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
@@ -81,9 +80,8 @@ class SparkSqlCatalog(OneCatalog):
     def has_views(self) -> bool:
         """Iceberg asks the catalog to list the views of a schema only if it stores views.
 
-        One that does not know the schema fails. Some catalogs list nothing instead: then a view in that
-        schema is attempted, and dropped if the catalog accepts it. Any other error is no answer, and is
-        passed on: a keyed table in a catalog without views would be missed.
+        One that does not know the schema fails, or lists nothing: then a view is attempted and dropped. Any
+        other error is passed on: a keyed table in a catalog without views would be missed.
         """
         if self._has_views is None:
             self._has_views = self._fails_without_schema() or self._knows_views()
@@ -237,7 +235,7 @@ class SparkSqlCatalog(OneCatalog):
             f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
         )
         return [
-            DataFile(path, count, size, _as_stored(low), _as_stored(high), nulls)
+            DataFile(path, count, size, stored_bound(low), stored_bound(high), nulls)
             for path, count, size, low, high, nulls in rows
         ]
 
@@ -371,19 +369,6 @@ class SparkSqlCatalog(OneCatalog):
         for snapshot in snapshots:
             last = found.setdefault(snapshot, last + 1)
         return found, guessed, frozenset(snapshot for snapshot, _, with_ids in added if with_ids)
-
-
-def _as_stored(bound: Any) -> Any:
-    """A bound as stored in manifests: a date becomes the days since the epoch.
-
-    That of a timestamp depends on the time zone of the session, so it is left out.
-
-    >>> [_as_stored(bound) for bound in (7, dt.date(1970, 1, 3), dt.datetime(1970, 1, 3))]
-    [7, 2, None]
-    """
-    if type(bound) is dt.date:
-        return (bound - dt.date(1970, 1, 1)).days
-    return bound if isinstance(bound, int) else None
 
 
 def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gzip import BadGzipFile
 from typing import Literal
 
-from dbt_arctic.errors import CatalogUnavailable, ConfigError
+from dbt_arctic.errors import CatalogUnavailable
 
 
 def unreadable_metadata(
@@ -68,15 +68,6 @@ def unreadable_rows(name: str, location: str, error: Exception) -> CatalogUnavai
         where=location,
         why=_cause(error),
         fix=_remedy(error, "restore the file from a backup, or drop the table if its rows can be spared"),
-    )
-
-
-def only_by_spark(name: str, why: str) -> ConfigError:
-    """The error for a table whose rows cannot be read without Spark."""
-    return ConfigError(
-        f"The rows of `{name}` can only be read by Spark.",
-        why=why,
-        fix=f'read them with a statement: dbt-arctic sql "SELECT * FROM {name}"',
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 _EPOCH = dt.date(1970, 1, 1)
 _DAYS_OF_400_YEARS = 146_097
@@ -19,3 +20,16 @@ def shown_day(days: int) -> str:
     year = day.year + 400 * cycles
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04}-{day:%m-%d}"
+
+
+def stored_bound(bound: Any) -> Any:
+    """A bound that Spark reports, as manifests store it: a date becomes the days since the epoch.
+
+    That of a timestamp depends on the time zone of the session, so it is left out.
+
+    >>> [stored_bound(bound) for bound in (7, dt.date(1970, 1, 3), dt.datetime(1970, 1, 3))]
+    [7, 2, None]
+    """
+    if type(bound) is dt.date:
+        return (bound - _EPOCH).days
+    return bound if isinstance(bound, int) else None

@@ -28,7 +28,7 @@ from dbt_arctic.catalog.api import (
     ViewState,
 )
 from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
-from dbt_arctic.catalog.damage import no_answer, only_by_spark
+from dbt_arctic.catalog.damage import no_answer
 from dbt_arctic.catalog.files import LruCache
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.load_relations import load_each
@@ -41,7 +41,7 @@ from dbt_arctic.catalog.snapshot_files import (
     snapshot_placed_files,
     snapshot_stored_files,
 )
-from dbt_arctic.errors import ArcticError, CatalogUnavailable
+from dbt_arctic.errors import ArcticError, CatalogUnavailable, only_by_spark
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

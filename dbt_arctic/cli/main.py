@@ -39,6 +39,7 @@ COMMANDS = {
     "rollback": "rollback",
     "savepoint": "rollback",
     "server": "server",
+    "show": "show",
     "sql": "sql",
     "status": "status",
     "verify": "verify",

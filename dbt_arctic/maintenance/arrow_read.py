@@ -8,19 +8,16 @@ from typing import Any
 import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.catalog.damage import only_by_spark
-from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.errors import ConfigError, VersionUnavailable, only_by_spark
 from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_of
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
-from dbt_arctic.maintenance.wanted_keys import wanted_keys
+from dbt_arctic.maintenance.wanted_keys import KeyTexts, typed_key, wanted_keys
 from dbt_arctic.refresh.clone import origin
 from dbt_arctic.store.state import find_keyed, load_keyed, pinned_pair, version_of
-
-_WHERE = "dbt_arctic.read"
 
 
 def read_table(
@@ -35,6 +32,7 @@ def read_table(
 
     The parameters are those of ``dbt_arctic.read``.
 
+    :param keys: also as ``KeyTexts``.
     :param at: as for ``versions.resolve``; for a plain table the id of a snapshot or a time.
     """
     if catalog.of(name).needs_spark:
@@ -44,7 +42,7 @@ def read_table(
     if table is None:
         return _plain(catalog, name, columns, keys, at, limit)
     table, base, change = pinned_pair(catalog, table)
-    version = version_of(table, base, change) if at is None else resolve(catalog, table, at, _WHERE)
+    version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
     stored = generation_of(catalog, table, version.generation)
     shown = _chosen(columns, table.visible.column_names, name)
     found = _keyed(catalog, stored, version, shown, keys, limit)
@@ -78,7 +76,10 @@ def _keyed(
     read = [one for one in dict.fromkeys([*columns, *table.key, *sequence]) if one in base.types.names]
     of_change = [*read, ACTION, OFFSET]
     if keys is not None:
-        wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
+        if isinstance(keys, KeyTexts):
+            wanted = typed_key(keys, table, base.types)
+        else:
+            wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
         only = {column: wanted.column(column).combine_chunks() for column in table.key}
         rows = merge_rows(
             base.rows(read, version.base_snapshot, only),
@@ -114,15 +115,11 @@ def _plain(
     if state is None:
         if reader.load_view(name.schema, name.identifier) is None:
             load_keyed(catalog, name)  # the error for a name that does not exist
-        raise ConfigError(
-            f"{name} is a view, which only Spark can read",
-            where=_WHERE,
-            fix=f'read it with a statement: dbt-arctic sql "SELECT * FROM {name.dotted}"',
-        )
+        raise only_by_spark(name.dotted, "it is a view, which is a query of Spark")
     if keys is not None:
         raise ConfigError(
             f"{name} is a plain table, which has no key",
-            where=f"{_WHERE}, keys",
+            where="keys",
             fix="read it without keys, and filter the rows",
         )
     table = reader.arrow_table(name.schema, name.identifier)
@@ -151,7 +148,7 @@ def _snapshot_at(state: TableState, name: Name, text: str) -> int:
     if found is None:
         raise VersionUnavailable(
             f"{name} has no version {text!r}",
-            where=f"{_WHERE}, at",
+            where=name.dotted,
             why="a version of a plain table is the id of one of its snapshots, or a time in UTC since the "
             "oldest of them",
             fix=f"choose a snapshot that `dbt-arctic history {name.identifier}` lists",
@@ -170,7 +167,7 @@ def _chosen(columns: Sequence[str] | None, there: Sequence[str], name: Name) -> 
     if unknown:
         raise ConfigError(
             f"{name} has no column {unknown[0]}",
-            where=f"{_WHERE}, columns",
+            where=name.dotted,
             why=f"its columns are {', '.join(there)}",
             fix="correct the name",
         )

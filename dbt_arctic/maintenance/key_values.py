@@ -41,13 +41,13 @@ def parse_key(table: KeyedTable, texts: Sequence[str]) -> dict[str, str]:
     for column, text in pairs:
         name = names.get(column.lower())
         if name is None:
-            raise _wrong(table, f"{column} is not part of the key of {table.name}")
+            raise wrong_key(table, f"{column} is not part of the key of {table.name}")
         if name in found:
-            raise _wrong(table, f"{name} is given twice")
+            raise wrong_key(table, f"{name} is given twice")
         found[name] = text
     missing = [column for column in table.key if column not in found]
     if missing:
-        raise _wrong(table, f"the key of {table.name} also contains {', '.join(missing)}")
+        raise wrong_key(table, f"the key of {table.name} also contains {', '.join(missing)}")
     return {column: found[column] for column in table.key}
 
 
@@ -67,7 +67,7 @@ def check_key(
     for text, why, is_value in list(zip(texts, reasons, are_values, strict=True))[: len(key)]:
         if not is_value:
             what = f"{text.text!r} is not a value of {text.column}, which is {text.type}"
-            raise _wrong(generations[0], f"{what}: {why}" if why else what)
+            raise wrong_key(generations[0], f"{what}: {why}" if why else what)
     size = len(key)
     return [one for at, one in enumerate(generations) if all(are_values[at * size : (at + 1) * size])]
 
@@ -86,7 +86,7 @@ def _pairs(table: KeyedTable, texts: Sequence[str]) -> list[ColumnValue]:
     for text in texts:
         column, equals, value = text.partition("=")
         if not equals:
-            raise _wrong(table, f"{text!r} is neither column=value nor a JSON object")
+            raise wrong_key(table, f"{text!r} is neither column=value nor a JSON object")
         found.append(ColumnValue(column.strip(), value))
     return found
 
@@ -96,18 +96,19 @@ def _from_json(table: KeyedTable, text: str) -> list[ColumnValue]:
         # Numbers keep their digits.
         pairs = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=list)
     except ValueError as error:
-        raise _wrong(table, f"the key is not a JSON object: {error}") from error
+        raise wrong_key(table, f"the key is not a JSON object: {error}") from error
     found = []
     for column, value in pairs:
         if value is None:
-            raise _wrong(table, f"{column} is null, but no row of {table.name} has NULL in its key")
+            raise wrong_key(table, f"{column} is null, but no row of {table.name} has NULL in its key")
         if not isinstance(value, str | bool):
-            raise _wrong(table, f"the value of {column} is neither a string nor a number nor a boolean")
+            raise wrong_key(table, f"the value of {column} is neither a string nor a number nor a boolean")
         found.append(ColumnValue(column, str(value).lower() if isinstance(value, bool) else value))
     return found
 
 
-def _wrong(table: KeyedTable, what: str) -> ConfigError:
+def wrong_key(table: KeyedTable, what: str) -> ConfigError:
+    """The error for values that are no key of a table."""
     examples = {column: _example(table.types[column]) for column in table.key}
     written = " ".join(f"'{column}={value}'" for column, value in examples.items())
     as_json = json.dumps({column: value.partition(" (")[0] for column, value in examples.items()})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow
 
 from dbt_arctic.errors import ConfigError, NullKey
+from dbt_arctic.keyed.exact_text import why_inexact
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.maintenance.key_values import parse_key, wrong_key
 
-_WHERE = "dbt_arctic.read, keys"
+_WHERE = "keys"
 
 
 def wanted_keys(keys: Any, key: Sequence[str], types: pyarrow.Schema, table: str) -> pyarrow.Table:
@@ -26,6 +30,41 @@ def wanted_keys(keys: Any, key: Sequence[str], types: pyarrow.Schema, table: str
     given = _columns(keys, key, table)
     columns = {name: _converted(given[name], types.field(name).type, name, table) for name in key}
     return pyarrow.table(columns)
+
+
+class KeyTexts(NamedTuple):
+    """One key as a user types it: ``column=value`` for each column, or one JSON object."""
+
+    texts: Sequence[str]
+
+
+def typed_key(key: KeyTexts, table: KeyedTable, types: pyarrow.Schema) -> pyarrow.Table:
+    """Convert a key that was typed. A time without a zone is in UTC.
+
+    :param types: as for ``wanted_keys``.
+    :raises ConfigError: a column is missing, or a text is not a value of its type.
+    """
+    columns = {}
+    for name, text in parse_key(table, key.texts).items():
+        why = why_inexact(text, table.types[name])
+        try:
+            columns[name] = _from_text(text, types.field(name).type)
+        except (pyarrow.ArrowInvalid, ValueError) as error:
+            why = why or str(error)
+        if why:
+            what = f"{text!r} is not a value of {name}, which is {table.types[name]}"
+            raise wrong_key(table, f"{what}: {why}")
+    return pyarrow.table(columns)
+
+
+def _from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
+    if pyarrow.types.is_large_binary(type_):
+        return pyarrow.array([bytes.fromhex(text)], type_)
+    values = pyarrow.array([text])
+    if pyarrow.types.is_timestamp(type_) and type_.tz is not None:
+        at = datetime.fromisoformat(text)
+        return pyarrow.array([at.replace(tzinfo=at.tzinfo or timezone.utc)], type_)
+    return values.cast(type_)
 
 
 def _columns(keys: Any, key: Sequence[str], table: str) -> Mapping[str, Any]:

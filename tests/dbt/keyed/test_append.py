@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
+import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,9 +16,11 @@ import pytest
 
 import dbt_arctic
 from dbt_arctic.errors import ConfigError, DuplicateKey, SchemaChanged
-from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.conftest import Shop, Terminal
+from tests.pages import HOW_TO, blocks, table
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "append-from-python.md"
+PAGE = HOW_TO / "append-from-python.md"
+READING = HOW_TO / "read-from-python.md"
 PAYMENTS = """
 {{ config(materialized='incremental', unique_key='id', buckets=1, full_refresh=false) }}
 select cast(null as bigint) as id, cast(null as decimal(10, 2)) as amount, cast(null as timestamp) as at
@@ -59,8 +62,27 @@ def writer(shop: Shop) -> Callable[..., Any]:
     return write
 
 
+def read_by_the_page(type_in: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    """The code and the commands of the page on reads, with the table of this one."""
+    text = READING.read_text(encoding="utf-8")
+    (code,) = (block.text for block in blocks(READING) if block.language == "python")
+    (printed,) = re.findall(r"`(\[\{.*?\}\])`", text)
+    capsys.readouterr()
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    assert capsys.readouterr().out.splitlines()[-1] == printed
+    assert scope["payments"].num_rows == 2
+    every, one, some = (command for block in blocks(READING) for command in block.commands)
+    assert "2 rows" in type_in(*every.arguments)
+    assert re.findall(r"^1\s.*10.00\s", type_in(*one.arguments), re.MULTILINE)
+    shown = json.loads(type_in(*some.arguments))
+    assert sorted(row["payment_id"] for row in shown) == [1, 2]
+    named = [name for row in table(READING, "argument").rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(named) == sorted([*inspect.signature(dbt_arctic.read).parameters][1:])
+
+
 def test_the_story_of_the_page_is_true(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Shop, type_in: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, first, deletes = re.findall(
         r"```(?:sql|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
@@ -75,6 +97,7 @@ def test_the_story_of_the_page_is_true(
         exec(first, scope)  # what a reader of the page does
         assert capsys.readouterr().out.splitlines()[-1] == expected
     assert shop.rows("payments", "payment_id, amount") == [(1, Decimal(10)), (2, Decimal(20))]
+    read_by_the_page(type_in, capsys)
     exec(deletes, scope)
     with pytest.raises(SchemaChanged, match="no op"):
         dbt_arctic.append("payments", scope["changes"])

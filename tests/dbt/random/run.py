@@ -28,6 +28,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.maintenance.arrow_read import read_table
 from tests.dbt.keyed.conftest import SETTINGS, Script
 from tests.dbt.random.allowed_outcomes import AllowedOutcomes, Fault, RanModel, is_failure
@@ -458,10 +459,11 @@ class Trial:
             yield model.name, self._read_without_spark(model, types, rows) or found
 
     def _read_without_spark(self, model: Model, types: dict[str, str], rows: Rows) -> Fault | None:
-        """What ``dbt_arctic.read`` reads otherwise than Spark."""
-        if model.kind == "view" or "variant" in str(types):
-            return None
+        """How the rows differ that ``dbt_arctic.read`` reads."""
         name = Name("lake", self.schema, model.name)
+        view = self.catalog.load_view(name.schema, name.identifier)
+        if "variant" in str(types) or (view is not None and not is_keyed(view.properties)):
+            return None
         try:
             read = rows_of_arrow(model, read_table(self.catalog, name), types)
         except ArcticError as error:

@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 
 from dbt_arctic.catalog import arrow_rows
-from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
+from dbt_arctic.errors import ConfigError, OnlyBySpark, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.arrow_read import read_table
 from dbt_arctic.maintenance.timeline import history
@@ -193,7 +193,7 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
     with pytest.raises(UnknownRelation, match="there is no table"):
         read_table(catalog, plain)
     run(f"CREATE TABLE {plain.sql} (id INT, v VARIANT) USING iceberg TBLPROPERTIES ('format-version' = '3')")
-    with pytest.raises(ConfigError, match="can only be read by Spark"):
+    with pytest.raises(OnlyBySpark, match="type that pyiceberg does not support"):
         read_table(catalog, plain)
     run(f"DROP TABLE {plain.sql}")
     run(f"CREATE TABLE {plain.sql} (id INT) USING iceberg")
@@ -209,7 +209,7 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
         read_table(catalog, plain, at="1999-01-01")
     view = shop.main.name("over_plain")
     run(f"CREATE VIEW {view.sql} AS SELECT * FROM {plain.sql}")
-    with pytest.raises(ConfigError, match="is a view"):
+    with pytest.raises(OnlyBySpark, match="it is a view"):
         read_table(catalog, view)
     run(f"DROP VIEW {view.sql}")
     scanned = arrow_rows.scanned_files
@@ -218,7 +218,7 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
         return [file._replace(content=2) for file in scanned(*where)]
 
     monkeypatch.setattr(arrow_rows, "scanned_files", with_equality_deletes)
-    with pytest.raises(ConfigError, match="equality deletes"):
+    with pytest.raises(OnlyBySpark, match="equality deletes"):
         read_table(catalog, plain)
 
 

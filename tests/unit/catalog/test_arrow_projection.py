@@ -110,26 +110,26 @@ def test_columns_are_those_of_today(seed: int) -> None:
     rows = [drawn.value(old, optional=False) for _ in range(drawn.chance.randrange(6))]
     # Parquet files have lists and strings of Arrow's small types.
     stored = pyarrow.Table.from_pylist(
-        rows, small(pyarrow.schema(schema_to_pyarrow(old, include_field_ids=False)))
+        rows, with_small_types(pyarrow.schema(schema_to_pyarrow(old, include_field_ids=False)))
     )
     found = as_today(stored, old, new, {})
     assert found.schema.types == list(pyarrow.schema(schema_to_pyarrow(new, include_field_ids=False)).types)
     assert found.to_pylist() == [expected(row, old, new) for row in rows]
 
 
-def small(schema: pyarrow.Schema) -> pyarrow.Schema:
-    return pyarrow.schema([pyarrow.field(one.name, _small(one.type)) for one in schema])
+def with_small_types(schema: pyarrow.Schema) -> pyarrow.Schema:
+    return pyarrow.schema([pyarrow.field(one.name, _small_type(one.type)) for one in schema])
 
 
-def _small(type_: pyarrow.DataType) -> pyarrow.DataType:
+def _small_type(type_: pyarrow.DataType) -> pyarrow.DataType:
     if pyarrow.types.is_large_string(type_):
         return pyarrow.string()
     if pyarrow.types.is_large_list(type_):
-        return pyarrow.list_(_small(type_.value_type))
+        return pyarrow.list_(_small_type(type_.value_type))
     if pyarrow.types.is_map(type_):
-        return pyarrow.map_(pyarrow.string(), _small(type_.item_type))
+        return pyarrow.map_(pyarrow.string(), _small_type(type_.item_type))
     if pyarrow.types.is_struct(type_):
-        return pyarrow.struct([pyarrow.field(one.name, _small(one.type)) for one in type_])
+        return pyarrow.struct([pyarrow.field(one.name, _small_type(one.type)) for one in type_])
     return type_
 
 

@@ -23,7 +23,7 @@ TYPES = pyarrow.schema(
 )
 
 
-def given(keys: Any, *key: str) -> list[dict[str, Any]]:
+def rows_of_keys(keys: Any, *key: str) -> list[dict[str, Any]]:
     return wanted_keys(keys, key, TYPES, "lake.dev.orders").to_pylist()
 
 
@@ -39,26 +39,29 @@ def given(keys: Any, *key: str) -> list[dict[str, Any]]:
     ],
 )
 def test_every_form_of_keys(keys: Any) -> None:
-    assert given(keys, "id") == [{"id": 1}, {"id": 2}]
+    assert rows_of_keys(keys, "id") == [{"id": 1}, {"id": 2}]
 
 
 def test_one_key_needs_no_list() -> None:
-    assert given(7, "id") == given({"id": 7}, "id") == [{"id": 7}]
-    assert given("oslo", "shop") == [{"shop": "oslo"}]
+    assert rows_of_keys(7, "id") == rows_of_keys({"id": 7}, "id") == [{"id": 7}]
+    assert rows_of_keys("oslo", "shop") == [{"shop": "oslo"}]
 
 
 def test_a_key_of_several_columns_is_a_tuple_in_its_order() -> None:
     rows = [{"shop": "oslo", "day": date(2026, 1, 5)}]
-    assert given([("oslo", date(2026, 1, 5))], "shop", "day") == rows
-    assert given([{"day": date(2026, 1, 5), "shop": "oslo"}], "shop", "day") == rows
+    assert rows_of_keys([("oslo", date(2026, 1, 5))], "shop", "day") == rows
+    assert rows_of_keys([{"day": date(2026, 1, 5), "shop": "oslo"}], "shop", "day") == rows
 
 
 def test_no_keys() -> None:
-    assert given([], "id") == []
+    assert rows_of_keys([], "id") == []
 
 
 def test_a_decimal_with_fewer_digits_is_the_same_number() -> None:
-    assert given([Decimal("1.5"), 2], "price") == [{"price": Decimal("1.50")}, {"price": Decimal("2.00")}]
+    assert rows_of_keys([Decimal("1.5"), 2], "price") == [
+        {"price": Decimal("1.50")},
+        {"price": Decimal("2.00")},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,17 +80,17 @@ def test_a_decimal_with_fewer_digits_is_the_same_number() -> None:
 )
 def test_a_value_of_another_type_is_no_key(keys: Any, key: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=f"a value of {key[0]} is not of the type of the key"):
-        given(keys, *key)
+        rows_of_keys(keys, *key)
 
 
 def test_a_key_lacks_a_column() -> None:
     with pytest.raises(ConfigError, match=r"\(1,\) is not a key of lake.dev.orders"):
-        given([1], "id", "shop")
+        rows_of_keys([1], "id", "shop")
     with pytest.raises(ConfigError, match="the keys lack the column shop"):
-        given([{"id": 1}], "id", "shop")
+        rows_of_keys([{"id": 1}], "id", "shop")
 
 
 @pytest.mark.parametrize("keys", [[None], [{"id": 1}, {"shop": "x"}], pyarrow.table({"id": [1, None]})])
 def test_no_key_is_null(keys: Any) -> None:
     with pytest.raises(NullKey):
-        given(keys, "id")
+        rows_of_keys(keys, "id")

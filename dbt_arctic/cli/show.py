@@ -1,0 +1,49 @@
+"""``dbt-arctic show``: rows of a table, now or at a version, without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_arctic.cli.options import COUNT, json_option, project_options
+from dbt_arctic.cli.output import print_rows
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command(short_help="Show rows of a table, without Spark.")
+@click.argument("table")
+@click.argument("key", nargs=-1)
+@click.option("--columns", help="Names of columns, separated by commas; all without it.")
+@click.option("--at", metavar="VERSION", help="A version of dbt-arctic history, a savepoint or a time (UTC).")
+@click.option("--limit", type=COUNT, default=20, show_default=True, help="Number of rows; 0 for all.")
+@json_option
+@project_options
+def show(
+    target: Target,
+    table: str,
+    key: tuple[str, ...],
+    columns: str | None,
+    at: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Show rows of a keyed or plain table, in no particular order, or the row with a key.
+
+    KEY is COLUMN=VALUE for each column of the key, or one JSON object. Spark is not started, so tables that
+    only Spark can read are refused.
+    """
+    from dbt_arctic.adapter.show_rows import rows_of
+    from dbt_arctic.adapter.target_session import target_session
+    from dbt_arctic.maintenance.arrow_read import read_table
+    from dbt_arctic.maintenance.wanted_keys import KeyTexts
+
+    with target_session(target, "show") as session:
+        chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+        # One row more than shown, to find out whether there are more.
+        asked = limit + 1 if limit > 0 else None
+        keys = KeyTexts(key) if key else None
+        found = read_table(session.catalog, session.name(table), chosen, keys, at, asked)
+    print_rows(found.column_names, rows_of(found, as_cells=not as_json), limit, as_json)
