@@ -5,7 +5,8 @@
 Measured: an upsert of 1 % of the rows (80 % updates, 10 % inserts, 10 % deletes) into a large and
 into a small keyed table, the same changes by the statement that dbt-spark's `merge` strategy runs
 (a table as dbt-spark creates it, Iceberg's defaults, and one with deletion vectors), reads with 1 %
-pending, and compaction. Ratios hold on any machine; seconds do not.
+pending, lookups of a key by Spark and by `dbt_arctic.read`, and compaction. Ratios hold on any machine;
+seconds do not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.maintenance.arrow_read import read_table
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.upsert import upsert
@@ -137,6 +139,18 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
         for _ in range(2):
             bench.timed("read of the base", lambda: bench.query(aggregate.format(base)))
             bench.timed("read with 1 % pending", lambda: bench.query(aggregate.format("lake.bench.large")))
+        for key in range(seed, large, large // 5):
+            sql = f"SELECT * FROM lake.bench.large WHERE id = {key}"
+            bench.timed("lookup of a key, by Spark", lambda sql=sql: bench.query(sql))
+            bench.timed(
+                "lookup of a key, by read",
+                lambda key=key: read_table(bench.catalog, names["large"], keys=[key]),
+            )
+        columns = ["id", "quantity"]
+        bench.timed(
+            f"{small:,} rows of two columns, by read",
+            lambda columns=columns: read_table(bench.catalog, names["small"], columns),
+        )
         for table in ("plain", "vectors"):
             bench.timed(
                 f"MERGE into {table}",
@@ -156,6 +170,8 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
         "upsert into large / into small": into_large / bench.median(f"upsert of {count:,} into {small:,}"),
         "read with 1 % pending / base": bench.median("read with 1 % pending")
         / bench.median("read of the base"),
+        "lookup by Spark / by read": bench.median("lookup of a key, by Spark")
+        / bench.median("lookup of a key, by read"),
         "merge with deletion vectors / compaction": bench.median("MERGE into vectors")
         / bench.median("compaction"),
     }
