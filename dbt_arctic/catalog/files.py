@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")  # at least two letters: ``C:`` is a drive
+HADOOP = ("hdfs", "viewfs")
+"""The schemes of Hadoop's file systems."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 K = TypeVar("K", bound=Hashable)
@@ -47,6 +49,12 @@ class LruCache(Generic[K, V]):
 
 _CLIENTS: LruCache[Hashable, FileIO] = LruCache(limit=16)
 """Clients of object stores, by store and settings. Each holds connections."""
+
+
+def is_in_hadoop(location: str) -> bool:
+    """Whether a location is in HDFS. Python reads it only with the libraries of a Hadoop installation."""
+    scheme = _SCHEME.match(location)
+    return scheme is not None and scheme[1].lower() in HADOOP
 
 
 def local_path(location: str) -> str | None:

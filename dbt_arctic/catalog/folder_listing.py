@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dbt_arctic.catalog.api import ListedFile
-from dbt_arctic.catalog.files import local_path
+from dbt_arctic.catalog.files import HADOOP, local_path
 from dbt_arctic.errors import CatalogUnavailable
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
-_HADOOP = ("hdfs", "viewfs")
 _SETTINGS = {
     **dict.fromkeys(
         _S3,
@@ -20,6 +19,11 @@ _SETTINGS = {
         "default credentials (AWS_ACCESS_KEY_ID, ..)",
     ),
     **dict.fromkeys(_AZURE, "`adls.*` in catalog_properties of the profile"),
+    **dict.fromkeys(
+        HADOOP,
+        "a Hadoop installation, which Python needs for HDFS: HADOOP_HOME, JAVA_HOME, and CLASSPATH with what "
+        "`hadoop classpath --glob` prints",
+    ),
     "gs": "`gcs.*` in catalog_properties of the profile, or Google's default credentials",
 }
 """Where the credentials of a store come from, by scheme."""
@@ -59,7 +63,7 @@ def store_folder(location: str) -> StoreFolder:
     """
     scheme, _, rest = location.partition(":")
     authority, _, key = rest.removeprefix("//").partition("/")
-    bucket = "" if scheme in _HADOOP else authority.partition("@")[0] if scheme in _AZURE else authority
+    bucket = "" if scheme in HADOOP else authority.partition("@")[0] if scheme in _AZURE else authority
     return StoreFolder(scheme, authority, bucket, key.strip("/"))
 
 
@@ -77,9 +81,10 @@ def list_files(folder: str, properties: Mapping[str, str]) -> list[ListedFile]:
         raise CatalogUnavailable(
             f"the folder {folder} cannot be listed",
             where=folder,
-            why=str(error),
+            # Arrow lists each place where it has looked for the libraries of Hadoop.
+            why=str(error).partition("\n")[0],
             fix="check the path, and that these credentials may list it"
-            + (f". Address and credentials are those of {settings}" if settings else ""),
+            + (f". Address and credentials come from {settings}" if settings else ""),
         ) from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SparkSqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.catalog.files import local_path
+from dbt_arctic.catalog.files import is_in_hadoop, local_path
 from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.sqlalchemy_rows import SqlAlchemyRows
@@ -21,7 +21,8 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     :param warehouse: the folder or location of the profile.
     :param properties: the settings of the profile below ``spark.sql.catalog.<name>.``. With neither ``type``
         nor ``catalog-impl``, this is the embedded catalog.
-    :param run: executes a statement on Spark. It is called only for data that cannot be read otherwise.
+    :param run: executes a statement on Spark. It is called only for what cannot be read otherwise: all
+        metadata in HDFS, and what pyiceberg does not support.
     """
     named = names_a_kind(properties)
     # SQLite is read with the standard library alone, without SQLAlchemy, which other databases need.
@@ -29,6 +30,8 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     if file or not named:
         return EmbeddedCatalog(name, _folder(warehouse), file=file, properties=properties)
     by_sql = SparkSqlCatalog(name, run)
+    if is_in_hadoop(properties.get("warehouse", str(warehouse))):
+        return by_sql
     # Spark uses the warehouse of the profile if the properties have none.
     translated = pyiceberg_properties({"warehouse": str(warehouse), **properties})
     if translated is None:

@@ -29,7 +29,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.catalog.by_sql import NO_SCHEMA, SparkSqlCatalog
 from dbt_arctic.catalog.damage import no_answer
-from dbt_arctic.catalog.files import LruCache
+from dbt_arctic.catalog.files import LruCache, is_in_hadoop
 from dbt_arctic.catalog.folder_listing import list_files
 from dbt_arctic.catalog.load_relations import load_each
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -48,10 +48,12 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _REQUESTS_AT_ONCE = 8
+_OF_HADOOP = ("libjvm", "libhdfs")
+"""The libraries that Arrow misses if it cannot read HDFS."""
 
 
 class _BeyondPyiceberg(Exception):
-    """Raised for metadata of a table that pyiceberg cannot parse."""
+    """Raised for metadata of a table that pyiceberg cannot parse or reach."""
 
 
 class RemoteCatalog(OneCatalog):
@@ -258,7 +260,9 @@ class RemoteCatalog(OneCatalog):
         try:
             table = self._table(schema, name)
         except _BeyondPyiceberg as error:
-            raise only_by_spark(relation, "pyiceberg does not support one of its types") from error
+            raise only_by_spark(
+                relation, "pyiceberg does not support one of its types, or its store"
+            ) from error
         if table is None:
             raise no_table(relation)
         from dbt_arctic.catalog.arrow_rows import TableFiles
@@ -281,7 +285,7 @@ class RemoteCatalog(OneCatalog):
 
         with self._opened_catalog() as catalog:
             try:
-                return catalog.load_table((schema, name))
+                table = catalog.load_table((schema, name))
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
             except ForbiddenError:
@@ -290,6 +294,13 @@ class RemoteCatalog(OneCatalog):
                 raise
             except (ValidationError, pydantic.ValidationError) as error:
                 raise _BeyondPyiceberg from error
+            except OSError as error:
+                if not any(library in str(error) for library in _OF_HADOOP):
+                    raise
+                raise _BeyondPyiceberg from error
+        if is_in_hadoop(table.location()):
+            raise _BeyondPyiceberg
+        return table
 
     def _state(self, schema: str, name: str) -> TableState | None:
         table = self._table(schema, name)

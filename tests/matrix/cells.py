@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.matrix.cluster import CORES_OF_A_WORKER, standalone
-from tests.matrix.components import PASSWORD, Component, hive, moto, postgres, rest
+from tests.matrix.components import PASSWORD, Component, hdfs, hive, moto, postgres, rest
 from tests.matrix.thrift_server import thrift_server
 
 CATALOGS = ("sqlite", "postgres", "rest", "hive", "glue")
@@ -49,7 +49,14 @@ class Cell:
         return IMPOSSIBLE.get((self.catalog, self.store), "")
 
 
-ALL = tuple(Cell(*parts) for parts in itertools.product(CATALOGS, ENGINES, STORES))
+_IN_HDFS = (
+    Cell("postgres", "embedded", "hdfs"),
+    Cell("rest", "embedded", "hdfs"),
+    Cell("hive", "standalone", "hdfs"),
+    Cell("hive", "thrift", "hdfs"),
+)
+"""In HDFS, Spark reads the metadata, so the catalog and the engine matter less."""
+ALL = (*(Cell(*parts) for parts in itertools.product(CATALOGS, ENGINES, STORES)), *_IN_HDFS)
 
 
 @contextmanager
@@ -84,6 +91,10 @@ def running(cell: Cell, folder: Path, tools: Path) -> Iterator[tuple[dict[str, A
                 "access_key_id": "test",
                 "secret_access_key": "test",
             }
+        elif cell.store == "hdfs":
+            store = stack.enter_context(hdfs(folder, tools))
+            components.append(store)
+            definition["warehouse"] = f"{store.address}/warehouse"
         if cell.catalog == "postgres":
             server = stack.enter_context(postgres(folder))
             definition |= {"uri": server.address, "user": "dbt", "password": PASSWORD}

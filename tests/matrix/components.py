@@ -27,6 +27,7 @@ _MOTO_PACKAGES = (f"moto[s3,glue]=={MOTO}", "flask>=3,<4", "flask-cors>=6,<7")
 KAFKA = "4.3.1"
 REST_FIXTURE = "1.11.0"
 """Of Iceberg's test fixtures: newer ones are not published."""
+HADOOP = "3.4.2"
 PASSWORD = "not-a-secret"
 WAIT_S = 60
 
@@ -50,6 +51,11 @@ _REST_JARS = (
     "org.eclipse.jetty.compression:jetty-compression-gzip:12.1.5",
     "org.apache.hadoop:hadoop-client:3.4.2",
     "org.xerial:sqlite-jdbc:3.50.3.0",
+)
+
+
+_HDFS_JARS = tuple(
+    f"org.apache.hadoop:hadoop-client-{part}:{HADOOP}" for part in ("minicluster", "api", "runtime")
 )
 
 
@@ -184,6 +190,22 @@ def moto(folder: Path, tools: Path) -> Iterator[Component]:
         with direct().open(urllib.request.Request(f"{address}/lake", method="PUT")):
             pass
         yield Component(f"moto {MOTO}", address)
+
+
+@contextlib.contextmanager
+def hdfs(folder: Path, tools: Path) -> Iterator[Component]:
+    """A name node and a data node of Hadoop, in one process."""
+    jars = maven_jars(tools / "hdfs", _HDFS_JARS, folder)
+    port, details = free_port(), folder / "hdfs.json"
+    command = [
+        *_java(),
+        *("-cp", f"{jars}/*", "org.apache.hadoop.test.MiniDFSClusterManager", "-format"),
+        *("-nnport", str(port), "-datanodes", "1", "-writeDetails", details),
+        *("-D", f"hdfs.minidfs.basedir={folder / 'hdfs'}", "-D", "dfs.permissions.enabled=false"),
+    ]
+    # The details are written when the data node has registered.
+    with process("hdfs", command, folder, details.exists):
+        yield Component(f"HDFS {HADOOP}", f"hdfs://127.0.0.1:{port}")
 
 
 @contextlib.contextmanager

@@ -100,3 +100,14 @@ def test_a_bucket_that_does_not_exist_is_not_an_empty_folder(
 def test_a_store_that_is_not_known_is_an_error() -> None:
     with pytest.raises(CatalogUnavailable, match="ftp://host/clicks cannot be listed"):
         list_files("ftp://host/clicks", {})
+
+
+def test_hdfs_needs_the_libraries_of_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(io: PyArrowFileIO, scheme: str, netloc: str | None = None) -> None:
+        raise OSError("Unable to load libjvm\n  dlopen(/usr/lib/jvm/libjvm.so) failed\n  dlopen(..) failed")
+
+    monkeypatch.setattr(PyArrowFileIO, "_initialize_fs", missing)
+    with pytest.raises(CatalogUnavailable) as error:
+        list_files("hdfs://namenode/clicks", {})
+    assert error.value.why == "Unable to load libjvm"
+    assert "hadoop classpath --glob" in error.value.fix

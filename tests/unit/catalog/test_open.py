@@ -57,6 +57,17 @@ def test_each_catalog_has_its_reader_and_opening_reads_nothing(
     assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is reader
 
 
+@pytest.mark.parametrize("location", ["hdfs://namenode:8020/lake", "viewfs://cluster/lake"])
+@pytest.mark.parametrize(
+    "properties",
+    [{"type": "hive", "uri": "thrift://host"}, {"type": "jdbc", "uri": "jdbc:postgresql://host/db"}],
+)
+def test_metadata_in_hdfs_is_read_by_spark(properties: dict[str, str], location: str) -> None:
+    assert type(open_catalog("lake", location, properties, no_statement)) is SparkSqlCatalog
+    named = {**properties, "warehouse": location}
+    assert type(open_catalog("lake", "/tmp/none", named, no_statement)) is SparkSqlCatalog
+
+
 def test_the_embedded_catalog_is_looked_for_where_spark_puts_it(
     handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

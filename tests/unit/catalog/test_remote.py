@@ -11,11 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from dbt_arctic.catalog.api import CatalogColumn, RelationEntry, ViewState
 from dbt_arctic.catalog.by_sql import SparkSqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
-from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
+from dbt_arctic.errors import CatalogUnavailable, OnlyBySpark, UnknownRelation, VersionUnavailable
 
 if TYPE_CHECKING:
     from tests.unit.catalog.conftest import HandmadeWarehouse
@@ -226,6 +227,30 @@ def test_a_table_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: R
         "id": CatalogColumn("id", "bigint"),
         "v": CatalogColumn("v", "variant"),
     }
+
+
+@pytest.mark.parametrize("is_reached", [True, False])
+def test_a_table_in_hdfs_is_read_by_sql(
+    catalog: RemoteCatalog, rest: RestServer, monkeypatch: pytest.MonkeyPatch, is_reached: bool
+) -> None:
+    """REST returns the metadata itself; the client of Hive reads them from HDFS."""
+    rest.answers["/v1/namespaces/a/tables/t"]["metadata"]["location"] = "hdfs://namenode/a/t"
+    if not is_reached:
+
+        def load(*name: Any) -> None:
+            raise OSError("Unable to load libjvm\n  dlopen(/usr/lib/jvm/libjvm.so) failed")
+
+        monkeypatch.setattr(RestCatalog, "load_table", load)
+    reader = open_rest(
+        rest,
+        SHOW_SCHEMAS=[("a",)],
+        SHOW_TABLES=[("a", "t", False)],
+        SELECT_1=[(1,)],
+        DESCRIBE_QUERY=[("id", "bigint", None)],
+    )
+    assert reader.columns_at("a", "t", 7) == {"id": CatalogColumn("id", "bigint")}
+    with pytest.raises(OnlyBySpark):
+        reader.arrow_table("a", "t")
 
 
 def test_a_view_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: RestServer) -> None:
