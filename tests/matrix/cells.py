@@ -101,7 +101,12 @@ def running(cell: Cell, folder: Path, tools: Path) -> Iterator[tuple[dict[str, A
             components.append(server)
         elif cell.catalog == "rest":
             server = stack.enter_context(
-                rest(folder, tools, definition.pop("warehouse"), store.address if store else None)
+                rest(
+                    folder,
+                    tools,
+                    definition.pop("warehouse"),
+                    store.address if store and cell.store == "s3" else None,
+                )
             )
             definition["uri"] = server.address
             components.append(server)
