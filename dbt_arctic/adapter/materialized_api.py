@@ -14,7 +14,7 @@ from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import without_end
-from dbt_arctic.errors import SchemaChanged
+from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.table import ACTION, Column
 from dbt_arctic.refresh.config import parse_config, writes_keyed
@@ -131,8 +131,20 @@ class MaterializedApi(ModelApi):
 
     @available.parse(lambda *a, **k: False)
     def was_part(self, model: Mapping[str, Any]) -> bool:
-        """Whether a model that pulls has a table that was built with ``--empty`` or ``--sample``."""
-        return self._pulls().was_part(model["unique_id"])
+        """Whether a model that pulls has a table that was built with ``--empty`` or ``--sample``.
+
+        :raises ConfigError: it has, and must not be rebuilt.
+        """
+        found = self._pulls().was_part(model["unique_id"])
+        if found and model["config"].get("full_refresh") is False:
+            with as_dbt_errors():
+                raise ConfigError(
+                    "the table was built with --empty or --sample, so it would be rebuilt",
+                    where=model["name"],
+                    why="full_refresh is false, and a rebuild has only the rows that the SQL returns now",
+                    fix=f"remove full_refresh for one run: dbt run --select {model['name']}",
+                )
+        return found
 
     @available.parse(lambda *a, **k: False)
     def would_repeat(self, model: Mapping[str, Any], keyed: bool) -> bool:

@@ -115,8 +115,9 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
 
 def _compile(target: Target, select: Sequence[str]) -> tuple[list[Any], Any]:
     """The compiled models, and the manifest."""
-    selected = ["--select", *select] if select else []
-    # With a selection, dbt prints the compiled SQL, even with --quiet.
+    # Without a selection, dbt would render the hooks of the project, too.
+    selected = ["--select", *(select or ["resource_type:model"])]
+    # dbt prints the compiled SQL, even with --quiet.
     with redirect_stdout(io.StringIO()) as output:
         # dbt's artifacts describe the last run, and `dbt retry` needs them.
         outcome = invoke(target, None, "parse", "--no-write-json")

@@ -101,14 +101,16 @@ class Consumption:
 
     def properties(self) -> dict[str, str]:
         """The properties of the commit that record the consumed versions."""
-        if not self.consumed:
-            return {}
+        return {PROPERTY_CONSUMED: encode_consumed(self.recorded())} if self.consumed else {}
+
+    def recorded(self) -> dict[str, Consumed]:
+        """The consumed versions that the commit records, those of earlier commits included."""
         # Rows of a pull do not belong to a query from which an automatic model could continue.
         kept = {} if self.forgets else of_relations(self.last_consumed)
         # An upstream that was read under a different name is the same table.
         read = {one.table_id for one in self.consumed.values()}
         kept = {name: one for name, one in kept.items() if one.table_id not in read}
-        return {PROPERTY_CONSUMED: encode_consumed({**kept, **self.consumed})}
+        return {**kept, **self.consumed}
 
     def check(self, target: TableState, model: str, name: Name) -> None:
         """Check that no other run of the model has consumed these versions.

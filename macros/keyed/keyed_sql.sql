@@ -6,7 +6,7 @@
       dbt run-operation keyed_sql --args '{sql: "update shop.orders set status = null where id = 7"}'
 #}
 {% macro keyed_sql(sql) -%}
-  {%- if execute -%}
+  {%- if arctic__may_write() -%}
     {%- set done = adapter.keyed_sql(sql) -%}
     {%- do log(done.table ~ ': ' ~ done.updated ~ ' updated, ' ~ done.inserted ~ ' inserted, ' ~ done.deleted ~ ' deleted', info=true) -%}
   {%- endif -%}

@@ -6,7 +6,7 @@
   shed: true skips it, for example while the load is high: shed=var('shed', false).
 #}
 {% macro compact_due(budget=none, shed=false) -%}
-  {%- if execute -%}
+  {%- if arctic__may_write() -%}
     {%- set models = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type in ('model', 'seed', 'snapshot') -%}
       {%- do models.append({

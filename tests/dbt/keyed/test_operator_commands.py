@@ -177,6 +177,11 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     shop.file("dbt_project.yml", project + hook)
     shop.dbt("run", "--vars", "{shed: true}")
     assert [due["kind"] for due in type_in.json("compact", "--plan")] == ["major"]
+    # These render the hook, too.
+    shop.dbt("compile")
+    shop.dbt("docs", "generate")
+    type_in("plan")
+    assert [due["kind"] for due in type_in.json("compact", "--plan")] == ["major"]
     shop.dbt("run")
     assert type_in.json("compact", "--plan") == []
     assert type_in.json("history", "orders", "--compaction")[0]["run"].endswith(":compact_due")

@@ -17,6 +17,8 @@ import pytest
 from dbt_arctic.adapter.impl import visible
 from dbt_arctic.compaction.major import trim_merged
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 from tests.extent import in_turn
@@ -280,3 +282,23 @@ def test_a_write_of_two_statements_to_a_plain_table(
             assert rows() == model
 
     assert until_it_ends(run, *ways) == 5
+
+
+@pytest.mark.modelled
+def test_a_plain_table_remembers_a_renamed_upstream_under_its_new_name_only(shop: Any) -> None:
+    target = shop.main.name("target")
+    shop.main.query(f"CREATE TABLE {target.sql} (id BIGINT) USING iceberg")
+    reads = [
+        {"lake.s.orders": Consumed("a", "5"), "lake.s.shops": Consumed("b", "1")},
+        {"lake.s.sales": Consumed("a", "6")},
+        {"lake.s.orders": Consumed("a", "7")},
+    ]
+    recorded: dict[str, Consumed] = {}
+    for consumed in reads:
+        plan = begin_plain_write(
+            shop.main.context, target, statements=1, last_consumed=recorded, consumed=consumed
+        )
+        at = target.branch(plan.branch)
+        execute_plain_write(shop.main.context, plan, [f"INSERT INTO {at} VALUES (1)"])
+        recorded = consumed_versions(shop.main.catalog.load_table(target.schema, "target").history())
+        assert recorded == {"lake.s.shops": Consumed("b", "1"), **consumed}

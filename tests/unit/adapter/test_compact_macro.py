@@ -33,6 +33,7 @@ def test_a_number_of_rows_is_logged_unless_it_is_unknown(rows: int | None, shown
         MACRO.read_text(encoding="utf-8"),
         globals={
             "adapter": Adapter(rows),
+            "arctic__may_write": lambda: True,
             "api": SimpleNamespace(Relation=SimpleNamespace(create=SimpleNamespace)),
             "graph": {"nodes": {"model.shop.orders": MODEL}},
             "log": lambda text, info: logged.append(text),
