@@ -23,23 +23,20 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
 from pyiceberg.conversions import from_bytes
-from pyiceberg.io.pyarrow import (
-    pyarrow_to_schema,
-    schema_to_pyarrow,
-)
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform, UnknownTransform
-from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
-from dbt_arctic.catalog.arrow_projection import as_today
+from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
 from dbt_arctic.catalog.damage import unreadable_rows
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
 from dbt_arctic.catalog.metadata import TableMetadata
+from dbt_arctic.catalog.parquet_fields import stored_fields
 from dbt_arctic.catalog.snapshot_files import no_snapshot
 from dbt_arctic.errors import only_by_spark
 
@@ -69,7 +66,7 @@ class TableFiles:
     @property
     def types(self) -> pyarrow.Schema:
         try:
-            return schema_to_pyarrow(self.schema, include_field_ids=False)
+            return arrow_schema(self.schema.as_struct())
         except _NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
 
@@ -145,7 +142,7 @@ class _Scan:
     @cached_property
     def empty(self) -> pyarrow.Table:
         """The columns, without rows."""
-        schema = schema_to_pyarrow(self._projected, include_field_ids=False)
+        schema = arrow_schema(self._projected.as_struct())
         if self.commit:
             schema = schema.append(pyarrow.field(self.commit, pyarrow.int64()))
         return schema.empty_table()
@@ -172,12 +169,13 @@ class _Scan:
     def _wanted(self) -> dict[int, list[Any]]:
         """The wanted values by field id, as partitions and bounds have them: dates and times are numbers.
 
-        Not those of floating-point columns, whose bounds leave out NaN.
+        Not those of floating-point columns, whose bounds leave out NaN, nor of UUID, which are text here.
         """
+        fields = {name: self.table.schema.find_field(name) for name in self.wanted}
         return {
-            self.table.schema.find_field(name).field_id: _as_stored(values).to_pylist()
+            fields[name].field_id: _as_stored(values).to_pylist()
             for name, values in self.wanted.items()
-            if not pyarrow.types.is_floating(values.type)
+            if not pyarrow.types.is_floating(values.type) and fields[name].field_type != UUIDType()
         }
 
     @cached_property
@@ -222,8 +220,14 @@ class _Scan:
         if file.file_format != _PARQUET:
             raise _NotSupported(f"it has files of the format {file.file_format}")
         with open_file(file.path, self.properties) as stream:
-            fragment = pyarrow.dataset.ParquetFileFormat().make_fragment(stream)
-            stored = pyarrow_to_schema(fragment.physical_schema, self._name_mapping, format_version=3)
+            # Nanoseconds, which are Arrow's default for INT96, only exist for 584 years.
+            parquet = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+            fragment = parquet.make_fragment(stream)
+            stored = stored_fields(fragment.physical_schema, self._name_mapping)
+            if stored is None:
+                raise _NotSupported(
+                    f"{file.path} has no field ids, and the table has no property {_NAMES_OF_FIELDS}"
+                )
             ids = {field.field_id for field in self._read.fields}
             read = StructType(*(field for field in stored.fields if field.field_id in ids))
             rows = self._rows(
@@ -271,7 +275,7 @@ class _Scan:
         return table.filter(of_file).column("pos").combine_chunks().cast(pyarrow.int64())
 
     def _rows(
-        self, fragment: Any, columns: list[str], stored: Schema, deleted: pyarrow.Array | None
+        self, fragment: Any, columns: list[str], stored: StructType, deleted: pyarrow.Array | None
     ) -> pyarrow.Table:
         """Columns of a file, as the file stores them."""
         condition = self._condition(fragment.physical_schema, stored)
@@ -289,7 +293,7 @@ class _Scan:
             tables.append(rows.filter(is_live))
         return pyarrow.concat_tables(tables)
 
-    def _condition(self, physical: pyarrow.Schema, stored: Schema) -> Any:
+    def _condition(self, physical: pyarrow.Schema, stored: StructType) -> Any:
         """The wanted rows, as a condition on the file; ``None`` for all rows."""
         conditions = []
         for name, values in self.wanted.items():
@@ -299,19 +303,21 @@ class _Scan:
                 continue
             try:
                 values = values.cast(physical.field(there[0]).type)
-            except pyarrow.ArrowInvalid:
-                continue  # a value that the older type of the file cannot have
-            field, bounds = pyarrow.dataset.field(there[0]), pyarrow.compute.min_max(values)
+                bounds = pyarrow.compute.min_max(values)
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+                continue  # the file's type cannot have one of the values, or has no order
+            field = pyarrow.dataset.field(there[0])
             conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
         return reduce(and_, conditions) if conditions else None
 
-    def _constants(self, file: ScannedFile, stored: Schema) -> dict[int, Any]:
+    def _constants(self, file: ScannedFile, stored: StructType) -> dict[int, Any]:
         """By field id, the values of columns that are only in the partition, as in files of Hive."""
         fields = map(PartitionField.model_validate, self.metadata.partition_specs[file.spec_id])
+        there = {field.field_id for field in stored.fields}
         return {
             field.source_id: value
             for field, value in zip(fields, file.partition, strict=True)
-            if isinstance(field.transform, IdentityTransform) and field.source_id not in stored.field_ids
+            if isinstance(field.transform, IdentityTransform) and field.source_id not in there
         }
 
 

@@ -1,0 +1,205 @@
+"""Rows of files that no test of Spark writes: of other engines, and of tables that were migrated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from dbt_arctic.catalog import arrow_rows
+from dbt_arctic.catalog.arrow_rows import TableFiles
+from dbt_arctic.catalog.manifests import ScannedFile
+from dbt_arctic.catalog.metadata import read_table
+from dbt_arctic.errors import OnlyBySpark
+
+SNAPSHOT = 42
+
+
+class Written:
+    """A table of format version 3 with files that a test describes."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.files: list[ScannedFile] = []
+        self.document: dict[str, Any] = {
+            "format-version": 3,
+            "location": str(folder),
+            "current-schema-id": 0,
+            "default-spec-id": 0,
+            "partition-specs": [{"spec-id": 0, "fields": []}],
+            "properties": {},
+            "snapshots": [{"snapshot-id": SNAPSHOT, "timestamp-ms": 1, "manifest-list": "list.avro"}],
+        }
+        monkeypatch.setattr(arrow_rows, "scanned_files", lambda *_: self.files)
+
+    def columns(self, **types: Any) -> None:
+        fields = [
+            {"id": place, "name": name, "type": type_, "required": False}
+            for place, (name, type_) in enumerate(types.items(), 1)
+        ]
+        self.document["schemas"] = [{"type": "struct", "schema-id": 0, "fields": fields}]
+
+    def map_names(self, *mapping: Mapping[str, Any]) -> None:
+        self.document["properties"]["schema.name-mapping.default"] = json.dumps(mapping)
+
+    def add(self, rows: pyarrow.Table, *, parquet: Mapping[str, Any] | None = None, **changes: Any) -> str:
+        path = str(self.folder / f"{len(self.files)}.parquet")
+        pyarrow.parquet.write_table(rows, path, **(parquet or {}))
+        self.file(path, **changes)
+        return path
+
+    def file(self, path: str, **changes: Any) -> None:
+        file = ScannedFile(0, path, "PARQUET", (), 0, 1, {}, {}, None, None)
+        self.files.append(file._replace(**changes))
+
+    @property
+    def table(self) -> TableFiles:
+        return TableFiles("lake.dev.t", read_table("dev", "t", self.document), {})
+
+    def rows(self, columns: Sequence[str], **wanted: pyarrow.Array) -> list[dict[str, Any]]:
+        return self.table.rows(columns, SNAPSHOT, wanted).to_pylist()
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    return Written(tmp_path, monkeypatch)
+
+
+def text(*values: str) -> pyarrow.Array:
+    return pyarrow.array(values, pyarrow.large_string())
+
+
+STRUCT = {
+    "type": "struct",
+    "fields": [{"id": 11, "name": "today", "type": "string", "required": False}],
+}
+LIST = {"type": "list", "element-id": 12, "element": STRUCT, "element-required": False}
+
+
+def test_a_file_without_ids_may_have_columns_that_the_table_lacks(written: Written) -> None:
+    written.columns(id="int", s=STRUCT, items=LIST)
+    written.map_names(
+        {"field-id": 1, "names": ["number", "id"]},
+        {"field-id": 2, "names": ["s"], "fields": [{"field-id": 11, "names": ["then"]}]},
+        {
+            "field-id": 3,
+            "names": ["items"],
+            "fields": [
+                {
+                    "field-id": 13,
+                    "names": ["element"],
+                    "fields": [{"field-id": 11, "names": ["then"]}],
+                }
+            ],
+        },
+    )
+    inside = {"gone": 1, "then": "x", "later": None}
+    rows = {"took": pyarrow.array([1], pyarrow.duration("us")), "number": pyarrow.array([7], pyarrow.int32())}
+    written.add(pyarrow.table({**rows, "s": [inside], "items": [[inside, None]], "a.b": ["y"]}))
+    expected = {"id": 7, "s": {"today": "x"}, "items": [{"today": "x"}, None]}
+    assert written.rows(["id", "s", "items"]) == [expected]
+    assert written.rows(["s"], id=pyarrow.array([7], pyarrow.int32())) == [{"s": {"today": "x"}}]
+    assert written.rows(["s"], id=pyarrow.array([8], pyarrow.int32())) == []
+
+
+def test_a_column_with_a_dot_is_not_the_field_of_a_struct(written: Written) -> None:
+    written.columns(**{"a.b": "string"})
+    written.map_names({"field-id": 1, "names": ["a.b"]})
+    written.add(pyarrow.table({"a": [{"b": "field"}], "a.b": ["column"]}))
+    assert written.rows(["a.b"]) == [{"a.b": "column"}]
+    assert written.rows(["a.b"], **{"a.b": text("column")}) == [{"a.b": "column"}]
+    assert written.rows(["a.b"], **{"a.b": text("field")}) == []
+
+
+def test_only_spark_reads_a_file_whose_columns_have_neither_ids_nor_names(written: Written) -> None:
+    written.columns(id="int")
+    path = written.add(pyarrow.table({"id": [1]}))
+    with pytest.raises(OnlyBySpark, match=f"{path} has no field ids"):
+        written.rows(["id"])
+
+
+TIMES = [
+    datetime(1, 1, 1, tzinfo=timezone.utc),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc),
+    datetime(2020, 1, 1, 0, 0, 0, 1, timezone.utc),
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", None])
+@pytest.mark.parametrize("int96", [True, False])
+def test_times_of_other_writers(written: Written, int96: bool, zone: str | None) -> None:
+    written.columns(at="timestamptz")
+    written.map_names({"field-id": 1, "names": ["at"]})
+    stored = pyarrow.array(TIMES, pyarrow.timestamp("us", "UTC")).cast(pyarrow.timestamp("us", zone))
+    written.add(pyarrow.table({"at": stored}), parquet={"use_deprecated_int96_timestamps": int96})
+    assert written.rows(["at"]) == [{"at": time} for time in TIMES]
+    for time in TIMES:
+        wanted = pyarrow.array([time], pyarrow.timestamp("us", "UTC"))
+        assert written.rows(["at"], at=wanted) == [{"at": time}]
+
+
+def test_digits_of_int96_that_a_timestamp_does_not_have_are_ignored(written: Written) -> None:
+    written.columns(at="timestamp")
+    written.map_names({"field-id": 1, "names": ["at"]})
+    stored = pyarrow.table({"at": pyarrow.array([1999], pyarrow.timestamp("ns"))})
+    written.add(stored, parquet={"use_deprecated_int96_timestamps": True})
+    assert written.rows(["at"]) == [{"at": datetime(1970, 1, 1, 0, 0, 0, 1)}]
+
+
+def test_a_dictionary_of_pandas_is_text(written: Written) -> None:
+    written.columns(shop="string")
+    written.map_names({"field-id": 1, "names": ["shop"]})
+    written.add(pyarrow.table({"shop": pyarrow.array(["a", "b", "a"]).dictionary_encode()}))
+    assert written.rows(["shop"], shop=text("b")) == [{"shop": "a"}, {"shop": "b"}, {"shop": "a"}]
+
+
+ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+
+
+@pytest.mark.parametrize("type_", [pyarrow.uuid(), pyarrow.binary(16)], ids=str)
+def test_uuids_and_fixed_values_have_the_types_that_spark_shows(
+    written: Written, type_: pyarrow.DataType
+) -> None:
+    pair = {
+        "type": "struct",
+        "fields": [{"id": 11, "name": "u", "type": "uuid", "required": False}],
+    }
+    written.columns(id="uuid", code="fixed[2]", pair=pair, added="uuid", day="uuid")
+    fields = written.document["schemas"][0]["fields"]
+    fields[3]["initial-default"] = str(ID)
+    written.document["partition-specs"][0]["fields"] = [
+        {"source-id": 5, "field-id": 1000, "name": "day", "transform": "identity"}
+    ]
+    written.map_names(
+        {"field-id": 1, "names": ["id"]},
+        {"field-id": 2, "names": ["code"]},
+        {"field-id": 3, "names": ["pair"], "fields": [{"field-id": 11, "names": ["u"]}]},
+    )
+    stored = {
+        "id": pyarrow.array([ID.bytes, None], type_),
+        "code": pyarrow.array([b"ab", None], pyarrow.binary(2)),
+        "pair": pyarrow.array([{"u": ID.bytes}, None], pyarrow.struct([("u", pyarrow.binary(16))])),
+    }
+    written.add(
+        pyarrow.table(stored), partition=(ID,), lower={1: ID.bytes, 2: b"ab"}, upper={1: ID.bytes, 2: b"ab"}
+    )
+    table = written.table
+    assert table.types.field("pair").type == pyarrow.struct([("u", pyarrow.large_string())])
+    found = table.rows(table.types.names, SNAPSHOT)
+    assert found.schema == table.types
+    same = {"added": str(ID), "day": str(ID)}
+    assert found.to_pylist() == [
+        {"id": str(ID), "code": b"ab", "pair": {"u": str(ID)}, **same},
+        {"id": None, "code": None, "pair": None, **same},
+    ]
+    code = pyarrow.array([b"ab"], pyarrow.large_binary())
+    assert written.rows(["code"], code=code, id=text(str(ID))) == [{"code": b"ab"}]
+    other = pyarrow.array([b"ac"], pyarrow.large_binary())
+    assert written.rows(["code"], code=other) == []
