@@ -8,6 +8,7 @@ metadata columns, parses all metadata for each table, and changes some nested va
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,18 +22,16 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 import pyarrow.dataset
-import pyarrow.parquet
 from pyiceberg.conversions import from_bytes
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
-from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
-from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform, UnknownTransform
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
 from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
 from dbt_arctic.catalog.damage import unreadable_rows
+from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
 from dbt_arctic.catalog.metadata import TableMetadata
@@ -40,15 +39,10 @@ from dbt_arctic.catalog.parquet_fields import stored_fields
 from dbt_arctic.catalog.snapshot_files import no_snapshot
 from dbt_arctic.errors import only_by_spark
 
-_ROWS, _POSITIONS = 0, 1
-_PARQUET, _PUFFIN = "PARQUET", "PUFFIN"
+_ROWS = 0
 _LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 """The metadata column of rows that a rewrite has moved to another file. Others have the file's number."""
 _NAMES_OF_FIELDS = "schema.name-mapping.default"
-
-
-class _NotSupported(Exception):
-    """Only Spark can read the table. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class TableFiles:
     def types(self) -> pyarrow.Schema:
         try:
             return arrow_schema(self.schema.as_struct())
-        except _NotSupported as error:
+        except NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
 
     def rows(
@@ -93,7 +87,7 @@ class TableFiles:
             raise no_snapshot(self.name, snapshot_id)
         try:
             yield
-        except _NotSupported as error:
+        except NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
         except Exception as error:  # for damaged bytes, the reader may raise any error
             place = getattr(error, "filename", None) or self.metadata.state.location
@@ -105,7 +99,7 @@ class TableFiles:
         try:
             return Schema.model_validate({"type": "struct", "fields": self.metadata.fields})
         except (ValueError, TypeError) as error:
-            raise _NotSupported("it has a column of a type that pyiceberg does not support") from error
+            raise NotSupported("it has a column of a type that pyiceberg does not support") from error
 
 
 @dataclass(frozen=True)
@@ -128,16 +122,16 @@ class _Scan:
 
     def read(self) -> pyarrow.Table:
         """The rows, in no particular order. Strings and lists have Arrow's large types."""
-        files, deletes = self._files
+        files, deleted = self._files
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            tables = list(pool.map(lambda file: self._file(file, deletes), files))
+            tables = list(pool.map(lambda file: self._file(file, deleted), files))
         return pyarrow.concat_tables([self.empty, *tables])
 
     def parts(self) -> Iterator[pyarrow.Table]:
         """The rows of each file, which is read when its rows are requested."""
-        files, deletes = self._files
+        files, deleted = self._files
         for file in files:
-            yield self._file(file, deletes)
+            yield self._file(file, deleted)
 
     @cached_property
     def empty(self) -> pyarrow.Table:
@@ -148,13 +142,12 @@ class _Scan:
         return schema.empty_table()
 
     @cached_property
-    def _files(self) -> tuple[list[ScannedFile], list[ScannedFile]]:
-        """The data files that may have wanted rows, and all files of deletes."""
-        files = scanned_files(self.metadata.manifest_lists[self.snapshot_id], self.properties)
-        deletes = [file for file in files if file.content != _ROWS]
-        if any(file.content != _POSITIONS for file in deletes):
-            raise _NotSupported("another engine has deleted rows by their values (equality deletes)")
-        return [file for file in files if file.content == _ROWS and self._may_hold(file)], deletes
+    def _files(self) -> tuple[list[ScannedFile], DeletedRows]:
+        """The data files that may have wanted rows, and all deleted rows."""
+        location = self.metadata.manifest_lists[self.snapshot_id]
+        files = scanned_files(location, self.properties, frozenset((*self._wanted, PATH_OF_DELETE)))
+        deleted = DeletedRows([file for file in files if file.content != _ROWS], self.properties)
+        return [file for file in files if file.content == _ROWS and self._may_hold(file)], deleted
 
     @cached_property
     def _projected(self) -> Schema:
@@ -167,13 +160,13 @@ class _Scan:
 
     @cached_property
     def _wanted(self) -> dict[int, list[Any]]:
-        """The wanted values by field id, as partitions and bounds have them: dates and times are numbers.
+        """The wanted values by field id, sorted, as partitions and bounds have them: times are numbers.
 
         Not those of floating-point columns, whose bounds leave out NaN, nor of UUID, which are text here.
         """
         fields = {name: self.table.schema.find_field(name) for name in self.wanted}
         return {
-            fields[name].field_id: _as_stored(values).to_pylist()
+            fields[name].field_id: sorted(_as_stored(values).unique().to_pylist())
             for name, values in self.wanted.items()
             if not pyarrow.types.is_floating(values.type) and fields[name].field_type != UUIDType()
         }
@@ -213,66 +206,31 @@ class _Scan:
         low, high = file.lower.get(field_id), file.upper.get(field_id)
         if low is None or high is None or not isinstance(type_, PrimitiveType):
             return True
-        lower, upper = from_bytes(type_, low), from_bytes(type_, high)
-        return any(lower <= value <= upper for value in self._wanted[field_id])
+        values = self._wanted[field_id]
+        place = bisect_left(values, from_bytes(type_, low))
+        return place < len(values) and bool(values[place] <= from_bytes(type_, high))
 
-    def _file(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Table:
-        if file.file_format != _PARQUET:
-            raise _NotSupported(f"it has files of the format {file.file_format}")
+    def _file(self, file: ScannedFile, deleted: DeletedRows) -> pyarrow.Table:
+        if file.file_format != PARQUET:
+            raise NotSupported(f"it has files of the format {file.file_format}")
         with open_file(file.path, self.properties) as stream:
             # Nanoseconds, which are Arrow's default for INT96, only exist for 584 years.
             parquet = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
             fragment = parquet.make_fragment(stream)
             stored = stored_fields(fragment.physical_schema, self._name_mapping)
             if stored is None:
-                raise _NotSupported(
+                raise NotSupported(
                     f"{file.path} has no field ids, and the table has no property {_NAMES_OF_FIELDS}"
                 )
             ids = {field.field_id for field in self._read.fields}
             read = StructType(*(field for field in stored.fields if field.field_id in ids))
-            rows = self._rows(
-                fragment, [field.name for field in read.fields], stored, self._deleted(file, deletes)
-            )
+            rows = self._rows(fragment, [field.name for field in read.fields], stored, deleted.of(file))
         table = as_today(rows, read, self._read.as_struct(), self._constants(file, stored))
         if not self.commit:
             return table
         written = table.column(_LAST_UPDATED.name).fill_null(file.sequence)
         place = table.column_names.index(_LAST_UPDATED.name)
         return table.remove_column(place).append_column(self.commit, written)
-
-    def _deleted(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Array | None:
-        """The positions of the deleted rows of a data file."""
-        # A deletion vector replaces older files of positions, which its writer has merged into it.
-        found = [one for one in deletes if one.referenced == file.path and one.sequence >= file.sequence]
-        vectors = [one for one in found if one.file_format == _PUFFIN]
-        if vectors:
-            return pyarrow.concat_arrays(self._vector(one, file.path) for one in vectors)
-        found = [
-            one
-            for one in deletes
-            if one.referenced in (None, file.path)
-            and one.sequence >= file.sequence
-            and one.file_format != _PUFFIN
-        ]
-        return pyarrow.concat_arrays(self._positions(one, file.path) for one in found) if found else None
-
-    def _vector(self, delete: ScannedFile, path: str) -> pyarrow.Array:
-        with open_file(delete.path, self.properties) as stream:
-            puffin = PuffinFile(stream.read())
-        vectors = zip(puffin.footer.blobs, deletion_vectors_from_puffin_file(puffin), strict=True)
-        # Of one data file only: other vectors in the file may have been replaced since.
-        for blob, vector in vectors:
-            if vector.referenced_data_file == path and delete.offset in (None, blob.offset):
-                return vector.to_vector().combine_chunks().cast(pyarrow.int64())
-        raise ValueError(f"{delete.path} has no deletion vector of {path}")
-
-    def _positions(self, delete: ScannedFile, path: str) -> pyarrow.Array:
-        if delete.file_format != _PARQUET:
-            raise _NotSupported(f"it has files of the format {delete.file_format}")
-        with open_file(delete.path, self.properties) as stream:
-            table = pyarrow.parquet.read_table(stream, columns=["file_path", "pos"])
-        of_file = pyarrow.compute.equal(table.column("file_path"), path)
-        return table.filter(of_file).column("pos").combine_chunks().cast(pyarrow.int64())
 
     def _rows(
         self, fragment: Any, columns: list[str], stored: StructType, deleted: pyarrow.Array | None

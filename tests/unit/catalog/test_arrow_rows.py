@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import struct
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,14 +15,17 @@ from uuid import UUID
 import pyarrow
 import pyarrow.parquet
 import pytest
+from pyroaring import BitMap
 
-from dbt_arctic.catalog import arrow_rows
+from dbt_arctic.catalog import arrow_rows, deleted_rows
 from dbt_arctic.catalog.arrow_rows import TableFiles
+from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE as PATH
 from dbt_arctic.catalog.manifests import ScannedFile
 from dbt_arctic.catalog.metadata import read_table
 from dbt_arctic.errors import OnlyBySpark
 
 SNAPSHOT = 42
+CORES = os.cpu_count() or 1
 
 
 class Written:
@@ -203,3 +209,140 @@ def test_uuids_and_fixed_values_have_the_types_that_spark_shows(
     assert written.rows(["code"], code=code, id=text(str(ID))) == [{"code": b"ab"}]
     other = pyarrow.array([b"ac"], pyarrow.large_binary())
     assert written.rows(["code"], code=other) == []
+
+
+NUMBERS = pyarrow.schema([pyarrow.field("id", pyarrow.int32(), metadata={"PARQUET:field_id": "1"})])
+
+
+def numbers(*values: int) -> pyarrow.Table:
+    return pyarrow.table({"id": list(values)}, NUMBERS)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of deletes that are opened."""
+    files: list[str] = []
+    open_file = deleted_rows.open_file
+
+    def opening(location: str, properties: Any) -> Any:
+        files.append(location)
+        return open_file(location, properties)
+
+    monkeypatch.setattr(deleted_rows, "open_file", opening)
+    return files
+
+
+def left(written: Written) -> list[int]:
+    return sorted(row["id"] for row in written.rows(["id"]))
+
+
+def test_a_file_of_positions_is_read_once_for_all_data_files(written: Written, opened: list[str]) -> None:
+    written.columns(id="int")
+    paths = [
+        written.add(numbers(*range(10 * n, 10 * n + 3)), sequence=n, parquet={"row_group_size": 2})
+        for n in range(6)
+    ]
+    rows = pyarrow.table(
+        {"file_path": [paths[n] for n in (1, 1, 2, 4)], "pos": pyarrow.array([0, 2, 1, 1], pyarrow.int64())}
+    )
+    # The rows of file 4 were written after they were deleted.
+    bounds = {"lower": {PATH: paths[1].encode()}, "upper": {PATH: paths[4].encode()}}
+    deletes = written.add(rows, content=1, sequence=3, **bounds)
+    elsewhere = {"lower": {PATH: b"/zzz"}, "upper": {PATH: b"/zzz"}}
+    written.file("/no/such/file", content=1, sequence=9, **elsewhere)
+    gone = {10, 12, 21}
+    assert left(written) == [n for n in range(60) if n % 10 < 3 and n not in gone]
+    assert set(opened) == {deletes}
+    assert len(opened) <= CORES  # two threads may read it at the same time
+    ids = pyarrow.array([11, 12], pyarrow.int32())
+    assert written.rows(["id"], id=ids) == [{"id": 11}]
+
+
+def puffin(vectors: Sequence[tuple[str, Sequence[int]]]) -> tuple[bytes, list[int]]:
+    """A file of deletion vectors, and where they are in it."""
+    content, blobs = b"PFA1", []
+    for path, positions in vectors:
+        bitmap = struct.pack("<QI", 1, 0) + BitMap(positions).serialize()
+        payload = struct.pack(">I", 4 + len(bitmap)) + b"\xd1\xd3\x39\x64" + bitmap + b"\0" * 4
+        described = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
+        place = {"offset": len(content), "length": len(payload)}
+        blobs.append({**described, **place, "properties": {"referenced-data-file": path}})
+        content += payload
+    footer = json.dumps({"blobs": blobs}).encode()
+    content += b"PFA1" + footer + struct.pack("<i", len(footer)) + b"\0" * 4 + b"PFA1"
+    return content, [blob["offset"] for blob in blobs]
+
+
+def test_a_deletion_vector_is_found_by_its_place(
+    written: Written, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written.columns(id="int")
+    paths = [written.add(numbers(*range(10 * n, 10 * n + 4))) for n in range(3)]
+    # The first vector of file 0 was replaced. Files of positions are older than a vector of their file.
+    vectors = [(paths[0], [3]), (paths[0], [0, 1]), (paths[1], [2])]
+    content, places = puffin(vectors)
+    (written.folder / "deletes.puffin").write_bytes(content)
+    for path, place in ((paths[0], places[1]), (paths[1], places[2])):
+        written.file(
+            str(written.folder / "deletes.puffin"),
+            file_format="PUFFIN",
+            content=1,
+            sequence=2,
+            referenced=path,
+            offset=place,
+        )
+    rows = {"file_path": paths, "pos": pyarrow.array([2, 0, 0], pyarrow.int64())}
+    written.add(pyarrow.table(rows), content=1)
+    decoded: list[int] = []
+    decode = deleted_rows.deletion_vectors_from_puffin_file
+    monkeypatch.setattr(
+        deleted_rows,
+        "deletion_vectors_from_puffin_file",
+        lambda file: [decoded.append(len(file.footer.blobs)), decode(file)][1],
+    )
+    assert left(written) == [2, 3, 10, 11, 13, 21, 22, 23]
+    assert decoded == [1, 1]
+
+
+KEYS = [("int", pyarrow.int32()), ("string", pyarrow.large_string()), ("date", pyarrow.date32())]
+
+
+@pytest.mark.parametrize(("type_", "arrow"), KEYS, ids=[name for name, _ in KEYS])
+def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
+    written: Written, type_: str, arrow: pyarrow.DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(7)
+
+    def value(number: int) -> Any:
+        return {"int": number - 25, "string": f"{number:03}"}.get(
+            type_, date(1969, 12, 1) + timedelta(number)
+        )
+
+    def stored(number: int) -> bytes:
+        shown = value(number)
+        if type_ == "string":
+            return str(shown).encode()
+        days = shown if type_ == "int" else (shown - date(1970, 1, 1)).days
+        return int(days).to_bytes(4, "little", signed=True)
+
+    written.columns(id=type_)
+    written.map_names({"field-id": 1, "names": ["id"]})
+    ranges = []
+    for _ in range(20):
+        low = chance.randrange(50)
+        high = low + chance.randrange(5)
+        ranges.append((low, high))
+        rows = pyarrow.table({"id": pyarrow.array([value(low), value(high)], arrow)})
+        written.add(rows, lower={1: stored(low)}, upper={1: stored(high)})
+    files: list[str] = []
+    open_file = arrow_rows.open_file
+    monkeypatch.setattr(
+        arrow_rows, "open_file", lambda path, where: [files.append(path), open_file(path, where)][1]
+    )
+    for count in (0, 1, 1, 2, 3, 30):
+        wanted = [chance.randrange(60) for _ in range(count)]
+        files.clear()
+        found = written.rows(["id"], id=pyarrow.array([value(one) for one in wanted], arrow))
+        expected = [value(one) for pair in ranges for one in pair if one in wanted]
+        assert sorted(row["id"] for row in found) == sorted(expected)
+        assert len(files) == sum(any(low <= one <= high for one in wanted) for low, high in ranges)
