@@ -7,6 +7,7 @@ than reading a few rows.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -19,6 +20,8 @@ from dbt_arctic.maintenance.arrow_read import read_table
 
 if TYPE_CHECKING:
     import pyarrow
+
+_LOADING = threading.Lock()
 
 
 def read_rows(
@@ -33,9 +36,11 @@ def read_rows(
     target: str | None = None,
 ) -> pyarrow.Table:
     """What ``dbt_arctic.read`` does; it documents the arguments."""
-    project, profiles = find_project(_path(project_dir)), find_profiles(_path(profiles_dir))
+    project, profiles = find_project(_path(project_dir)), find_profiles(_path(profiles_dir)).resolve()
     files = tuple(_written(path) for path in (project / "dbt_project.yml", profiles / "profiles.yml"))
-    session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
+    # dbt has global settings, which two threads must not change at the same time.
+    with _LOADING:
+        session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
     version = at.isoformat() if isinstance(at, datetime) else at
     return read_table(session.catalog, session.name(table), columns, keys, version, limit)
 
