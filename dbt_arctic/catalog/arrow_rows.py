@@ -128,10 +128,10 @@ class _Scan:
         return pyarrow.concat_tables([self.empty, *tables])
 
     def parts(self) -> Iterator[pyarrow.Table]:
-        """The rows of each file, which is read when its rows are requested."""
+        """The rows of each row group, which is read when its rows are requested."""
         files, deleted = self._files
         for file in files:
-            yield self._file(file, deleted)
+            yield from self._parts(file, deleted)
 
     @cached_property
     def empty(self) -> pyarrow.Table:
@@ -211,6 +211,23 @@ class _Scan:
         return place < len(values) and bool(values[place] <= from_bytes(type_, high))
 
     def _file(self, file: ScannedFile, deleted: DeletedRows) -> pyarrow.Table:
+        with self._opened(file) as (fragment, stored):
+            gone = deleted.of(file)
+            condition = self._condition(fragment.physical_schema, stored)
+            if gone is None:
+                rows = fragment.to_table(columns=self._names(stored), filter=condition)
+            else:
+                rows = pyarrow.concat_tables(self._row_groups(fragment, stored, gone, condition))
+            return self._as_today(rows, file, stored)
+
+    def _parts(self, file: ScannedFile, deleted: DeletedRows) -> Iterator[pyarrow.Table]:
+        with self._opened(file) as (fragment, stored):
+            for rows in self._row_groups(fragment, stored, deleted.of(file)):
+                yield self._as_today(rows, file, stored)
+
+    @contextmanager
+    def _opened(self, file: ScannedFile) -> Iterator[tuple[Any, StructType]]:
+        """A file and its columns."""
         if file.file_format != PARQUET:
             raise NotSupported(f"it has files of the format {file.file_format}")
         with open_file(file.path, self.properties) as stream:
@@ -222,34 +239,44 @@ class _Scan:
                 raise NotSupported(
                     f"{file.path} has no field ids, and the table has no property {_NAMES_OF_FIELDS}"
                 )
-            ids = {field.field_id for field in self._read.fields}
-            read = StructType(*(field for field in stored.fields if field.field_id in ids))
-            rows = self._rows(fragment, [field.name for field in read.fields], stored, deleted.of(file))
-        table = as_today(rows, read, self._read.as_struct(), self._constants(file, stored))
+            yield fragment, stored
+
+    def _names(self, stored: StructType) -> list[str]:
+        """The columns of a file that are read."""
+        return [field.name for field in self._of(stored).fields]
+
+    def _of(self, stored: StructType) -> StructType:
+        ids = {field.field_id for field in self._read.fields}
+        return StructType(*(field for field in stored.fields if field.field_id in ids))
+
+    def _as_today(self, rows: pyarrow.Table, file: ScannedFile, stored: StructType) -> pyarrow.Table:
+        constants = self._constants(file, stored)
+        table = as_today(rows, self._of(stored), self._read.as_struct(), constants)
         if not self.commit:
             return table
         written = table.column(_LAST_UPDATED.name).fill_null(file.sequence)
         place = table.column_names.index(_LAST_UPDATED.name)
         return table.remove_column(place).append_column(self.commit, written)
 
-    def _rows(
-        self, fragment: Any, columns: list[str], stored: StructType, deleted: pyarrow.Array | None
-    ) -> pyarrow.Table:
-        """Columns of a file, as the file stores them."""
-        condition = self._condition(fragment.physical_schema, stored)
-        if deleted is None:
-            return fragment.to_table(columns=columns, filter=condition)
+    def _row_groups(
+        self, fragment: Any, stored: StructType, deleted: pyarrow.Array | None, condition: Any = None
+    ) -> Iterator[pyarrow.Table]:
+        """Columns of a file, as the file stores them.
+
+        :param condition: row groups without rows for it are left out.
+        """
+        columns = self._names(stored)
         # Positions count all rows of the file.
-        groups = fragment.row_groups
-        starts = [0, *accumulate(group.num_rows for group in groups)]
+        starts = [0, *accumulate(group.num_rows for group in fragment.row_groups)]
         kept = fragment if condition is None else fragment.subset(condition)
-        tables = [fragment.subset(row_group_ids=[]).to_table(columns=columns)]
+        yield fragment.subset(row_group_ids=[]).to_table(columns=columns)
         for place in (group.id for group in kept.row_groups):
-            positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
-            is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
             rows = fragment.subset(row_group_ids=[place]).to_table(columns=columns)
-            tables.append(rows.filter(is_live))
-        return pyarrow.concat_tables(tables)
+            if deleted is not None:
+                positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
+                is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
+                rows = rows.filter(is_live)
+            yield rows
 
     def _condition(self, physical: pyarrow.Schema, stored: StructType) -> Any:
         """The wanted rows, as a condition on the file; ``None`` for all rows."""

@@ -85,13 +85,14 @@ def _keyed(
     sequence = [table.sequence_by] if table.sequence_by else []
     reader = catalog.of(table.name)
     base, change = (reader.arrow_table(side.schema, side.identifier) for side in (table.base, table.change))
-    nested = [column for column in table.key if pyarrow.types.is_nested(base.types.field(column).type)]
+    compared = [*table.key, *sequence]
+    nested = [column for column in compared if pyarrow.types.is_nested(base.types.field(column).type)]
     if nested:
         raise only_by_spark(
-            table.name.dotted, f"{nested[0]} is a part of its key, and has fields or elements"
+            table.name.dotted, f"{nested[0]}, which its rows are compared by, has fields or elements"
         )
     there = set(base.types.names) & set(change.types.names)
-    read = [one for one in dict.fromkeys([*columns, *table.key, *sequence]) if one in there]
+    read = [one for one in dict.fromkeys([*columns, *compared]) if one in there]
     of_change = [*read, ACTION, OFFSET]
     if keys is not None:
         if isinstance(keys, KeyTexts):
@@ -110,11 +111,12 @@ def _keyed(
     if limit is None:
         rows = base.rows(read, version.base_snapshot)
         return merge_rows(rows, changes, table.key, table.sequence_by)
-    parts, kept = [], []
+    parts, kept, count = [], [], 0
     for part in base.parts(read, version.base_snapshot):
         parts.append(part)
         kept.append(kept_rows(part, changes, table.key, table.sequence_by))
-        if sum(one.num_rows for one in kept) >= limit:
+        count += kept[-1].num_rows
+        if count >= limit:
             return pyarrow.concat_tables(kept).slice(0, limit)
     rows = merge_rows(pyarrow.concat_tables(parts), changes, table.key, table.sequence_by)
     return rows.slice(0, limit)
@@ -149,9 +151,11 @@ def _plain(
     if limit is None:
         return table.rows(read, snapshot_id).select(shown)
     parts: list[pyarrow.Table] = []
+    count = 0
     for part in table.parts(read, snapshot_id):
         parts.append(part)
-        if sum(one.num_rows for one in parts) >= limit:
+        count += part.num_rows
+        if count >= limit:
             break
     return pyarrow.concat_tables(parts).slice(0, limit).select(shown)
 

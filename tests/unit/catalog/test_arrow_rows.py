@@ -346,3 +346,14 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
         expected = [value(one) for pair in ranges for one in pair if one in wanted]
         assert sorted(row["id"] for row in found) == sorted(expected)
         assert len(files) == sum(any(low <= one <= high for one in wanted) for low, high in ranges)
+
+
+def test_the_first_rows_of_a_file_are_read_without_the_others(written: Written) -> None:
+    written.columns(id="int")
+    path = written.add(numbers(*range(7)), parquet={"row_group_size": 3})
+    rows = {"file_path": [path, path], "pos": pyarrow.array([1, 6], pyarrow.int64())}
+    for expected in ([0, 3, 3, 1], [0, 2, 3, 0]):
+        parts = list(written.table.parts(["id"], SNAPSHOT))
+        assert [part.num_rows for part in parts if part.num_rows] == [n for n in expected if n]
+        assert pyarrow.concat_tables(parts).equals(written.table.rows(["id"], SNAPSHOT).combine_chunks())
+        written.add(pyarrow.table(rows), content=1)
