@@ -45,14 +45,14 @@ def _struct(
     for field in today.fields:
         place = places.get(field.field_id)
         if place is None:
-            arrays.append(_missing(field, len(values), constants.get(field.field_id)))
+            value = constants.get(field.field_id, field.initial_default)
+            arrays.append(_missing(field, len(values), value))
         else:
             arrays.append(_converted(values.field(place), stored.fields[place].field_type, field.field_type))
     return pyarrow.StructArray.from_arrays(arrays, fields=list(_arrow(today)), mask=_nulls(values))
 
 
-def _missing(field: NestedField, count: int, constant: Any) -> pyarrow.Array:
-    value = field.initial_default if constant is None else constant
+def _missing(field: NestedField, count: int, value: Any) -> pyarrow.Array:
     type_ = _arrow(field.field_type)
     if isinstance(value, UUID):
         value = str(value)

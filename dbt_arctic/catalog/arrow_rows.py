@@ -30,7 +30,7 @@ from pyiceberg.transforms import IdentityTransform, UnknownTransform
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
 from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
-from dbt_arctic.catalog.damage import unreadable_rows
+from dbt_arctic.catalog.damage import UnreadableFile, reading, unreadable_rows
 from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
@@ -84,14 +84,16 @@ class TableFiles:
     def _readable(self, snapshot_id: int) -> Iterator[None]:
         """Convert the errors of a read."""
         if snapshot_id not in self.metadata.manifest_lists:
-            raise no_snapshot(self.name, snapshot_id)
+            raise no_snapshot(
+                self.name, snapshot_id, "read it again, or choose a version that `dbt-arctic history` lists"
+            )
         try:
             yield
         except NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
-        except Exception as error:  # for damaged bytes, the reader may raise any error
-            place = getattr(error, "filename", None) or self.metadata.state.location
-            raise unreadable_rows(self.name, str(place), error) from error
+        except UnreadableFile as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            raise unreadable_rows(self.name, error.path, cause) from cause
 
     @cached_property
     def schema(self) -> Schema:
@@ -230,7 +232,7 @@ class _Scan:
         """A file and its columns."""
         if file.file_format != PARQUET:
             raise NotSupported(f"it has files of the format {file.file_format}")
-        with open_file(file.path, self.properties) as stream:
+        with reading(file.path, NotSupported), open_file(file.path, self.properties) as stream:
             # Nanoseconds, which are Arrow's default for INT96, only exist for 584 years.
             parquet = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
             fragment = parquet.make_fragment(stream)

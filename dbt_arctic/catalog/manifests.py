@@ -23,6 +23,7 @@ from pyiceberg.types import DateType, IcebergType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
+from dbt_arctic.catalog.damage import reading
 from dbt_arctic.catalog.days import shown_day
 from dbt_arctic.catalog.files import LruCache, read_bytes
 
@@ -155,16 +156,19 @@ def placed_files(manifest_list: str, field_id: int | None, properties: Mapping[s
 def scanned_files(
     manifest_list: str, properties: Mapping[str, str], bounded: frozenset[int]
 ) -> list[ScannedFile]:
-    """All files of the snapshot with the given manifest list, for a scan. Raises as ``live_files``.
+    """All files of the snapshot with the given manifest list, for a scan.
 
     :param bounded: the ids of the fields whose bounds are requested: those of all columns would fill the
         memory of a program that reads for days.
+    :raises UnreadableFile: a file is missing, unreachable or damaged.
     """
-    return [
-        file
-        for manifest in _manifests(manifest_list, properties)
-        for file in _scanned.get((manifest.path, bounded), partial(_scan, manifest, properties, bounded))
-    ]
+    files: list[ScannedFile] = []
+    with reading(manifest_list):
+        manifests = list(_manifests(manifest_list, properties))
+    for manifest in manifests:
+        with reading(manifest.path):
+            files += _scanned.get((manifest.path, bounded), partial(_scan, manifest, properties, bounded))
+    return files
 
 
 def _scan(

@@ -135,8 +135,12 @@ def _small_type(type_: pyarrow.DataType) -> pyarrow.DataType:
 
 def test_a_column_that_only_the_partition_has() -> None:
     today = StructType(
-        NestedField(1, "id", LongType(), required=False), NestedField(2, "day", IntegerType(), required=False)
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "day", IntegerType(), required=False, initial_default=7),
     )
     stored = StructType(NestedField(1, "id", IntegerType(), required=False))
     rows = pyarrow.table({"id": pyarrow.array([1, 2], pyarrow.int32())})
     assert as_today(rows, stored, today, {2: 20}).to_pylist() == [{"id": 1, "day": 20}, {"id": 2, "day": 20}]
+    # NULL is a value of the partition.
+    for constants, day in (({}, 7), ({2: None}, None)):
+        assert as_today(rows, stored, today, constants).column("day").to_pylist() == [day, day]

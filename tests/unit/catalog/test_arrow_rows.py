@@ -22,7 +22,7 @@ from dbt_arctic.catalog.arrow_rows import TableFiles
 from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE as PATH
 from dbt_arctic.catalog.manifests import ScannedFile
 from dbt_arctic.catalog.metadata import read_table
-from dbt_arctic.errors import OnlyBySpark
+from dbt_arctic.errors import CatalogUnavailable, OnlyBySpark
 
 SNAPSHOT = 42
 CORES = os.cpu_count() or 1
@@ -357,3 +357,36 @@ def test_the_first_rows_of_a_file_are_read_without_the_others(written: Written) 
         assert [part.num_rows for part in parts if part.num_rows] == [n for n in expected if n]
         assert pyarrow.concat_tables(parts).equals(written.table.rows(["id"], SNAPSHOT).combine_chunks())
         written.add(pyarrow.table(rows), content=1)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1", b"x" * 1000])
+def test_a_file_that_cannot_be_read_is_named(written: Written, content: bytes | None) -> None:
+    written.columns(id="int")
+    path = written.add(numbers(1))
+    deletes = written.folder / "deletes"
+    for changes in (
+        {"path": str(written.folder / "rows")},
+        {"path": str(deletes), "content": 1},
+        {"path": str(deletes), "content": 1, "file_format": "PUFFIN", "referenced": path},
+    ):
+        broken = Path(str(changes["path"]))
+        if content is not None:
+            broken.write_bytes(content)
+        written.file(**changes)
+        with pytest.raises(CatalogUnavailable, match=r"The rows of `lake\.dev\.t` cannot be read") as caught:
+            written.rows(["id"])
+        assert caught.value.where == str(broken)
+        assert ("the file does not exist" in str(caught.value)) == (content is None)
+        written.files.pop()
+
+
+def test_too_little_memory_is_no_damage(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    written.columns(id="int")
+    written.add(numbers(1))
+
+    def failing(*_: Any) -> Any:
+        raise pyarrow.ArrowMemoryError("malloc of size 7 failed")
+
+    monkeypatch.setattr(arrow_rows, "as_today", failing)
+    with pytest.raises(MemoryError):
+        written.rows(["id"])
