@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def read_rows(
     *,
     columns: Sequence[str] | None = None,
     keys: Any = None,
-    at: str | datetime | None = None,
+    at: str | int | date | None = None,
     limit: int | None = None,
     project_dir: str | Path | None = None,
     profiles_dir: str | Path | None = None,
@@ -41,7 +41,7 @@ def read_rows(
     # dbt has global settings, which two threads must not change at the same time.
     with _LOADING:
         session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
-    version = at.isoformat() if isinstance(at, datetime) else at
+    version = at.isoformat() if isinstance(at, date) else None if at is None else str(at)
     return read_table(session.catalog, session.name(table), columns, keys, version, limit)
 
 

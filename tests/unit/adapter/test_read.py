@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,23 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.chdir(tmp_path)
     read._session.cache_clear()
     return loads
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (None, None),
+        ("release", "release"),
+        (42, "42"),
+        (date(2026, 1, 31), "2026-01-31"),
+        (datetime(2026, 1, 31, 12), "2026-01-31T12:00:00"),
+    ],
+)
+def test_a_version_of_any_type_is_text(
+    loaded: list[Path], monkeypatch: pytest.MonkeyPatch, at: Any, text: str | None
+) -> None:
+    monkeypatch.setattr(read, "read_table", lambda *arguments: arguments[4])
+    assert read.read_rows("orders", at=at) == text
 
 
 def test_threads_load_the_profile_one_after_the_other(loaded: list[Path]) -> None:
