@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, time, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -145,10 +145,15 @@ def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> p
     return found
 
 
+_USUAL = {"integer": int, "text": str, "binary": bytes, "decimal": Decimal, "date": date}
+"""The types of Python whose values Arrow converts exactly, or refuses."""
+
+
 def _from_python(values: Sequence[Any], type_: pyarrow.DataType) -> pyarrow.Array:
+    usual = _USUAL.get(_kind(type_))
     for value in values:
         # Arrow would convert these, and lose digits, times or zones.
-        if (why := _why_changed(value, type_)) is not None:
+        if type(value) is not usual and (why := _why_changed(value, type_)) is not None:
             raise ValueError(f"{value!r} {why}")
     # NaN is a value of a floating-point column, and otherwise what pandas has for NULL.
     return pyarrow.array(values, type_, from_pandas=not pyarrow.types.is_floating(type_))
