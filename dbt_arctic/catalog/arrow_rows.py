@@ -244,8 +244,8 @@ class _Scan:
             yield fragment, stored
 
     def _names(self, stored: StructType) -> list[str]:
-        """The columns of a file that are read."""
-        return [field.name for field in self._of(stored).fields]
+        """The columns of a file that are read. If it has none of them, any other: Arrow has to count rows."""
+        return [field.name for field in self._of(stored).fields or stored.fields[:1]]
 
     def _of(self, stored: StructType) -> StructType:
         ids = {field.field_id for field in self._read.fields}

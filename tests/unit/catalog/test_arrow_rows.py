@@ -390,3 +390,22 @@ def test_too_little_memory_is_no_damage(written: Written, monkeypatch: pytest.Mo
     monkeypatch.setattr(arrow_rows, "as_today", failing)
     with pytest.raises(MemoryError):
         written.rows(["id"])
+
+
+@pytest.mark.parametrize("with_deletes", [False, True])
+def test_rows_without_any_of_the_columns_are_counted(written: Written, with_deletes: bool) -> None:
+    written.columns(id="int", added="string", nothing="unknown")
+    fields = written.document["schemas"][0]["fields"]
+    fields[1]["initial-default"] = "new"
+    path = written.add(numbers(*range(7)), parquet={"row_group_size": 3})
+    if with_deletes:
+        rows = {"file_path": [path, path], "pos": pyarrow.array([1, 6], pyarrow.int64())}
+        written.add(pyarrow.table(rows), content=1)
+    count = 5 if with_deletes else 7
+    for columns in (["added"], ["added", "nothing"], ["nothing"]):
+        row = {column: {"added": "new"}.get(column) for column in columns}
+        assert written.rows(columns) == [row] * count
+        assert sum(part.num_rows for part in written.table.parts(columns, SNAPSHOT)) == count
+    if not with_deletes:
+        wanted = pyarrow.array([3, 6], pyarrow.int32())
+        assert written.rows(["added"], id=wanted) == [{"added": "new"}] * 2
