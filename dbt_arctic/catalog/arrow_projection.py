@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow
+import pyarrow.compute
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 
@@ -68,12 +69,14 @@ def _converted(values: Any, stored: IcebergType, today: IcebergType) -> pyarrow.
             return _struct(values, stored, today, {})
         case ListType(), ListType():
             elements = _converted(values.values, stored.element_type, today.element_type)
-            offsets = values.offsets.cast(pyarrow.int64())
+            offsets = _offsets(values).cast(pyarrow.int64())
             return pyarrow.LargeListArray.from_arrays(offsets, elements, type=type_, mask=_nulls(values))
         case MapType(), MapType():
             keys = _converted(values.keys, stored.key_type, today.key_type)
             items = _converted(values.items, stored.value_type, today.value_type)
-            return pyarrow.MapArray.from_arrays(values.offsets, keys, items, type=type_, mask=_nulls(values))
+            return pyarrow.MapArray.from_arrays(
+                _offsets(values), keys, items, type=type_, mask=_nulls(values)
+            )
     if isinstance(today, UUIDType):
         return _texts_of(values)
     return values.cast(type_)
@@ -83,6 +86,11 @@ def _texts_of(uuids: pyarrow.Array) -> pyarrow.Array:
     stored = uuids.storage if isinstance(uuids, pyarrow.ExtensionArray) else uuids
     texts = [None if value is None else str(UUID(bytes=value)) for value in stored.to_pylist()]
     return pyarrow.array(texts, pyarrow.large_string())
+
+
+def _offsets(values: Any) -> pyarrow.Array:
+    """The places of the elements of lists. A slice of an array is copied, because Arrow expects that here."""
+    return pyarrow.compute.add(values.offsets, pyarrow.scalar(0, values.offsets.type))
 
 
 def _nulls(values: pyarrow.Array) -> pyarrow.Array | None:

@@ -19,7 +19,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from dbt_arctic.catalog.arrow_projection import as_today
+from dbt_arctic.catalog.arrow_projection import _converted, as_today
 
 
 class Drawn:
@@ -115,6 +115,11 @@ def test_columns_are_those_of_today(seed: int) -> None:
     found = as_today(stored, old, new, {})
     assert found.schema.types == list(pyarrow.schema(schema_to_pyarrow(new, include_field_ids=False)).types)
     assert found.to_pylist() == [expected(row, old, new) for row in rows]
+    # Of a file with more text than an array of Arrow has, the batches are slices.
+    array = stored.combine_chunks().to_struct_array()
+    parts = [array.chunk(0).slice(place, 1) for place in range(len(rows))] if rows else []
+    for row, part in zip(rows, parts, strict=True):
+        assert _converted(part, old, new).to_pylist() == [expected(row, old, new)]
 
 
 def with_small_types(schema: pyarrow.Schema) -> pyarrow.Schema:
