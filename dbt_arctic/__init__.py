@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     keys: Any = None,
-    at: str | datetime | None = None,
+    at: str | int | date | None = None,
     limit: int | None = None,
     project_dir: str | Path | None = None,
     profiles_dir: str | Path | None = None,

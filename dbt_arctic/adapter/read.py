@@ -7,8 +7,9 @@ than reading a few rows.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +21,27 @@ from dbt_arctic.maintenance.arrow_read import read_table
 if TYPE_CHECKING:
     import pyarrow
 
+_LOADING = threading.Lock()
+
 
 def read_rows(
     table: str,
     *,
     columns: Sequence[str] | None = None,
     keys: Any = None,
-    at: str | datetime | None = None,
+    at: str | int | date | None = None,
     limit: int | None = None,
     project_dir: str | Path | None = None,
     profiles_dir: str | Path | None = None,
     target: str | None = None,
 ) -> pyarrow.Table:
     """What ``dbt_arctic.read`` does; it documents the arguments."""
-    project, profiles = find_project(_path(project_dir)), find_profiles(_path(profiles_dir))
+    project, profiles = find_project(_path(project_dir)), find_profiles(_path(profiles_dir)).resolve()
     files = tuple(_written(path) for path in (project / "dbt_project.yml", profiles / "profiles.yml"))
-    session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
-    version = at.isoformat() if isinstance(at, datetime) else at
+    # dbt has global settings, which two threads must not change at the same time.
+    with _LOADING:
+        session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
+    version = at.isoformat() if isinstance(at, date) else None if at is None else str(at)
     return read_table(session.catalog, session.name(table), columns, keys, version, limit)
 
 

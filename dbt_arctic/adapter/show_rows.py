@@ -11,8 +11,14 @@ from dbt_arctic.adapter.show import table_value
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct
 
 
-class _Key(dict[str, Any]):
-    """A struct that is the key of a map."""
+class _Key(dict[Any, Any]):
+    """A struct or a map that is the key of a map."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class _ListKey(list[Any]):
+    """A list that is the key of a map."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -35,20 +41,31 @@ def rows_of(table: pyarrow.Table, *, as_cells: bool) -> list[tuple[Any, ...]]:
 def _values(column: pyarrow.ChunkedArray) -> list[Any]:
     convert = _converter(column.type)
     try:
-        return [None if value is None else convert(value) for value in column.to_pylist()]
+        values = column.to_pylist()
     except (ValueError, OverflowError):
         # Python has no years after 9999.
-        return list(column.cast(pyarrow.string()).to_pylist())
+        values = column.cast(_with_times_as_text(column.type)).to_pylist()
+    return [None if value is None else convert(value) for value in values]
+
+
+def _with_times_as_text(type_: pyarrow.DataType) -> pyarrow.DataType:
+    if pyarrow.types.is_temporal(type_):
+        return pyarrow.large_string()
+    if pyarrow.types.is_struct(type_):
+        return pyarrow.struct([field.with_type(_with_times_as_text(field.type)) for field in type_])
+    if pyarrow.types.is_large_list(type_):
+        return pyarrow.large_list(_with_times_as_text(type_.value_type))
+    if pyarrow.types.is_map(type_):
+        return pyarrow.map_(_with_times_as_text(type_.key_type), _with_times_as_text(type_.item_type))
+    return type_
 
 
 def _converter(type_: pyarrow.DataType) -> Callable[[Any], Any]:
     """A function that makes dictionaries of maps, which are lists of pairs."""
     if pyarrow.types.is_map(type_):
         key, item = _converter(type_.key_type), _converter(type_.item_type)
-        is_struct = pyarrow.types.is_struct(type_.key_type)
         return lambda pairs: {
-            _Key(key(one)) if is_struct else key(one): None if other is None else item(other)
-            for one, other in pairs
+            _hashable(key(one)): None if other is None else item(other) for one, other in pairs
         }
     if pyarrow.types.is_struct(type_):
         fields = {field.name: _converter(field.type) for field in type_}
@@ -59,6 +76,12 @@ def _converter(type_: pyarrow.DataType) -> Callable[[Any], Any]:
         element = _converter(type_.value_type)
         return lambda values: [None if one is None else element(one) for one in values]
     return lambda value: value
+
+
+def _hashable(key: Any) -> Any:
+    if isinstance(key, dict):
+        return _Key(key)
+    return _ListKey(key) if isinstance(key, list) else key
 
 
 def data_type(type_: pyarrow.DataType) -> DataType:

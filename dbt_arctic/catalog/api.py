@@ -214,7 +214,7 @@ class ArrowTable(Protocol):
         """
 
     def parts(self, columns: Sequence[str], snapshot_id: int) -> Iterator[pyarrow.Table]:
-        """As ``rows``, file by file: each is read when its rows are requested. The first part is empty."""
+        """As ``rows``, in parts: each is read when its rows are requested. The first part is empty."""
 
 
 Loaded = TableState | ViewState | CatalogUnavailable | None

@@ -8,6 +8,7 @@ metadata columns, parses all metadata for each table, and changes some nested va
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,37 +22,27 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 import pyarrow.dataset
-import pyarrow.parquet
 from pyiceberg.conversions import from_bytes
-from pyiceberg.io.pyarrow import (
-    pyarrow_to_schema,
-    schema_to_pyarrow,
-)
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
-from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
-from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform, UnknownTransform
-from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
-from dbt_arctic.catalog.arrow_projection import as_today
-from dbt_arctic.catalog.damage import unreadable_rows
+from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
+from dbt_arctic.catalog.damage import UnreadableFile, reading, unreadable_rows
+from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
 from dbt_arctic.catalog.metadata import TableMetadata
+from dbt_arctic.catalog.parquet_fields import stored_fields
 from dbt_arctic.catalog.snapshot_files import no_snapshot
 from dbt_arctic.errors import only_by_spark
 
-_ROWS, _POSITIONS = 0, 1
-_PARQUET, _PUFFIN = "PARQUET", "PUFFIN"
+_ROWS = 0
 _LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 """The metadata column of rows that a rewrite has moved to another file. Others have the file's number."""
 _NAMES_OF_FIELDS = "schema.name-mapping.default"
-
-
-class _NotSupported(Exception):
-    """Only Spark can read the table. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,8 @@ class TableFiles:
     @property
     def types(self) -> pyarrow.Schema:
         try:
-            return schema_to_pyarrow(self.schema, include_field_ids=False)
-        except _NotSupported as error:
+            return arrow_schema(self.schema.as_struct())
+        except NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
 
     def rows(
@@ -93,14 +84,16 @@ class TableFiles:
     def _readable(self, snapshot_id: int) -> Iterator[None]:
         """Convert the errors of a read."""
         if snapshot_id not in self.metadata.manifest_lists:
-            raise no_snapshot(self.name, snapshot_id)
+            raise no_snapshot(
+                self.name, snapshot_id, "read it again, or choose a version that `dbt-arctic history` lists"
+            )
         try:
             yield
-        except _NotSupported as error:
+        except NotSupported as error:
             raise only_by_spark(self.name, str(error)) from error
-        except Exception as error:  # for damaged bytes, the reader may raise any error
-            place = getattr(error, "filename", None) or self.metadata.state.location
-            raise unreadable_rows(self.name, str(place), error) from error
+        except UnreadableFile as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            raise unreadable_rows(self.name, error.path, cause) from cause
 
     @cached_property
     def schema(self) -> Schema:
@@ -108,7 +101,7 @@ class TableFiles:
         try:
             return Schema.model_validate({"type": "struct", "fields": self.metadata.fields})
         except (ValueError, TypeError) as error:
-            raise _NotSupported("it has a column of a type that pyiceberg does not support") from error
+            raise NotSupported("it has a column of a type that pyiceberg does not support") from error
 
 
 @dataclass(frozen=True)
@@ -131,33 +124,32 @@ class _Scan:
 
     def read(self) -> pyarrow.Table:
         """The rows, in no particular order. Strings and lists have Arrow's large types."""
-        files, deletes = self._files
+        files, deleted = self._files
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            tables = list(pool.map(lambda file: self._file(file, deletes), files))
+            tables = list(pool.map(lambda file: self._file(file, deleted), files))
         return pyarrow.concat_tables([self.empty, *tables])
 
     def parts(self) -> Iterator[pyarrow.Table]:
-        """The rows of each file, which is read when its rows are requested."""
-        files, deletes = self._files
+        """The rows of each row group, which is read when its rows are requested."""
+        files, deleted = self._files
         for file in files:
-            yield self._file(file, deletes)
+            yield from self._parts(file, deleted)
 
     @cached_property
     def empty(self) -> pyarrow.Table:
         """The columns, without rows."""
-        schema = schema_to_pyarrow(self._projected, include_field_ids=False)
+        schema = arrow_schema(self._projected.as_struct())
         if self.commit:
             schema = schema.append(pyarrow.field(self.commit, pyarrow.int64()))
         return schema.empty_table()
 
     @cached_property
-    def _files(self) -> tuple[list[ScannedFile], list[ScannedFile]]:
-        """The data files that may have wanted rows, and all files of deletes."""
-        files = scanned_files(self.metadata.manifest_lists[self.snapshot_id], self.properties)
-        deletes = [file for file in files if file.content != _ROWS]
-        if any(file.content != _POSITIONS for file in deletes):
-            raise _NotSupported("another engine has deleted rows by their values (equality deletes)")
-        return [file for file in files if file.content == _ROWS and self._may_hold(file)], deletes
+    def _files(self) -> tuple[list[ScannedFile], DeletedRows]:
+        """The data files that may have wanted rows, and all deleted rows."""
+        location = self.metadata.manifest_lists[self.snapshot_id]
+        files = scanned_files(location, self.properties, frozenset((*self._wanted, PATH_OF_DELETE)))
+        deleted = DeletedRows([file for file in files if file.content != _ROWS], self.properties)
+        return [file for file in files if file.content == _ROWS and self._may_hold(file)], deleted
 
     @cached_property
     def _projected(self) -> Schema:
@@ -170,14 +162,15 @@ class _Scan:
 
     @cached_property
     def _wanted(self) -> dict[int, list[Any]]:
-        """The wanted values by field id, as partitions and bounds have them: dates and times are numbers.
+        """The wanted values by field id, sorted, as partitions and bounds have them: times are numbers.
 
-        Not those of floating-point columns, whose bounds leave out NaN.
+        Not those of floating-point columns, whose bounds leave out NaN, nor of UUID, which are text here.
         """
+        fields = {name: self.table.schema.find_field(name) for name in self.wanted}
         return {
-            self.table.schema.find_field(name).field_id: _as_stored(values).to_pylist()
+            fields[name].field_id: sorted(_as_stored(values).unique().to_pylist())
             for name, values in self.wanted.items()
-            if not pyarrow.types.is_floating(values.type)
+            if not pyarrow.types.is_floating(values.type) and fields[name].field_type != UUIDType()
         }
 
     @cached_property
@@ -215,81 +208,79 @@ class _Scan:
         low, high = file.lower.get(field_id), file.upper.get(field_id)
         if low is None or high is None or not isinstance(type_, PrimitiveType):
             return True
-        lower, upper = from_bytes(type_, low), from_bytes(type_, high)
-        return any(lower <= value <= upper for value in self._wanted[field_id])
+        values = self._wanted[field_id]
+        place = bisect_left(values, from_bytes(type_, low))
+        return place < len(values) and bool(values[place] <= from_bytes(type_, high))
 
-    def _file(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Table:
-        if file.file_format != _PARQUET:
-            raise _NotSupported(f"it has files of the format {file.file_format}")
-        with open_file(file.path, self.properties) as stream:
-            fragment = pyarrow.dataset.ParquetFileFormat().make_fragment(stream)
-            stored = pyarrow_to_schema(fragment.physical_schema, self._name_mapping, format_version=3)
-            ids = {field.field_id for field in self._read.fields}
-            read = StructType(*(field for field in stored.fields if field.field_id in ids))
-            rows = self._rows(
-                fragment, [field.name for field in read.fields], stored, self._deleted(file, deletes)
-            )
-        table = as_today(rows, read, self._read.as_struct(), self._constants(file, stored))
+    def _file(self, file: ScannedFile, deleted: DeletedRows) -> pyarrow.Table:
+        with self._opened(file) as (fragment, stored):
+            gone = deleted.of(file)
+            condition = self._condition(fragment.physical_schema, stored)
+            if gone is None:
+                rows = fragment.to_table(columns=self._names(stored), filter=condition)
+            else:
+                rows = pyarrow.concat_tables(self._row_groups(fragment, stored, gone, condition))
+            return self._as_today(rows, file, stored)
+
+    def _parts(self, file: ScannedFile, deleted: DeletedRows) -> Iterator[pyarrow.Table]:
+        with self._opened(file) as (fragment, stored):
+            for rows in self._row_groups(fragment, stored, deleted.of(file)):
+                yield self._as_today(rows, file, stored)
+
+    @contextmanager
+    def _opened(self, file: ScannedFile) -> Iterator[tuple[Any, StructType]]:
+        """A file and its columns."""
+        if file.file_format != PARQUET:
+            raise NotSupported(f"it has files of the format {file.file_format}")
+        with reading(file.path, NotSupported), open_file(file.path, self.properties) as stream:
+            # Nanoseconds, which are Arrow's default for INT96, only exist for 584 years.
+            parquet = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+            fragment = parquet.make_fragment(stream)
+            stored = stored_fields(fragment.physical_schema, self._name_mapping)
+            if stored is None:
+                raise NotSupported(
+                    f"{file.path} has no field ids, and the table has no property {_NAMES_OF_FIELDS}"
+                )
+            yield fragment, stored
+
+    def _names(self, stored: StructType) -> list[str]:
+        """The columns of a file that are read. If it has none of them, any other: Arrow has to count rows."""
+        return [field.name for field in self._of(stored).fields or stored.fields[:1]]
+
+    def _of(self, stored: StructType) -> StructType:
+        ids = {field.field_id for field in self._read.fields}
+        return StructType(*(field for field in stored.fields if field.field_id in ids))
+
+    def _as_today(self, rows: pyarrow.Table, file: ScannedFile, stored: StructType) -> pyarrow.Table:
+        constants = self._constants(file, stored)
+        table = as_today(rows, self._of(stored), self._read.as_struct(), constants)
         if not self.commit:
             return table
         written = table.column(_LAST_UPDATED.name).fill_null(file.sequence)
         place = table.column_names.index(_LAST_UPDATED.name)
         return table.remove_column(place).append_column(self.commit, written)
 
-    def _deleted(self, file: ScannedFile, deletes: Sequence[ScannedFile]) -> pyarrow.Array | None:
-        """The positions of the deleted rows of a data file."""
-        # A deletion vector replaces older files of positions, which its writer has merged into it.
-        found = [one for one in deletes if one.referenced == file.path and one.sequence >= file.sequence]
-        vectors = [one for one in found if one.file_format == _PUFFIN]
-        if vectors:
-            return pyarrow.concat_arrays(self._vector(one, file.path) for one in vectors)
-        found = [
-            one
-            for one in deletes
-            if one.referenced in (None, file.path)
-            and one.sequence >= file.sequence
-            and one.file_format != _PUFFIN
-        ]
-        return pyarrow.concat_arrays(self._positions(one, file.path) for one in found) if found else None
+    def _row_groups(
+        self, fragment: Any, stored: StructType, deleted: pyarrow.Array | None, condition: Any = None
+    ) -> Iterator[pyarrow.Table]:
+        """Columns of a file, as the file stores them.
 
-    def _vector(self, delete: ScannedFile, path: str) -> pyarrow.Array:
-        with open_file(delete.path, self.properties) as stream:
-            puffin = PuffinFile(stream.read())
-        vectors = zip(puffin.footer.blobs, deletion_vectors_from_puffin_file(puffin), strict=True)
-        # Of one data file only: other vectors in the file may have been replaced since.
-        for blob, vector in vectors:
-            if vector.referenced_data_file == path and delete.offset in (None, blob.offset):
-                return vector.to_vector().combine_chunks().cast(pyarrow.int64())
-        raise ValueError(f"{delete.path} has no deletion vector of {path}")
-
-    def _positions(self, delete: ScannedFile, path: str) -> pyarrow.Array:
-        if delete.file_format != _PARQUET:
-            raise _NotSupported(f"it has files of the format {delete.file_format}")
-        with open_file(delete.path, self.properties) as stream:
-            table = pyarrow.parquet.read_table(stream, columns=["file_path", "pos"])
-        of_file = pyarrow.compute.equal(table.column("file_path"), path)
-        return table.filter(of_file).column("pos").combine_chunks().cast(pyarrow.int64())
-
-    def _rows(
-        self, fragment: Any, columns: list[str], stored: Schema, deleted: pyarrow.Array | None
-    ) -> pyarrow.Table:
-        """Columns of a file, as the file stores them."""
-        condition = self._condition(fragment.physical_schema, stored)
-        if deleted is None:
-            return fragment.to_table(columns=columns, filter=condition)
+        :param condition: row groups without rows for it are left out.
+        """
+        columns = self._names(stored)
         # Positions count all rows of the file.
-        groups = fragment.row_groups
-        starts = [0, *accumulate(group.num_rows for group in groups)]
+        starts = [0, *accumulate(group.num_rows for group in fragment.row_groups)]
         kept = fragment if condition is None else fragment.subset(condition)
-        tables = [fragment.subset(row_group_ids=[]).to_table(columns=columns)]
+        yield fragment.subset(row_group_ids=[]).to_table(columns=columns)
         for place in (group.id for group in kept.row_groups):
-            positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
-            is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
             rows = fragment.subset(row_group_ids=[place]).to_table(columns=columns)
-            tables.append(rows.filter(is_live))
-        return pyarrow.concat_tables(tables)
+            if deleted is not None:
+                positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
+                is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
+                rows = rows.filter(is_live)
+            yield rows
 
-    def _condition(self, physical: pyarrow.Schema, stored: Schema) -> Any:
+    def _condition(self, physical: pyarrow.Schema, stored: StructType) -> Any:
         """The wanted rows, as a condition on the file; ``None`` for all rows."""
         conditions = []
         for name, values in self.wanted.items():
@@ -299,19 +290,21 @@ class _Scan:
                 continue
             try:
                 values = values.cast(physical.field(there[0]).type)
-            except pyarrow.ArrowInvalid:
-                continue  # a value that the older type of the file cannot have
-            field, bounds = pyarrow.dataset.field(there[0]), pyarrow.compute.min_max(values)
+                bounds = pyarrow.compute.min_max(values)
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+                continue  # the file's type cannot have one of the values, or has no order
+            field = pyarrow.dataset.field(there[0])
             conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
         return reduce(and_, conditions) if conditions else None
 
-    def _constants(self, file: ScannedFile, stored: Schema) -> dict[int, Any]:
+    def _constants(self, file: ScannedFile, stored: StructType) -> dict[int, Any]:
         """By field id, the values of columns that are only in the partition, as in files of Hive."""
         fields = map(PartitionField.model_validate, self.metadata.partition_specs[file.spec_id])
+        there = {field.field_id for field in stored.fields}
         return {
             field.source_id: value
             for field, value in zip(fields, file.partition, strict=True)
-            if isinstance(field.transform, IdentityTransform) and field.source_id not in stored.field_ids
+            if isinstance(field.transform, IdentityTransform) and field.source_id not in there
         }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from gzip import BadGzipFile
 from typing import Literal
 
@@ -56,6 +58,25 @@ def unreadable_manifest(
             f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`",
         ),
     )
+
+
+class UnreadableFile(Exception):
+    """A file of a table cannot be read. Its cause is the error."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+@contextmanager
+def reading(path: str, *passed: type[Exception]) -> Iterator[None]:
+    """Name the file in any error of a reader except ``passed``, since most of them do not name it."""
+    try:
+        yield
+    except Exception as error:  # for damaged bytes, the reader may raise any error
+        if isinstance(error, (UnreadableFile, MemoryError, *passed)):
+            raise
+        raise UnreadableFile(path) from error
 
 
 def unreadable_rows(name: str, location: str, error: Exception) -> CatalogUnavailable:

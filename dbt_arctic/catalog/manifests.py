@@ -23,6 +23,7 @@ from pyiceberg.types import DateType, IcebergType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
+from dbt_arctic.catalog.damage import reading
 from dbt_arctic.catalog.days import shown_day
 from dbt_arctic.catalog.files import LruCache, read_bytes
 
@@ -39,7 +40,7 @@ _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
 _kept: LruCache[tuple[str, int], tuple[DataFile, ...]] = LruCache(limit=512)
 _placed: LruCache[tuple[str, int | None], tuple[PlacedFile, ...]] = LruCache(limit=4096)
-_scanned: LruCache[str, tuple[ScannedFile, ...]] = LruCache(limit=512)
+_scanned: LruCache[tuple[str, frozenset[int]], tuple[ScannedFile, ...]] = LruCache(limit=512)
 
 
 class ScannedFile(NamedTuple):
@@ -48,7 +49,7 @@ class ScannedFile(NamedTuple):
     :param content: 0 for data, 1 for positions of deleted rows, 2 for values of deleted rows.
     :param partition: the value of each field of the partition spec ``spec_id``.
     :param sequence: the number of the commit that added it, which its rows inherit.
-    :param lower: bounds by field id, in Iceberg's single-value form.
+    :param lower: bounds by field id, in Iceberg's single-value form; those that were requested.
     :param referenced: of deleted positions, the only data file that they are for.
     :param offset: of a deletion vector, where it is in its file.
     """
@@ -152,16 +153,27 @@ def placed_files(manifest_list: str, field_id: int | None, properties: Mapping[s
     return files
 
 
-def scanned_files(manifest_list: str, properties: Mapping[str, str]) -> list[ScannedFile]:
-    """All files of the snapshot with the given manifest list, for a scan. Raises as ``live_files``."""
-    return [
-        file
-        for manifest in _manifests(manifest_list, properties)
-        for file in _scanned.get(manifest.path, partial(_scan, manifest, properties))
-    ]
+def scanned_files(
+    manifest_list: str, properties: Mapping[str, str], bounded: frozenset[int]
+) -> list[ScannedFile]:
+    """All files of the snapshot with the given manifest list, for a scan.
+
+    :param bounded: the ids of the fields whose bounds are requested: those of all columns would fill the
+        memory of a program that reads for days.
+    :raises UnreadableFile: a file is missing, unreachable or damaged.
+    """
+    files: list[ScannedFile] = []
+    with reading(manifest_list):
+        manifests = list(_manifests(manifest_list, properties))
+    for manifest in manifests:
+        with reading(manifest.path):
+            files += _scanned.get((manifest.path, bounded), partial(_scan, manifest, properties, bounded))
+    return files
 
 
-def _scan(manifest: _Manifest, properties: Mapping[str, str]) -> tuple[ScannedFile, ...]:
+def _scan(
+    manifest: _Manifest, properties: Mapping[str, str], bounded: frozenset[int]
+) -> tuple[ScannedFile, ...]:
     found = []
     with _AvroFile(_BytesInput(manifest.path, read_bytes(manifest.path, properties))) as entries:
         # Fields are read by id: older format versions lack some of them.
@@ -182,13 +194,17 @@ def _scan(manifest: _Manifest, properties: Mapping[str, str]) -> tuple[ScannedFi
                     partition=tuple(values[_PARTITION][one] for one in range(len(values[_PARTITION]))),
                     spec_id=manifest.spec_id,
                     sequence=manifest.sequence if sequence is None else sequence,
-                    lower=values.get(_LOWER) or {},
-                    upper=values.get(_UPPER) or {},
+                    lower=_only(values.get(_LOWER), bounded),
+                    upper=_only(values.get(_UPPER), bounded),
                     referenced=values.get(_REFERENCED),
                     offset=values.get(_OFFSET),
                 )
             )
     return tuple(found)
+
+
+def _only(bounds: Mapping[int, bytes] | None, field_ids: frozenset[int]) -> Mapping[int, bytes]:
+    return {field_id: bound for field_id, bound in (bounds or {}).items() if field_id in field_ids}
 
 
 def _place(

@@ -158,11 +158,13 @@ def no_column(relation: str, column: str, columns: list[str]) -> UnknownRelation
     )
 
 
-def no_snapshot(relation: str, snapshot_id: int) -> VersionUnavailable:
+def no_snapshot(
+    relation: str, snapshot_id: int, fix: str = "run the model that reads it with `--full-refresh`"
+) -> VersionUnavailable:
     """The error for a snapshot that has expired."""
     return VersionUnavailable(
         f"Snapshot {snapshot_id} of `{relation}` is gone.",
         where=relation,
         why="it was expired, or it belongs to a table that had this name before",
-        fix="run the model that reads it with `--full-refresh`",
+        fix=fix,
     )

@@ -14,8 +14,8 @@ import pyarrow.compute
 
 from dbt_arctic.keyed.table import ACTION, OFFSET
 
-COMMIT = "_arctic_commit"
-"""A column of changes: the number of the commit that wrote the row."""
+COMMIT = "_last_updated_sequence_number"
+"""A column of changes: the number of the commit that wrote the row. No column of a table has this name."""
 
 
 def merge_rows(

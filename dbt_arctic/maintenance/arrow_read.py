@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.errors import ConfigError, VersionUnavailable, only_by_spark
+from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable, only_by_spark
 from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
@@ -17,6 +17,7 @@ from dbt_arctic.maintenance.generations import generation_of
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
 from dbt_arctic.maintenance.wanted_keys import KeyTexts, typed_key, wanted_keys
 from dbt_arctic.refresh.clone import origin
+from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.state import find_keyed, load_keyed, pinned_pair, version_of
 
 
@@ -35,25 +36,41 @@ def read_table(
     :param keys: also as ``KeyTexts``.
     :param at: as for ``versions.resolve``; for a plain table the id of a snapshot or a time.
     """
+    if limit is not None and limit < 0:
+        raise ConfigError(
+            f"{limit} is not a number of rows",
+            where="limit",
+            fix="give a number from 0, or None for all rows",
+        )
     if catalog.of(name).needs_spark:
         raise only_by_spark(name.dotted, "only Spark can open its catalog with the settings of the profile")
     name = origin(catalog, name)
     table = find_keyed(catalog, name)
     if table is None:
         return _plain(catalog, name, columns, keys, at, limit)
-    table, base, change = pinned_pair(catalog, table)
-    version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
-    stored = generation_of(catalog, table, version.generation)
-    shown = _chosen(columns, table.visible.column_names, name)
-    found = _keyed(catalog, stored, version, shown, keys, limit)
-    if len(found.column_names) < len(shown):
-        # The older generation lacks columns.
-        types = catalog.of(name).arrow_table(table.base.schema, table.base.identifier).types
-        for column in shown:
-            if column not in found.column_names:
-                missing = pyarrow.nulls(found.num_rows, types.field(column).type)
-                found = found.append_column(column, missing)
-    return found.select(shown)
+    for _ in range(ATTEMPTS):
+        table, base, change = pinned_pair(catalog, table)
+        version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
+        stored = generation_of(catalog, table, version.generation)
+        shown = _chosen(columns, table.visible.column_names, name)
+        found = _keyed(catalog, stored, version, shown, keys, limit)
+        missing = [column for column in shown if column not in found.column_names]
+        if not missing:
+            return found.select(shown)
+        if stored is not table:
+            # The older generation lacks columns.
+            types = catalog.of(name).arrow_table(table.base.schema, table.base.identifier).types
+            for column in missing:
+                nulls = pyarrow.nulls(found.num_rows, types.field(column).type)
+                found = found.append_column(column, nulls)
+            return found.select(shown)
+        # A column was dropped or renamed after the view was read.
+    raise ConcurrentRun(
+        f"the columns of {name} changed {ATTEMPTS} times while they were read",
+        where=name.dotted,
+        why=f"its view has a column {missing[0]}, and its base table or its change table has none",
+        fix=f"read it again. If that fails, too, check the table: dbt-arctic verify {name.identifier}",
+    )
 
 
 def _keyed(
@@ -68,12 +85,14 @@ def _keyed(
     sequence = [table.sequence_by] if table.sequence_by else []
     reader = catalog.of(table.name)
     base, change = (reader.arrow_table(side.schema, side.identifier) for side in (table.base, table.change))
-    nested = [column for column in table.key if pyarrow.types.is_nested(base.types.field(column).type)]
+    compared = [*table.key, *sequence]
+    nested = [column for column in compared if pyarrow.types.is_nested(base.types.field(column).type)]
     if nested:
         raise only_by_spark(
-            table.name.dotted, f"{nested[0]} is a part of its key, and has fields or elements"
+            table.name.dotted, f"{nested[0]}, which its rows are compared by, has fields or elements"
         )
-    read = [one for one in dict.fromkeys([*columns, *table.key, *sequence]) if one in base.types.names]
+    there = set(base.types.names) & set(change.types.names)
+    read = [one for one in dict.fromkeys([*columns, *compared]) if one in there]
     of_change = [*read, ACTION, OFFSET]
     if keys is not None:
         if isinstance(keys, KeyTexts):
@@ -92,11 +111,12 @@ def _keyed(
     if limit is None:
         rows = base.rows(read, version.base_snapshot)
         return merge_rows(rows, changes, table.key, table.sequence_by)
-    parts, kept = [], []
+    parts, kept, count = [], [], 0
     for part in base.parts(read, version.base_snapshot):
         parts.append(part)
         kept.append(kept_rows(part, changes, table.key, table.sequence_by))
-        if sum(one.num_rows for one in kept) >= limit:
+        count += kept[-1].num_rows
+        if count >= limit:
             return pyarrow.concat_tables(kept).slice(0, limit)
     rows = merge_rows(pyarrow.concat_tables(parts), changes, table.key, table.sequence_by)
     return rows.slice(0, limit)
@@ -124,17 +144,20 @@ def _plain(
         )
     table = reader.arrow_table(name.schema, name.identifier)
     shown = _chosen(columns, table.types.names, name)
+    read = shown or table.types.names[:1]  # without columns, Arrow does not count rows
     snapshot_id = state.current_snapshot_id if at is None else _snapshot_at(state, name, at)
     if snapshot_id is None:
         return table.types.empty_table().select(shown)
     if limit is None:
-        return table.rows(shown, snapshot_id)
+        return table.rows(read, snapshot_id).select(shown)
     parts: list[pyarrow.Table] = []
-    for part in table.parts(shown, snapshot_id):
+    count = 0
+    for part in table.parts(read, snapshot_id):
         parts.append(part)
-        if sum(one.num_rows for one in parts) >= limit:
+        count += part.num_rows
+        if count >= limit:
             break
-    return pyarrow.concat_tables(parts).slice(0, limit)
+    return pyarrow.concat_tables(parts).slice(0, limit).select(shown)
 
 
 def _snapshot_at(state: TableState, name: Name, text: str) -> int:

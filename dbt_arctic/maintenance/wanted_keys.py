@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import pyarrow
+import pyarrow.compute
 
 from dbt_arctic.errors import ConfigError, NullKey
 from dbt_arctic.keyed.exact_text import why_inexact
@@ -69,8 +71,9 @@ def _from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
 
 def _columns(keys: Any, key: Sequence[str], table: str) -> Mapping[str, Any]:
     if hasattr(keys, "__arrow_c_stream__"):
-        rows = pyarrow.table(keys)
-        named = {name.lower(): rows.column(name).combine_chunks() for name in rows.column_names}
+        rows = _as_table(keys, key)
+        names = [name.lower() for name in rows.column_names]
+        named = dict(zip(names, map(_as_one, rows.columns), strict=True))
         return _of_key(named, key, table)
     if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
         keys = [keys]
@@ -90,6 +93,23 @@ def _columns(keys: Any, key: Sequence[str], table: str) -> Mapping[str, Any]:
     return {name: [row[place] for row in rows] for place, name in enumerate(key)}
 
 
+def _as_table(keys: Any, key: Sequence[str]) -> pyarrow.Table:
+    try:
+        return pyarrow.table(keys)
+    except pyarrow.ArrowInvalid:  # one column, as a Series
+        return pyarrow.table([pyarrow.chunked_array(keys)], [key[0]])
+
+
+def _as_one(column: pyarrow.ChunkedArray) -> pyarrow.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return (
+        pyarrow.concat_arrays(column.unify_dictionaries().chunks)
+        if column.num_chunks
+        else pyarrow.array([], column.type)
+    )
+
+
 def _of_key(named: Mapping[str, Any], key: Sequence[str], table: str) -> Mapping[str, Any]:
     missing = next((name for name in key if name.lower() not in named), None)
     if missing is not None:
@@ -105,20 +125,10 @@ def _of_key(named: Mapping[str, Any], key: Sequence[str], table: str) -> Mapping
 def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> pyarrow.Array:
     try:
         if isinstance(values, pyarrow.Array):
-            if _is_text(values.type) != _is_text(type_):
-                raise pyarrow.ArrowInvalid(f"its type is {values.type}")
-            found = values.cast(type_)
+            found = _from_arrow(values, type_)
         else:
-            # Arrow would cut off the digits.
-            if not pyarrow.types.is_floating(type_) and any(map(_is_float, values)):
-                raise pyarrow.ArrowInvalid("it is a floating-point number")
-            found = pyarrow.array(values, type_)
-    except (
-        pyarrow.ArrowInvalid,
-        pyarrow.ArrowTypeError,
-        pyarrow.ArrowNotImplementedError,
-        OverflowError,
-    ) as error:
+            found = _from_python(values, type_)
+    except (ValueError, TypeError, ArithmeticError, pyarrow.ArrowNotImplementedError) as error:
         raise ConfigError(
             f"a value of {name} is not of the type of the key",
             where=_WHERE,
@@ -135,9 +145,85 @@ def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> p
     return found
 
 
-def _is_float(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, Integral)
+_USUAL = {"integer": int, "text": str, "binary": bytes, "decimal": Decimal, "date": date}
+"""The types of Python whose values Arrow converts exactly, or refuses."""
 
 
-def _is_text(type_: pyarrow.DataType) -> bool:
-    return bool(pyarrow.types.is_string(type_) or pyarrow.types.is_large_string(type_))
+def _from_python(values: Sequence[Any], type_: pyarrow.DataType) -> pyarrow.Array:
+    usual = _USUAL.get(_kind(type_))
+    for value in values:
+        # Arrow would convert these, and lose digits, times or zones.
+        if type(value) is not usual and (why := _why_changed(value, type_)) is not None:
+            raise ValueError(f"{value!r} {why}")
+    # NaN is a value of a floating-point column, and otherwise what pandas has for NULL.
+    return pyarrow.array(values, type_, from_pandas=not pyarrow.types.is_floating(type_))
+
+
+def _why_changed(value: Any, type_: pyarrow.DataType) -> str | None:
+    """Why Arrow's conversion would change a value; ``None`` if it would not, or would fail."""
+    if value is None or value != value:
+        return None
+    kind = _kind(type_)
+    match value:
+        case Integral() if kind in ("date", "local time", "instant"):
+            return "is a number"
+        case Decimal() if kind == "integer" and value != value.to_integral_value():
+            return "is not a whole number"
+        case Real() if not isinstance(value, Integral) and kind != "float":
+            return "is a floating-point number"
+        case str() if kind == "binary":
+            return "is text"
+        case bytes() if kind == "text":
+            return "is binary"
+        case datetime() if kind == "date" and (value.tzinfo is not None or value.time() != time()):
+            return "has a time"
+        case datetime() if kind == "local time" and value.tzinfo is not None:
+            return "has a time zone"
+        case datetime() if getattr(value, "nanosecond", 0):  # of pandas
+            return "has nanoseconds"
+    return None
+
+
+_EXACT = {
+    ("integer", "decimal"),
+    ("integer", "float"),
+    # pandas has floating-point numbers for integers with NULL, and midnight for a date.
+    ("float", "integer"),
+    ("local time", "date"),
+    ("local time", "instant"),
+}
+"""Conversions to another kind that are exact, or whose values can be compared."""
+
+
+def _from_arrow(values: pyarrow.Array, type_: pyarrow.DataType) -> pyarrow.Array:
+    if pyarrow.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not len(values) or pyarrow.types.is_null(values.type):
+        return pyarrow.nulls(len(values), type_)
+    kinds = _kind(values.type), _kind(type_)
+    if kinds[0] != kinds[1] and kinds not in _EXACT:
+        raise ValueError(f"its type is {values.type}")
+    if kinds == ("integer", "decimal"):
+        values = values.cast(pyarrow.decimal128(38, 0))  # Arrow compares precisions, and not the values
+    found = values.cast(type_)
+    if kinds[1] in ("integer", "decimal", "date", "local time", "instant"):
+        is_same = pyarrow.compute.equal(found.cast(values.type), values)
+        if not pyarrow.compute.all(is_same).as_py():
+            raise ValueError(f"its type is {values.type}, and a value would change")
+    return found
+
+
+def _kind(type_: pyarrow.DataType) -> str:
+    """The types whose values can be the same."""
+    is_ = pyarrow.types
+    if is_.is_timestamp(type_):
+        return "local time" if type_.tz is None else "instant"
+    kinds = {
+        "text": (is_.is_string, is_.is_large_string, is_.is_string_view),
+        "binary": (is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary),
+        "integer": (is_.is_integer,),
+        "float": (is_.is_floating,),
+        "decimal": (is_.is_decimal,),
+        "date": (is_.is_date,),
+    }
+    return next((kind for kind, tests in kinds.items() if any(one(type_) for one in tests)), str(type_))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -15,8 +16,10 @@ import pyarrow
 import pytest
 
 from dbt_arctic.catalog import arrow_rows
-from dbt_arctic.errors import ConfigError, OnlyBySpark, UnknownRelation, VersionUnavailable
+from dbt_arctic.errors import ConcurrentRun, ConfigError, OnlyBySpark, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import Column
+from dbt_arctic.maintenance import arrow_read
 from dbt_arctic.maintenance.arrow_read import read_table
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.versions import rows_at
@@ -120,21 +123,22 @@ def test_a_lookup_opens_the_files_that_may_have_the_key(shop: Any, opened: list[
         assert expected <= 3  # a file of the base table, one of the changes, and a marker
 
 
-def test_each_version_is_read_as_by_spark(shop: Any) -> None:
+def test_each_version_is_read_as_by_spark(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(5)
     catalog = shop.main.catalog
-    orders = shop.table(
-        types={"id": "bigint", "v": "int", "s": "struct<a: int>"}, on_schema_change="append_new_columns"
-    )
+    # A name that dbt-arctic uses in its statements is no reserved name.
+    types = {"id": "bigint", "v": "int", "_arctic_commit": "int"}
+    orders = shop.table(types={**types, "s": "struct<a: int>"}, on_schema_change="append_new_columns")
 
     def row(key: int) -> dict[str, Any]:
-        return {"id": key, "v": chance.randrange(9), "s": chance.choice([None, {"a": None}, {"a": 1}])}
+        struct = chance.choice([None, {"a": None}, {"a": 1}])
+        return {"id": key, "v": chance.randrange(9), "_arctic_commit": -key, "s": struct}
 
     orders.build([row(key) for key in range(6)])
     orders.apply([row(key) for key in (1, 2, 7)], [{"id": 3}])
     orders.compact()
-    wider = orders.with_types({"id": "bigint", "v": "int", "s": "struct<a: int, b: string>", "w": "string"})
-    wider.upsert([{"id": 8, "v": 1, "s": {"a": 1, "b": "x"}, "w": "new"}])
+    wider = orders.with_types({**types, "s": "struct<a: int, b: string>", "w": "string"})
+    wider.upsert([{"id": 8, "v": 1, "_arctic_commit": 0, "s": {"a": 1, "b": "x"}, "w": "new"}])
     wider.apply([], [{"id": 1}])
     wider.compact()
     versions = [entry.version.token for entry in history(catalog, orders.name) if entry.version is not None]
@@ -142,12 +146,24 @@ def test_each_version_is_read_as_by_spark(shop: Any) -> None:
     for version in versions:
         require_equal(shop, orders.name, version)
     # An older generation keeps its types.
-    narrow = wider.with_types({"id": "bigint", "v": "int", "w": "string"})
-    narrow.build([{"id": 1, "v": 1, "w": "rebuilt"}])
-    for version in versions[:1]:
-        found = read_table(catalog, orders.name, at=version)
-        expected = by_spark(shop, rows_at(catalog, orders.name, version, "test"), found)
+    other = wider.with_types({"id": "bigint", "v": "int", "w": "string", "later": "date"})
+    other.build([{"id": 1, "v": 1, "w": "rebuilt", "later": None}])
+    for columns in (None, ["later"], ["later", "v"]):
+        found = read_table(catalog, orders.name, columns, at=versions[0])
+        expected = by_spark(shop, rows_at(catalog, orders.name, versions[0], "test"), found)
         assert in_order(found) == in_order(expected)
+    # A column that is dropped after the view was read is not NULL.
+    pinned, stale = arrow_read.pinned_pair, [Column("dropped", "int")]
+
+    def pinned_before_the_drop(*where: Any) -> Any:
+        table, *states = pinned(*where)
+        return (replace(table, columns=(*table.columns, stale.pop())) if stale else table, *states)
+
+    monkeypatch.setattr(arrow_read, "pinned_pair", pinned_before_the_drop)
+    assert read_table(catalog, orders.name).column_names == ["id", "v", "w", "later"]
+    stale.extend([Column("dropped", "int")] * 5)
+    with pytest.raises(ConcurrentRun, match="changed 5 times while they were read"):
+        read_table(catalog, orders.name)
 
 
 @pytest.fixture
@@ -199,6 +215,9 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
     run(f"CREATE TABLE {plain.sql} (id INT) USING iceberg")
     assert read_table(catalog, plain).to_pylist() == []
     run(f"INSERT INTO {plain.sql} VALUES (1)")
+    assert read_table(catalog, plain, []).num_rows == read_table(catalog, plain, [], limit=5).num_rows == 1
+    with pytest.raises(ConfigError, match="-1 is not a number of rows"):
+        read_table(catalog, plain, limit=-1)
     with pytest.raises(ConfigError, match="which has no key"):
         read_table(catalog, plain, keys=[1])
     with pytest.raises(ConfigError, match="has no column v"):
@@ -212,6 +231,10 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
     with pytest.raises(OnlyBySpark, match="it is a view"):
         read_table(catalog, view)
     run(f"DROP VIEW {view.sql}")
+    orders = shop.table(types={"id": "bigint", "o": "struct<a: int>"}, sequence_by="o")
+    orders.build([{"id": 1, "o": {"a": 1}}])
+    with pytest.raises(OnlyBySpark, match="o, which its rows are compared by, has fields"):
+        read_table(catalog, orders.name)
     scanned = arrow_rows.scanned_files
 
     def with_equality_deletes(*where: Any) -> Any:

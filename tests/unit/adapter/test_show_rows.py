@@ -11,6 +11,7 @@ import pytest
 
 from dbt_arctic.adapter.show_rows import rows_of
 
+LIST = pyarrow.large_list(pyarrow.int32())
 KEY = pyarrow.struct([("a", pyarrow.int32())])
 
 
@@ -25,6 +26,7 @@ KEY = pyarrow.struct([("a", pyarrow.int32())])
         (pyarrow.struct([("x y", pyarrow.large_string())]), {"x y": 'a"'}, '{"x y": "a\\""}', {"x y": 'a"'}),
         (pyarrow.map_(pyarrow.int32(), pyarrow.date32()), [(7, None)], '{"7": null}', {7: None}),
         (pyarrow.map_(KEY, pyarrow.int32()), [({"a": 1}, 2)], '{"{\\"a\\": 1}": 2}', [({"a": 1}, 2)]),
+        (pyarrow.map_(LIST, pyarrow.int32()), [([1, 2], 3)], '{"[1, 2]": 3}', [([1, 2], 3)]),
         (pyarrow.large_list(KEY), None, None, None),
     ],
     ids=str,
@@ -41,6 +43,15 @@ def test_values_are_those_of_a_query(type_: pyarrow.DataType, value: Any, cell: 
 def test_a_year_that_python_does_not_have() -> None:
     days = pyarrow.array([2_932_897, 0], pyarrow.int32()).cast(pyarrow.date32())
     assert rows_of(pyarrow.table({"day": days}), as_cells=True) == [("10000-01-01",), ("1970-01-01",)]
+
+
+def test_a_year_that_python_does_not_have_inside_of_another_value() -> None:
+    days = pyarrow.array([2_932_897], pyarrow.int32()).cast(pyarrow.date32())
+    lists = pyarrow.LargeListArray.from_arrays([0, 1], days)
+    maps = pyarrow.MapArray.from_arrays([0, 1], days, lists)
+    structs = pyarrow.StructArray.from_arrays([maps, pyarrow.array([1])], ["m", "n"])
+    cell = '{"m": {"10000-01-01": ["10000-01-01"]}, "n": 1}'
+    assert rows_of(pyarrow.table({"v": structs}), as_cells=True) == [(cell,)]
 
 
 def test_no_columns_and_no_rows() -> None:

@@ -19,7 +19,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from dbt_arctic.catalog.arrow_projection import as_today
+from dbt_arctic.catalog.arrow_projection import _converted, as_today
 
 
 class Drawn:
@@ -115,6 +115,11 @@ def test_columns_are_those_of_today(seed: int) -> None:
     found = as_today(stored, old, new, {})
     assert found.schema.types == list(pyarrow.schema(schema_to_pyarrow(new, include_field_ids=False)).types)
     assert found.to_pylist() == [expected(row, old, new) for row in rows]
+    # Of a file with more text than an array of Arrow has, the batches are slices.
+    array = stored.combine_chunks().to_struct_array()
+    parts = [array.chunk(0).slice(place, 1) for place in range(len(rows))] if rows else []
+    for row, part in zip(rows, parts, strict=True):
+        assert _converted(part, old, new).to_pylist() == [expected(row, old, new)]
 
 
 def with_small_types(schema: pyarrow.Schema) -> pyarrow.Schema:
@@ -135,8 +140,12 @@ def _small_type(type_: pyarrow.DataType) -> pyarrow.DataType:
 
 def test_a_column_that_only_the_partition_has() -> None:
     today = StructType(
-        NestedField(1, "id", LongType(), required=False), NestedField(2, "day", IntegerType(), required=False)
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "day", IntegerType(), required=False, initial_default=7),
     )
     stored = StructType(NestedField(1, "id", IntegerType(), required=False))
     rows = pyarrow.table({"id": pyarrow.array([1, 2], pyarrow.int32())})
     assert as_today(rows, stored, today, {2: 20}).to_pylist() == [{"id": 1, "day": 20}, {"id": 2, "day": 20}]
+    # NULL is a value of the partition.
+    for constants, day in (({}, 7), ({2: None}, None)):
+        assert as_today(rows, stored, today, constants).column("day").to_pylist() == [day, day]

@@ -22,7 +22,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from dbt_arctic.catalog import api
+from dbt_arctic.catalog.damage import UnreadableFile
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.manifests import scanned_files
 from dbt_arctic.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -111,6 +113,23 @@ def test_live_files_come_with_their_bounds_and_deleted_ones_do_not(handmade: Han
     ]
     stored = table_with(handmade, location).stored_files("a", "t", SNAPSHOT)
     assert stored == [api.StoredFile(path, 100) for path in ("/wide", "/narrow", "/without")]
+
+
+def test_a_scan_keeps_the_requested_bounds_in_memory(handmade: HandmadeWarehouse) -> None:
+    file = ManifestEntryStatus.ADDED, data_file("/rows", b"\0" * 8, b"\1" * 8)
+    location = write_snapshot(handmade.folder, [file])
+    for fields, lower, upper in (((1, 2), {1: b"\0" * 8}, {1: b"\1" * 8}), ((2,), {}, {})):
+        (found,) = scanned_files(location, {}, frozenset(fields))
+        assert (found.path, found.lower, found.upper) == ("/rows", lower, upper)
+
+
+def test_a_manifest_that_a_scan_cannot_read_is_named(handmade: HandmadeWarehouse) -> None:
+    location = write_snapshot(handmade.folder, [(ManifestEntryStatus.ADDED, data_file("/rows", None, None))])
+    for path in (handmade.folder / "m0.avro", Path(location)):
+        path.write_bytes(b"Obj\x01\x04\x14avro.codec\x08null")
+        with pytest.raises(UnreadableFile) as caught:
+            scanned_files(location, {}, frozenset())
+        assert caught.value.path.removeprefix("file://") == str(path)
 
 
 @pytest.mark.parametrize("format_version", [1, 2])
