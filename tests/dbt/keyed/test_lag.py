@@ -108,6 +108,9 @@ def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, mon
             in broken["by_city"]["problem"]
         )
         assert f"lake.{shop.schema}.loaded cannot be read" in type_in("report")
+        failed = type_in("sql", "select count(*) from loaded", code=2)
+        assert "AR-201" in failed
+        assert "  fix:   restore the file from a backup. `dbt-arctic verify` lists" in failed
         unreadable = type_in.json("report")["unreadable"]
         assert [one["table"] for one in unreadable] == [f"lake.{shop.schema}.loaded"]
     finally:
