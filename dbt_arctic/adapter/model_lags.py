@@ -22,12 +22,13 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.maintenance.overview import TableOverview
-from dbt_arctic.refresh.consumed_versions import consuming_state
+from dbt_arctic.refresh.consumed_versions import consuming_state, consuming_table
 from dbt_arctic.refresh.materializations import INCREMENTAL
 from dbt_arctic.scheduling.model_lag import (
     NO_VERSIONS,
     NOT_BUILT,
     ModelLag,
+    PendingUpstream,
     consumed_at_ms,
     waiting_for,
     waiting_outside,
@@ -95,8 +96,9 @@ class LagReader:
     """Reads what models have not consumed. Each upstream is read once, so a reader serves one look only.
 
     :param catalog: which may cache.
-    :param with_full_refresh: whether to look up what a full refresh would read. This asks the databases of
-        followed tables, and the catalog for both tables of each keyed upstream.
+    :param with_full_refresh: whether to look up what a full refresh would read, and whether the tables that
+        a run reads are there. This asks the databases of followed tables, and the catalog for both tables of
+        each keyed table.
     """
 
     def __init__(
@@ -121,16 +123,37 @@ class LagReader:
             return ModelLag(shown_name(node), problem=NOT_BUILT)
         outside = [waiting_outside(one) for one in self.unread_of(node, name, state)]
         inside = [
-            waiting_for(
-                lag,
-                self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2],
-                _full_refresh_of(self._catalog, lag.upstream) if self._with_full_refresh else None,
-            )
+            self._inside(lag)
             for lag in self._upstreams.lags(state)
             if not self._belongs_to_source(lag.upstream)
         ]
         records_any = any(PROPERTY_CONSUMED in one.summary for one in state.history())
-        return ModelLag(shown_name(node), (*inside, *outside), "" if records_any else NO_VERSIONS)
+        problem = self._damage(name) or ("" if records_any else NO_VERSIONS)
+        return ModelLag(shown_name(node), (*inside, *outside), problem)
+
+    def _inside(self, lag: Lag) -> PendingUpstream:
+        """What a model has not consumed of a table of the catalog."""
+        upstream = self._shown.get(lag.upstream.lower()) or lag.upstream.partition(".")[2]
+        if not self._with_full_refresh:
+            return waiting_for(lag, upstream)
+        try:
+            size = _full_refresh_of(self._catalog, lag.upstream)
+        except ArcticError as error:
+            return waiting_for(replace(lag, lost=lag.lost or error.what), upstream)
+        return waiting_for(lag, upstream, size)
+
+    def _damage(self, name: Name) -> str:
+        """Why a keyed table cannot be read although its log can be; empty if it can be."""
+        if not self._with_full_refresh:
+            return ""
+        table = find_keyed(self._catalog, consuming_table(self._catalog, name))
+        if table is None:
+            return ""
+        try:
+            load_base(self._catalog, table)
+        except ArcticError as error:
+            return unreadable(error)
+        return ""
 
     def unread_of(self, node: Any, name: Name, state: TableState) -> list[Unread]:
         """What a model has not read of each source outside the catalog.
@@ -211,19 +234,17 @@ def _full_refresh_of(catalog: CatalogReader, upstream: str) -> RefreshSize | Non
     """What a full refresh would read of a table of the catalog, from metadata; ``None`` if it is not there.
 
     :param upstream: its dotted name.
+    :raises ArcticError: one of its tables cannot be read.
     """
     name, markers, marker_bytes = Name(*upstream.split(".", 2)), 0, 0
-    try:
-        table = find_keyed(catalog, name)
-        if table is not None:
-            change = load_change(catalog, table)
-            states = [load_base(catalog, table), change]
-            markers, marker_bytes = count_markers(with_current_buckets(table, change), change)
-        else:
-            state = catalog.of(name).load_table(name.schema, name.identifier)
-            states = [] if state is None else [state]
-    except ArcticError:  # the lag has the reason
-        return None
+    table = find_keyed(catalog, name)
+    if table is not None:
+        change = load_change(catalog, table)
+        states = [load_base(catalog, table), change]
+        markers, marker_bytes = count_markers(with_current_buckets(table, change), change)
+    else:
+        state = catalog.of(name).load_table(name.schema, name.identifier)
+        states = [] if state is None else [state]
     sides = [one for one in map(side_metrics, states) if one is not None]
     if len(sides) < len(states):
         return RefreshSize("row")
@@ -269,9 +290,29 @@ def with_source_lags(
 
 
 def lags_of(reader: LagReader, graph: ModelGraph, chosen: Sequence[str]) -> list[ModelLag]:
-    """The lags of models and of all models that they read, in the order of the graph."""
+    """The lags of models and of all models that they read, in the order of the graph.
+
+    A table that cannot be read is the problem of its model.
+
+    :raises ArcticError: no table can be read, perhaps because the catalog does not answer.
+    """
     wanted = graph.with_upstreams(chosen)
-    return [reader.lag_of(graph.nodes[key]) for key in graph.nodes if key in wanted]
+    found: list[ModelLag] = []
+    errors: list[ArcticError] = []
+    for node in (graph.nodes[key] for key in graph.nodes if key in wanted):
+        try:
+            found.append(reader.lag_of(node))
+        except ArcticError as error:
+            errors.append(error)
+            found.append(ModelLag(shown_name(node), problem=unreadable(error)))
+    if errors and len(errors) == len(found):
+        raise errors[0]
+    return found
+
+
+def unreadable(error: ArcticError) -> str:
+    """The problem of a model whose table cannot be read, and the command that shows how to repair it."""
+    return f"{error.what.rstrip('.')}: dbt-arctic verify"
 
 
 __all__ = ["LagReader", "ModelGraph", "graph_of", "lags_of", "name_of", "shown_name", "with_source_lags"]

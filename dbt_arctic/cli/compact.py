@@ -95,7 +95,7 @@ def compact(
         if only_plan or not operations:
             _show_plan(operations, as_json)
             context.exit(2 if broken else 0)
-        with progress("starting Spark", sum(one.cost_s for one in operations), as_json) as bar:
+        with progress("connecting to Spark", sum(one.cost_s for one in operations), as_json) as bar:
             session.read("SELECT 1")  # keeps Spark's start out of the first operation's time
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
             bar.now(*next(coming))

@@ -16,7 +16,7 @@ import click
 from packaging.requirements import Requirement
 
 from dbt_arctic.cli.options import FOLDER, json_option
-from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.output import print_json, print_message
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
@@ -59,9 +59,9 @@ def doctor(
 def _print(checks: list[Check]) -> None:
     for part in checks:
         state = "ok" if part.ok and not part.state else "--" if part.ok else "!!"
-        click.echo(f"{state}  {part.name:<18} {part.detail}")
+        print_message(f"{state}  {part.name:<18} ", part.detail)
         if part.fix:
-            click.echo(f"    {'instead' if part.ok else 'fix'}: {part.fix}")
+            print_message(f"    {'instead' if part.ok else 'fix'}: ", part.fix)
 
 
 def examine() -> Iterator[Check]:

@@ -77,7 +77,10 @@ def lineage_picture(tables: Sequence[TableOverview], now_ms: int) -> Picture | N
     names = list(dict.fromkeys([*(up for lags in reads.values() for up in lags), *reads]))
     shown = _chosen(names, reads, behind, waiting)
     places = _places(shown, {name: [up for up in lags if up in shown] for name, lags in reads.items()})
-    boxes = tuple(_box(name, behind.get(name), waiting.get(name), *places[name]) for name in shown)
+    broken = {seen.name.dotted for seen in tables if seen.problem}
+    boxes = tuple(
+        _box(name, name in broken, behind.get(name), waiting.get(name), *places[name]) for name in shown
+    )
     lines = tuple(
         Line(
             _path(places[upstream], places[name]),
@@ -155,9 +158,11 @@ def _places(names: Sequence[str], reads: Mapping[str, Sequence[str]]) -> dict[st
     return places
 
 
-def _box(name: str, behind_ms: int | None, waits_for: str | None, x: int, y: int) -> Box:
+def _box(name: str, is_broken: bool, behind_ms: int | None, waits_for: str | None, x: int, y: int) -> Box:
     detail, colour = "", ""
-    if behind_ms is not None:
+    if is_broken:
+        detail, colour = "cannot be read", "bad"
+    elif behind_ms is not None:
         detail, colour = f"{shown_seconds(behind_ms / 1000)} behind", "warn"
     elif waits_for is not None:
         detail, colour = f"waits for {waits_for.rpartition('.')[2]}", "muted"

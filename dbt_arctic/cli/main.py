@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import gc
+import shutil
+import sys
 import traceback
 from importlib import import_module
 from importlib.metadata import version
@@ -80,7 +82,7 @@ class Commands(click.Group):
         try:
             return super().invoke(context)
         except ArcticError as error:
-            click.echo(str(error), err=True)
+            click.echo(_shown(error), err=True)
             context.exit(2)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -88,6 +90,15 @@ class Commands(click.Group):
             # Python would exit with 1, which several commands use for findings.
             click.echo(without_secrets(traceback.format_exc()), err=True)
             context.exit(2)
+
+
+def _shown(error: ArcticError) -> str:
+    """The text of an error, wrapped if it goes to a terminal."""
+    if not sys.stderr.isatty():
+        return str(error)
+    from dbt_arctic.cli.messages import wrap_error
+
+    return wrap_error(error, shutil.get_terminal_size().columns)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

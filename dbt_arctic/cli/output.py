@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.cli.messages import wrap_message
 from dbt_arctic.cli.tables import Cell, Kind, for_pipe, for_terminal
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.errors import ConfigError
@@ -48,6 +49,13 @@ def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[Cell
 def terminal_width() -> int | None:
     """The width of the terminal; ``None`` if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_message(label: str, text: str) -> None:
+    """Print a text after a label, on a terminal in lines that fit it."""
+    width = terminal_width()
+    lines = [label + text] if width is None else wrap_message(label, text, width)
+    click.echo("\n".join(lines))
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, as_json: bool) -> None:

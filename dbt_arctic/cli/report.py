@@ -96,6 +96,8 @@ def report(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(html, encoding="utf-8")
     click.echo(f"{file}: {counted(len(found.tables), 'table')}, {shown_bytes(len(html.encode()))}")
+    for one in found.unreadable:
+        click.echo(f"{one.table} cannot be read. {one.why.rstrip('.')}: dbt-arctic verify", err=True)
 
 
 def _is_selected(name: Name, select: tuple[str, ...]) -> bool:

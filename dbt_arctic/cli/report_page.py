@@ -115,12 +115,15 @@ class Page:
         done = self.report.operations
         failed = sum(one.outcome == FAILED for one in done)
         due = self.report.due
+        broken = len(self.report.tables) - len(self.readable)
         size = shown_bytes(sum(one.size_bytes for one in statuses))
         return [
             Card(
                 "Tables",
                 f"{len(self.readable):,}",
-                f"{counted(sum(one.base.live_rows for one in statuses), 'row')}, {size}",
+                f"{counted(sum(one.base.live_rows for one in statuses), 'row')}, {size}"
+                + (f"; {counted(broken, 'table')} cannot be read" if broken else ""),
+                "bad" if broken else "",
             ),
             Card(
                 "Pending rows",
@@ -156,7 +159,10 @@ class Page:
             for seen in self.readable
         }
         waiting = {name: at for name, at in since.items() if at is not None}
-        lost = next((seen.name for seen in self.readable for lag in seen.lags if lag.lost), None)
+        broken = (seen.name for seen in self.report.tables if seen.status is None)
+        lost = next(
+            (seen.name for seen in self.readable for lag in seen.lags if lag.lost), next(broken, None)
+        )
         if not waiting and lost is not None:
             return Card(title, "?", f"unknown for {_short(lost.dotted)}", "warn")
         if not waiting:

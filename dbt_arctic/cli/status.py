@@ -129,7 +129,7 @@ def _print_tables(found: list[TableOverview], now_ms: int) -> None:
             "size": "number",
             "pending": "number",
             "read cost": "number",
-            "behind": "number",
+            "behind": "text",
             "due": "text",
             **({"verified": "text"} if verified else {}),
             **({"rejected": "number"} if rejected else {}),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dbt_arctic.cli.options import catalog_options, chosen_schemas, json_option, table_options
-from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.output import print_json, print_message
 from dbt_arctic.cli.progress import counting, progress
 from dbt_arctic.human_readable import counted
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
@@ -95,6 +95,6 @@ def _show(found: list[Finding], count: int) -> None:
             ("fix", finding.fix),
         ):
             if text:
-                console.print(f"   {label + ':':<6} {escape(text)}")
+                print_message(f"   {label + ':':<6} ", text)
     findings = counted(len(found), "finding") if found else "no findings"
     console.print(f"{counted(count, 'keyed table')}: {findings}")

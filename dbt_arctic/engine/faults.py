@@ -91,6 +91,7 @@ _FIXES = {
     "`delete_when` and `deduplicate_by`",
 }
 """What to do, by Spark's error condition."""
+_LOST_FILE = "org.apache.iceberg.exceptions.NotFoundException"
 _ERRORS_BY_CODE = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -317,4 +318,6 @@ def _advice(causes: Sequence[Cause]) -> str:
     if "OutOfMemoryError" in _names(causes) or any("OutOfMemoryError" in cause.message for cause in causes):
         return "give Spark more memory: `driver_memory` in the profile"
     messages = "\n".join(cause.message for cause in causes)
+    if _LOST_FILE in {cause.java_class for cause in causes} or f"{_LOST_FILE}: " in messages:
+        return "restore the file from a backup. `dbt-arctic verify` lists damaged tables, and other repairs"
     return next((fix for condition, fix in _FIXES.items() if f"[{condition}" in messages), "")

@@ -15,11 +15,16 @@ def consuming_state(catalog: CatalogReader, name: Name) -> TableState | None:
 
     ``None`` if the model has no table yet.
     """
-    target = clone.origin(catalog, replacement.standing(catalog, name))
+    target = consuming_table(catalog, name)
     table = find_keyed(catalog, target)
     if table is not None:
         return load_change(catalog, table)
     return catalog.of(target).load_table(target.schema, target.identifier)
+
+
+def consuming_table(catalog: CatalogReader, name: Name) -> Name:
+    """The name of the table that stands for a model's."""
+    return clone.origin(catalog, replacement.standing(catalog, name))
 
 
 def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
@@ -31,4 +36,4 @@ def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     return {} if state is None else last_consumed(state.history(), name.identifier)
 
 
-__all__ = ["consumed_by", "consuming_state"]
+__all__ = ["consumed_by", "consuming_state", "consuming_table"]

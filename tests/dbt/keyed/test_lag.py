@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine import jvm
@@ -94,3 +95,23 @@ def test_a_change_makes_each_model_late_that_does_not_contain_it(shop: Shop, mon
         "loaded": None,
         "plain": "it records no versions of what it reads",
     }
+
+    # Its log alone says that it is current, but neither it nor what reads it can be refreshed.
+    base = shop.state("loaded", "base")
+    metadata = Path(base.location.removeprefix("file:"), "metadata")
+    metadata.rename(metadata.with_name("aside"))
+    try:
+        broken = lags(type_in, "--max", "1 day", code=1)
+        assert f"{base.name}` cannot be read: dbt-arctic verify" in broken["loaded"]["problem"]
+        assert (
+            f"loaded: The metadata of the table `lake.{shop.schema}.{base.name}`"
+            in broken["by_city"]["problem"]
+        )
+        assert f"lake.{shop.schema}.loaded cannot be read" in type_in("report")
+        failed = type_in("sql", "select count(*) from loaded", code=2)
+        assert "AR-201" in failed
+        assert "  fix:   restore the file from a backup. `dbt-arctic verify` lists" in failed
+        unreadable = type_in.json("report")["unreadable"]
+        assert [one["table"] for one in unreadable] == [f"lake.{shop.schema}.loaded"]
+    finally:
+        metadata.with_name("aside").rename(metadata)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.dbt.keyed.conftest import Shop, Terminal
 
@@ -145,7 +147,14 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert (planned["kind"], planned["why"]) == ("major", "100% of the rows are pending")
     assert "saved per read" in type_in("compact", "--plan")
     assert "no time left" in type_in("compact", "--budget", "1s")
-    assert "orders: compacted (1 commit merged, 2 rows; 0 trimmed)" in type_in("compact")
+    screen = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        console = Console(file=screen, force_terminal=True, width=120)
+        patch.setattr("dbt_arctic.cli.progress.Console", lambda stderr: console)
+        patch.delenv("CI", raising=False)
+        assert "orders: compacted (1 commit merged, 2 rows; 0 trimmed)" in type_in("compact")
+    assert "connecting to Spark" in screen.getvalue()
+    assert "starting Spark" not in screen.getvalue(), "it is already there"
     assert type_in.json("compact") == []
     (trim,) = type_in.json("compact", "--plan", "--trim-grace", "0s")
     assert trim["kind"] == "trim", "what is due depends on the grace period"

@@ -118,6 +118,20 @@ def test_a_lag_that_is_unknown_is_no_good_news(report: Report) -> None:
         assert card.colour == shown
 
 
+def test_a_table_that_cannot_be_read_is_no_good_news(report: Report) -> None:
+    """Neither in the figures nor in the picture of the tables that read it."""
+    whole, broken = report.tables[0], report.tables[2]
+    reader = replace(report.tables[1], lags=(Lag(broken.name.dotted),))
+    quiet = replace(report, past=[], writes=[], refreshes=[], operations=[], due=[], held=[])
+    for tables, colour, lag in (([whole], "", "good"), ([whole, reader, broken], "bad", "warn")):
+        page = Page(replace(quiet, tables=tables), None, "shop")
+        cards = {one.label: one for one in page.cards}
+        assert (cards["Tables"].colour, cards["Furthest behind"].colour) == (colour, lag)
+    assert cards["Tables"].detail.endswith("; 1 table cannot be read")
+    assert cards["Furthest behind"].detail == "unknown for shop.broken"
+    assert '<text class="detail bad" x="10" y="34">cannot be read</text>' in page.html()
+
+
 def test_a_name_acts_nowhere(page: str) -> None:
     read = Reader(page)
     assert {"img", "script", "iframe", "object", "link", "a", "form"} & {

@@ -15,6 +15,7 @@ from dbt_arctic.cli.history import print_entries
 from dbt_arctic.cli.output import print_table
 from dbt_arctic.cli.status import _print_tables
 from dbt_arctic.cli.tables import Abbreviated, Kind, for_pipe, for_terminal
+from dbt_arctic.compaction.lag import Lag
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Version
@@ -181,3 +182,20 @@ def test_old_and_new_rows_are_paired_by_a_key_in_any_letter_case() -> None:
     ]
     after = changes_by_key(columns, [row for row in rows if row[3] != "-U"], ["ID", "DAY"])
     assert [one.old for one in after] == [None] * 3
+
+
+def test_one_long_delay_leaves_the_tables_in_rows(
+    report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is too wide is below the row of its table. The other tables have one line each."""
+    monkeypatch.setattr(output, "terminal_width", lambda: 80)
+    lost = Lag("landing.page_views", lost="it was rebuilt since then, with another key")
+    late = replace(report.tables[1], lags=(lost,))
+    tables = [late, *(replace(late, name=replace(late.name, identifier=name), lags=()) for name in "abc")]
+    _print_tables(tables, NOW)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in ("orders", "a", "b", "c"):
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        assert "2,000" in line
+    assert {*f"{lost.upstream}: {lost.lost}".split()} <= {*" ".join(lines).split()}

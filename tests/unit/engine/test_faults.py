@@ -298,3 +298,14 @@ def test_suggestions_have_no_hidden_columns_and_a_missing_name_has_a_fix() -> No
     assert "cannot be resolved. SQLSTATE" in only_ours.why
     missing = "[TABLE_OR_VIEW_NOT_FOUND] The table or view `lake`.`raw`.`orders` cannot be found."
     assert "source" in classify(chain((analysis, missing)), "INSERT").error.fix
+
+
+def test_a_file_that_is_gone_has_a_fix() -> None:
+    lost = "Failed to open input stream for file: /lake/shop/orders/metadata/00001.metadata.json"
+    outer = ("java.util.concurrent.CompletionException", f"{ICEBERG}NotFoundException: {lost}")
+    for causes in (chain((f"{ICEBERG}NotFoundException", lost)), chain(outer)):
+        error = classify(causes, "SELECT * FROM orders").error
+        assert error.code == "AR-201"
+        assert error.fix.startswith("restore the file from a backup. `dbt-arctic verify`")
+    other = chain(("org.apache.spark.sql.AnalysisException", "[X] NotFoundException"))
+    assert classify(other, "SELECT 1").error.fix == ""
