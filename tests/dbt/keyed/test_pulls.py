@@ -115,9 +115,20 @@ def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
         """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
         select id, amount from {{ incremental_pull(ref('orders')) }} where _action = 'U'""",
     )
+    shop.model("filled", "{{ config(materialized='table') }} select id from {{ ref('orders') }}")
     shop.dbt("run")
     change(shop, "(5L, 55.0D)")
-    shop.dbt("run")
+    shop.model(
+        "filled",
+        """{{ config(materialized='incremental', incremental_strategy='append') }}
+        select id from {{ incremental_pull(ref('orders')) }}""",
+    )
+    # The rows of a table that begins to pull are not added a second time.
+    filled = shop.catalog.load_table(shop.schema, "filled")
+    assert "first time, and its table has rows already" in shop.fail("run")
+    assert shop.catalog.load_table(shop.schema, "filled") == filled
+    shop.dbt("run", "--select", "filled", "--full-refresh")
+    assert shop.rows("filled") == [(1,), (5,)]
     assert shop.rows("merged")[-1] == (5, 55.0)
     state = shop.catalog.load_table(shop.schema, "merged")
     assert state is not None
