@@ -39,7 +39,7 @@ class ModelPulls:
     _held: list[Callable[[], None]] = field(default_factory=list)
     _needed: dict[str, dict[str, str]] = field(default_factory=dict)
     _relations: dict[str, list[Name]] = field(default_factory=dict)
-    _parts: set[str] = field(default_factory=set)
+    _parts: dict[str, bool] = field(default_factory=dict)
 
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
@@ -75,13 +75,20 @@ class ModelPulls:
         """Record columns without which the model would store wrong values, each with the reason."""
         self._needed.setdefault(model, {}).update(columns)
 
-    def read_part(self, model: str) -> None:
-        """Record that a model reads a part of what it would pull (``--empty``, ``--sample``)."""
-        self._parts.add(model)
+    def read_part(self, model: str, *, outside: bool = False) -> None:
+        """Record that a model reads a part of what it would pull (``--empty``, ``--sample``).
+
+        :param outside: whether the upstream is outside the catalog.
+        """
+        self._parts[model] = self._parts.get(model, False) or outside
 
     def reads_part(self, model: str) -> bool:
         """Whether a model reads a part of what it would pull."""
         return model in self._parts
+
+    def reads_outside(self, model: str) -> bool:
+        """Whether a model reads a part of a source outside the catalog."""
+        return self._parts.get(model, False)
 
     def replace(self, model: str, pull: Pull) -> None:
         """Replace the recorded pull of the same upstream."""

@@ -11,6 +11,7 @@ from dbt_arctic.adapter.pulls import ModelPulls, require_selected
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.materializations import takes_part
 from dbt_arctic.refresh.plain_config import replaces_by_key
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.source_planner import DELETES
@@ -173,6 +174,37 @@ def test_all_rows_of_an_upstream_are_not_added_to_rows_of_unknown_origin(
         assert "--full-refresh --select daily" in told.value.fix
         pulls.clear()
     pulls.require_known_rows("m", "daily", lambda: rows)
+
+
+def test_a_part_of_a_source_outside_the_catalog_is_known_until_the_model_is_done() -> None:
+    pulls = ModelPulls()
+    pulls.read_part("m", outside=True)
+    pulls.read_part("m")
+    pulls.read_part("n")
+    assert [pulls.reads_part(name) for name in "mno"] == [True, True, False]
+    assert [pulls.reads_outside(name) for name in "mno"] == [True, False, False]
+    pulls.clear()
+    assert not pulls.reads_part("m")
+
+
+@pytest.mark.parametrize(
+    ("config", "takes"),
+    [
+        ({"unique_key": "id"}, True),
+        ({"unique_key": "id", "incremental_strategy": "merge"}, True),
+        ({"unique_key": "id", "incremental_strategy": "delete+insert"}, True),
+        ({"unique_key": "id", "full_refresh": True}, True),
+        ({"unique_key": "id", "full_refresh": False}, False),
+        ({"unique_key": "id", "incremental_strategy": "insert_overwrite"}, False),
+        ({"unique_key": "id", "incremental_strategy": "append"}, False),
+        ({"incremental_strategy": "insert_overwrite"}, False),
+        ({}, False),
+    ],
+)
+def test_a_part_is_written_only_by_key_and_where_the_next_run_may_rebuild(
+    config: dict[str, Any], takes: bool
+) -> None:
+    assert takes_part({"materialized": "incremental", **config}) == takes
 
 
 @pytest.mark.parametrize(
