@@ -43,13 +43,14 @@ from dbt_arctic.refresh import build, clone, pull, replacement
 from dbt_arctic.refresh.config import KeyedConfig, choose_strategy, parse_config
 from dbt_arctic.refresh.consumed_versions import consumed_by
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
+from dbt_arctic.refresh.plain_config import replaces_by_key
 from dbt_arctic.refresh.run import check_skipped, write_rows
 from dbt_arctic.store.analysed_once import analysed_once
 from dbt_arctic.store.consumption import Consumption, last_read
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.other_catalogs import require_same_name
 from dbt_arctic.store.refresh_outcome import Outcome
-from dbt_arctic.store.state import find_keyed, load_keyed
+from dbt_arctic.store.state import count_rows, find_keyed, load_keyed
 from dbt_arctic.store.without_views import reading_records
 
 
@@ -163,7 +164,7 @@ class KeyedApi(SQLAdapter):
                     staging=staging,
                 )
             if running:
-                self._pulls().add(model["unique_id"], last_consumed, planned, since)
+                self._pulls().add(model["unique_id"], last_consumed, planned, since, is_relation=True)
                 if planned.stage is not None:
                     make_view(context, "stage", planned.stage.sql)
         return planned.sql
@@ -173,6 +174,10 @@ class KeyedApi(SQLAdapter):
         """Whether the model pulls and all its upstreams are unchanged. Called before any other method."""
         with as_dbt_errors():
             self._pulls().require_same_upstreams(model["unique_id"], model["name"])
+            if not replaces_by_key(model["name"], model["config"]):
+                self._pulls().require_known_rows(
+                    model["unique_id"], model["name"], lambda: self._count_rows(this.name_parts)
+                )
             if not self._pulls().nothing_new(model["unique_id"]):
                 return False
             check_skipped(self.catalog, this.name_parts, model["name"], model["config"])
@@ -336,6 +341,11 @@ class KeyedApi(SQLAdapter):
             self._thread_pulls.pulls = ModelPulls()
         pulls: ModelPulls = self._thread_pulls.pulls
         return pulls
+
+    def _count_rows(self, name: Name) -> int | None:
+        """The rows of a plain table; 0 if there is none, and ``None`` if the number is unknown."""
+        state = self.catalog.of(name).load_table(name.schema, name.identifier)
+        return 0 if state is None else count_rows(state)
 
     def _consumed(self, name: Name) -> dict[str, Consumed]:
         return consumed_by(self.catalog, name)

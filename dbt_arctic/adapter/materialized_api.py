@@ -25,6 +25,7 @@ from dbt_arctic.refresh.materializations import (
     choose_action,
     mark,
     require_pull,
+    takes_part,
 )
 from dbt_arctic.refresh.replacement import kind_of
 from dbt_arctic.refresh.schema_policy import FULL_REFRESH, needs_rebuild
@@ -123,11 +124,14 @@ class MaterializedApi(ModelApi):
         return bool(difference)
 
     @available.parse(lambda *a, **k: None)
-    def read_part(self, model: Mapping[str, Any]) -> None:
-        """Record that a run of a model reads a part of what it pulls (``--empty``, ``--sample``)."""
+    def read_part(self, model: Mapping[str, Any], outside: bool) -> None:
+        """Record that a run of a model reads a part of what it pulls (``--empty``, ``--sample``).
+
+        :param outside: whether it pulls from a source outside the catalog.
+        """
         with as_dbt_errors():
             refuse_pull(model)
-        self._pulls().read_part(model["unique_id"])
+        self._pulls().read_part(model["unique_id"], outside=outside)
 
     @available.parse(lambda *a, **k: False)
     def was_part(self, model: Mapping[str, Any]) -> bool:
@@ -147,13 +151,15 @@ class MaterializedApi(ModelApi):
         return found
 
     @available.parse(lambda *a, **k: False)
-    def would_repeat(self, model: Mapping[str, Any], keyed: bool) -> bool:
-        """Whether a sample would change rows of an existing table that no later run corrects.
+    def keeps_table(self, model: Mapping[str, Any]) -> bool:
+        """Whether a run that reads a part leaves an existing table as it is.
 
-        Without a key, the sampled rows would be added to the same rows, or replace partitions.
+        A rebuild would correct the table, but cannot read what no longer exists in a source outside the
+        catalog: files, messages.
         """
-        repeats = not keyed and not model["config"].get("unique_key")
-        return repeats and self._pulls().reads_part(model["unique_id"])
+        pulls, unique_id = self._pulls(), model["unique_id"]
+        takes = takes_part(model["config"]) and not pulls.reads_outside(unique_id)
+        return pulls.reads_part(unique_id) and not takes
 
     @available.parse(lambda *a, **k: "")
     def code_of_rebuild(self, model: Mapping[str, Any]) -> str:

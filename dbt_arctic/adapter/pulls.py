@@ -38,7 +38,8 @@ class ModelPulls:
     _staged: list[Name] = field(default_factory=list)
     _held: list[Callable[[], None]] = field(default_factory=list)
     _needed: dict[str, dict[str, str]] = field(default_factory=dict)
-    _parts: set[str] = field(default_factory=set)
+    _relations: dict[str, list[Name]] = field(default_factory=dict)
+    _parts: dict[str, bool] = field(default_factory=dict)
 
     def hold(self, release: Callable[[], None]) -> None:
         """Register what to call after the model is done."""
@@ -49,13 +50,23 @@ class ModelPulls:
         self._staged.append(name)
 
     def add(
-        self, model: str, last_consumed: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
+        self,
+        model: str,
+        last_consumed: Mapping[str, Consumed],
+        pull: Pull,
+        since: Consumed | None = None,
+        *,
+        is_relation: bool = False,
     ) -> None:
         """Record that a model pulls from an upstream.
 
         :param last_consumed: the result of ``begun_from``, if there is one.
         :param since: what the model has consumed of that upstream; ``None`` if it has not read it.
+        :param is_relation: whether the upstream is a relation of the catalog that the model names. A file
+            list and a table of rejected rows belong to the model itself.
         """
+        if is_relation:
+            self._relations.setdefault(model, []).append(pull.upstream)
         self._pulls.setdefault(model, []).append(pull)
         self._since.setdefault(model, []).append(since)
         self._last_consumed.setdefault(model, last_consumed)
@@ -64,13 +75,20 @@ class ModelPulls:
         """Record columns without which the model would store wrong values, each with the reason."""
         self._needed.setdefault(model, {}).update(columns)
 
-    def read_part(self, model: str) -> None:
-        """Record that a model reads a part of what it would pull (``--empty``, ``--sample``)."""
-        self._parts.add(model)
+    def read_part(self, model: str, *, outside: bool = False) -> None:
+        """Record that a model reads a part of what it would pull (``--empty``, ``--sample``).
+
+        :param outside: whether the upstream is outside the catalog.
+        """
+        self._parts[model] = self._parts.get(model, False) or outside
 
     def reads_part(self, model: str) -> bool:
         """Whether a model reads a part of what it would pull."""
         return model in self._parts
+
+    def reads_outside(self, model: str) -> bool:
+        """Whether a model reads a part of a source outside the catalog."""
+        return self._parts.get(model, False)
 
     def replace(self, model: str, pull: Pull) -> None:
         """Replace the recorded pull of the same upstream."""
@@ -163,6 +181,23 @@ class ModelPulls:
                 "or pull from both in one run if the model needs both",
             )
 
+    def require_known_rows(self, model: str, where: str, count_rows: Callable[[], int | None]) -> None:
+        """Refuse to add all rows of an upstream to a table that may contain them.
+
+        :param count_rows: returns the number of rows of the model's table; ``None`` if it is unknown.
+        :raises ConfigError: the model pulls from a relation for the first time, and its table has rows.
+            These were computed without a pull, perhaps from the same relation.
+        """
+        relations = self._relations.get(model, [])
+        if relations and not self.last_consumed(model) and count_rows() != 0:
+            raise ConfigError(
+                f"the model pulls from {relations[0]} for the first time, and its table has rows already",
+                where=where,
+                why="the table records no version that these rows were computed from, so every row of "
+                f"{relations[0]} would be added to them",
+                fix=f"build it from all rows: dbt run --full-refresh --select {where}",
+            )
+
     def needed_columns(self, model: str, *, deletes_by_condition: bool) -> dict[str, str]:
         """The columns that the model must return, each with the reason.
 
@@ -189,6 +224,7 @@ class ModelPulls:
         self._since.clear()
         self._last_consumed.clear()
         self._needed.clear()
+        self._relations.clear()
         self._parts.clear()
         return drops
 

@@ -63,6 +63,17 @@ def strategy_of(config: Mapping[str, Any]) -> str:
     return strategy
 
 
+def takes_part(config: Mapping[str, Any]) -> bool:
+    """Whether a model that pulls may write a part of the rows (``--empty``, ``--sample``) to its table.
+
+    The next whole run then rebuilds the table, which ``full_refresh: false`` forbids. Until then, only rows
+    of the keys that were written may be wrong: an append would store rows twice, and an overwrite would
+    replace other rows of the same partition, or all rows.
+    """
+    by_key = bool(config.get("unique_key")) and strategy_of(config) not in ("append", "insert_overwrite")
+    return by_key and config.get("full_refresh") is not False
+
+
 def is_automatic(config: Mapping[str, Any]) -> bool:
     """Whether the config declares a model as automatic. The config is validated when it is read."""
     return is_incremental(config) and configured_strategy(config) == "auto"

@@ -10,7 +10,7 @@ from typing import Any
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, StatementError
 from dbt_arctic.keyed.layout import same_fields
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.refresh.config import PARTIAL_SETTINGS, refuse_both
+from dbt_arctic.refresh.config import PARTIAL_SETTINGS, choose_strategy, refuse_both, writes_keyed
 from dbt_arctic.refresh.schema_policy import parse_on_schema_change
 
 _BY_KEY = ("merge", "delete+insert")
@@ -54,6 +54,11 @@ class PlainConfig:
             "merge_exclude_columns": self.exclude,
         }
         return tuple((setting, column) for setting, columns in named.items() for column in columns)
+
+
+def replaces_by_key(model: str, config: Mapping[str, Any]) -> bool:
+    """Whether an incremental model replaces rows by key, so that writing a row again changes nothing."""
+    return writes_keyed(model, config) or choose_strategy(model, config) in _BY_KEY
 
 
 def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainConfig:

@@ -27,7 +27,7 @@
   {%- endif -%}
   {%- set partial = relation.limit is not none or relation.event_time_filter is not none -%}
   {%- if partial or invocation_args_dict.get('sample') -%}
-    {%- do adapter.read_part(model) -%}
+    {%- do adapter.read_part(model, relation.external is not none) -%}
   {%- endif -%}
   {%- if partial and not relation.external -%}
     {#- --empty and --sample read only a part, so they consume nothing -#}

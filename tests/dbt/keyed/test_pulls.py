@@ -115,9 +115,20 @@ def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
         """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
         select id, amount from {{ incremental_pull(ref('orders')) }} where _action = 'U'""",
     )
+    shop.model("filled", "{{ config(materialized='table') }} select id from {{ ref('orders') }}")
     shop.dbt("run")
     change(shop, "(5L, 55.0D)")
-    shop.dbt("run")
+    shop.model(
+        "filled",
+        """{{ config(materialized='incremental', incremental_strategy='append') }}
+        select id from {{ incremental_pull(ref('orders')) }}""",
+    )
+    # The rows of a table that begins to pull are not added a second time.
+    filled = shop.catalog.load_table(shop.schema, "filled")
+    assert "first time, and its table has rows already" in shop.fail("run")
+    assert shop.catalog.load_table(shop.schema, "filled") == filled
+    shop.dbt("run", "--select", "filled", "--full-refresh")
+    assert shop.rows("filled") == [(1,), (5,)]
     assert shop.rows("merged")[-1] == (5, 55.0)
     state = shop.catalog.load_table(shop.schema, "merged")
     assert state is not None
@@ -164,6 +175,14 @@ def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> Non
     shop.model("appended", "{{ config(materialized='incremental', incremental_strategy='append') }}" + pulls)
     shop.model("kept", "{{ config(materialized='incremental', unique_key='id', buckets=2) }}" + pulls)
     shop.model("blank", "{{ config(materialized='incremental', unique_key='id', buckets=2) }}" + pulls)
+    overwrite = "materialized='incremental', incremental_strategy='insert_overwrite'"
+    touched = f"select id % 2 from ({pulls})"
+    odd = f"select id, id % 2 as odd from {{{{ ref('events') }}}} where id % 2 in ({touched})"
+    by_key = f"{overwrite}, unique_key='id', partition_by='odd', buckets=1"
+    shop.model("parts", f"{{{{ config({by_key}) }}}}" + odd)
+    shop.model("plain_parts", f"{{{{ config({overwrite}) }}}}" + odd)
+    protected = "{{ config(materialized='incremental', unique_key='id', buckets=1, full_refresh=false) }}"
+    shop.model("protected", protected + pulls)
     shop.dbt("run", "--select", "events")
     shop.dbt("run", "--select", "blank", "--empty")
     shop.dbt("run", "--select", "appended", "kept", "--sample", "3 days")
@@ -184,8 +203,21 @@ def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> Non
     assert [one.adapter_response["code"] for one in sampled] == ["SKIP", "OK"]
     shop.dbt("run")
     assert (shop.rows("appended", "id"), shop.rows("kept", "id")) == ([(1,), (3,)], [(1,), (3,)])
-    shop.dbt("run", "--select", "appended", "kept")
+
+    # Where the next run, which has nothing to do, would not correct it, a part is not written at all.
+    unwritten = ("appended", "parts", "plain_parts", "protected")
+    rows = {name: shop.rows(name, "id") for name in unwritten}
+    assert rows == {name: [(1,), (3,)] for name in unwritten}
+    for options in (["--empty"], ["--sample", "3 days"]):
+        results = shop.dbt("run", "--select", *unwritten, *options).results
+        assert {one.adapter_response["_message"] for one in results} == {
+            "SKIP (--empty and --sample read a part)"
+        }
+        assert {name: shop.rows(name, "id") for name in unwritten} == rows
+    shop.dbt("run", "--select", "kept", *unwritten)
     assert shop.script.ran == []
+    shop.model("plain_parts", f"{{{{ config({overwrite}) }}}}" + odd.replace("id % 2 as", "ids % 2 as"))
+    assert "AR-201" in shop.fail("run", "--select", "plain_parts", "--empty"), "its query is analysed"
 
 
 def test_a_sample_run_consumes_nothing_of_what_it_reads_as_a_whole(shop: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from dbt_arctic.adapter.pulls import ModelPulls, require_selected
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.materializations import takes_part
+from dbt_arctic.refresh.plain_config import replaces_by_key
 from dbt_arctic.refresh.pull import Pull, StagedView
 from dbt_arctic.sources.source_planner import DELETES
 
@@ -146,3 +149,80 @@ def test_one_table_in_place_of_another_is_no_pull() -> None:
     with pytest.raises(ConfigError, match="no longer from lake") as told:
         with_pulls((fresh, None)).require_same_upstreams("m", "daily")
     assert "--full-refresh --select daily" in told.value.fix
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_relation", "last_consumed", "is_refused"),
+    [
+        (3, True, {}, True),
+        (None, True, {}, True),
+        (0, True, {}, False),
+        (3, False, {}, False),
+        (3, True, {RETURNS.dotted: Consumed("id", "1.0.1")}, False),
+    ],
+    ids=["rows", "unknown", "no_rows", "files", "recorded"],
+)
+def test_all_rows_of_an_upstream_are_not_added_to_rows_of_unknown_origin(
+    rows: int | None, is_relation: bool, last_consumed: dict[str, Consumed], is_refused: bool
+) -> None:
+    pulls = ModelPulls()
+    pulls.require_known_rows("m", "daily", lambda: rows)
+    pulls.add("m", last_consumed, pull(ORDERS, "1.1.1"), is_relation=is_relation)
+    if is_refused:
+        with pytest.raises(ConfigError, match="its table has rows already") as told:
+            pulls.require_known_rows("m", "daily", lambda: rows)
+        assert "--full-refresh --select daily" in told.value.fix
+        pulls.clear()
+    pulls.require_known_rows("m", "daily", lambda: rows)
+
+
+def test_a_part_of_a_source_outside_the_catalog_is_known_until_the_model_is_done() -> None:
+    pulls = ModelPulls()
+    pulls.read_part("m", outside=True)
+    pulls.read_part("m")
+    pulls.read_part("n")
+    assert [pulls.reads_part(name) for name in "mno"] == [True, True, False]
+    assert [pulls.reads_outside(name) for name in "mno"] == [True, False, False]
+    pulls.clear()
+    assert not pulls.reads_part("m")
+
+
+@pytest.mark.parametrize(
+    ("config", "takes"),
+    [
+        ({"unique_key": "id"}, True),
+        ({"unique_key": "id", "incremental_strategy": "merge"}, True),
+        ({"unique_key": "id", "incremental_strategy": "delete+insert"}, True),
+        ({"unique_key": "id", "full_refresh": True}, True),
+        ({"unique_key": "id", "full_refresh": False}, False),
+        ({"unique_key": "id", "incremental_strategy": "insert_overwrite"}, False),
+        ({"unique_key": "id", "incremental_strategy": "append"}, False),
+        ({"incremental_strategy": "insert_overwrite"}, False),
+        ({}, False),
+    ],
+)
+def test_a_part_is_written_only_by_key_and_where_the_next_run_may_rebuild(
+    config: dict[str, Any], takes: bool
+) -> None:
+    assert takes_part({"materialized": "incremental", **config}) == takes
+
+
+@pytest.mark.parametrize(
+    ("strategy", "by_key", "without_key"),
+    [
+        (None, True, False),
+        ("upsert", True, None),
+        ("merge", True, None),
+        ("delete+insert", True, None),
+        ("insert_overwrite", True, False),
+        ("append", False, False),
+        ("own", False, False),
+    ],
+)
+def test_which_strategies_store_no_row_twice(
+    strategy: str | None, by_key: bool, without_key: bool | None
+) -> None:
+    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": strategy}
+    assert replaces_by_key("m", config | {"unique_key": "id"}) == by_key
+    if without_key is not None:
+        assert replaces_by_key("m", config) == without_key
