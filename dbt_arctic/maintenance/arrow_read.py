@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.data_type import has_kind
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable, only_by_spark
 from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
@@ -50,6 +51,7 @@ def read_table(
         return _plain(catalog, name, columns, keys, at, limit)
     for _ in range(ATTEMPTS):
         table, base, change = pinned_pair(catalog, table)
+        _require_fields(table)
         version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
         stored = generation_of(catalog, table, version.generation)
         shown = _chosen(columns, table.visible.column_names, name)
@@ -64,6 +66,12 @@ def read_table(
                 nulls = pyarrow.nulls(found.num_rows, types.field(column).type)
                 found = found.append_column(column, nulls)
             return found.select(shown)
+        # After an interrupted change of columns, the view has one without a type, which is not stored.
+        untyped = [column for column in missing if table.types[column] == "void"]
+        if untyped == missing:
+            for column in untyped:
+                found = found.append_column(column, pyarrow.nulls(found.num_rows))
+            return found.select(shown)
         # A column was dropped or renamed after the view was read.
     raise ConcurrentRun(
         f"the columns of {name} changed {ATTEMPTS} times while they were read",
@@ -71,6 +79,17 @@ def read_table(
         why=f"its view has a column {missing[0]}, and its base table or its change table has none",
         fix=f"read it again. If that fails, too, check the table: dbt-arctic verify {name.identifier}",
     )
+
+
+def _require_fields(table: KeyedTable) -> None:
+    """Refuse a table whose view has fields that its files may lack, after an interrupted change of columns."""
+    for column, type_ in table.types.items() if table.projected else ():
+        if type_ != "void" and has_kind(type_, "void"):
+            raise only_by_spark(
+                table.name.dotted,
+                f"a run has not finished to change its columns, and a field of {column} has no type; the next "
+                "run of the model finishes it",
+            )
 
 
 def _keyed(
