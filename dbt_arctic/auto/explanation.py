@@ -121,11 +121,11 @@ def _cost(plan: RefreshPlan) -> Cost:
     other = {one.source for one in every if one.state not in OF_CHANGES}
     sizes = [
         *(_size(tables[source], tables[source].changed_rows) for source in changed),
-        *(_size(tables[source], tables[source].rows) for source in other),
+        *(_size(tables[source], _stored(tables[source])) for source in other),
     ]
     return Cost(
         total(tables[source].changed_rows for source in changed),
-        total(tables[source].rows for source in other),
+        total(_stored(tables[source]) for source in other),
         total(sizes),
         _operators(plan.nodes),
     )
@@ -139,8 +139,13 @@ def _whole(plan: RefreshPlan) -> Cost:
     # If the query is not understood, the number of its operators is unknown.
     with suppress(CannotPlan):
         operators = None if inputs.tree is None else _operators([analysed_query(inputs, None).node])
-    sizes = (_size(one, one.rows) for one in tables)
-    return Cost(0, total(one.rows for one in tables), total(sizes), operators)
+    sizes = (_size(one, _stored(one)) for one in tables)
+    return Cost(0, total(map(_stored, tables)), total(sizes), operators)
+
+
+def _stored(upstream: Upstream) -> int | None:
+    """The rows that a read of an upstream goes through, with its pending changes; ``None`` if unknown."""
+    return None if upstream.rows is None else max(upstream.rows, upstream.stored_rows or 0)
 
 
 def _size(upstream: Upstream, rows: int | None) -> int | None:

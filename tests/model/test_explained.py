@@ -17,7 +17,7 @@ from dbt_arctic.auto.timings import timings
 from dbt_arctic.cli.explain import explained, explanation_as_dict
 from dbt_arctic.cli.plan import WORDS, _as_json, _state_lines, reasons
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.store.state import find_keyed, load_change
+from dbt_arctic.store.state import count_rows, find_keyed, load_base, load_change, load_keyed
 from tests.model import duck
 from tests.model.statements import Interpreter
 from tests.model.test_automatic import FIRST
@@ -82,6 +82,10 @@ def test_an_explanation_fits_each_width_and_has_the_values_of_the_plan(
     assert made["full_seconds"] is not None
     if sql == SUMS:
         assert made["cost"]["rows"] == 2, "no other rows are read"
+        catalog = shop.context.catalog
+        read = [load_keyed(catalog, one.name) for one in entry.plan.inputs.upstreams.values()]
+        sides = [load(catalog, one) for one in read for load in (load_base, load_change)]
+        assert made["full_cost"]["rows"] == sum(count_rows(side) or 0 for side in sides), "with pending rows"
     if sql == FIRST:
         assert "  views" in lines
         assert lines[-1].split()[0] == "state"
