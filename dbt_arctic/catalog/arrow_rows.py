@@ -30,7 +30,7 @@ from pyiceberg.transforms import IdentityTransform, UnknownTransform
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
 from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
-from dbt_arctic.catalog.damage import UnreadableFile, reading, unreadable_rows
+from dbt_arctic.catalog.damage import UnreadableFile, reading_file, unreadable_rows
 from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
 from dbt_arctic.catalog.files import open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
@@ -232,7 +232,7 @@ class _Scan:
         """A file and its columns."""
         if file.file_format != PARQUET:
             raise NotSupported(f"it has files of the format {file.file_format}")
-        with reading(file.path, NotSupported), open_file(file.path, self.properties) as stream:
+        with reading_file(file.path, NotSupported), open_file(file.path, self.properties) as stream:
             # Nanoseconds, which are Arrow's default for INT96, only exist for 584 years.
             parquet = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
             fragment = parquet.make_fragment(stream)

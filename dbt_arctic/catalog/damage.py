@@ -69,7 +69,7 @@ class UnreadableFile(Exception):
 
 
 @contextmanager
-def reading(path: str, *passed: type[Exception]) -> Iterator[None]:
+def reading_file(path: str, *passed: type[Exception]) -> Iterator[None]:
     """Name the file in any error of a reader except ``passed``, since most of them do not name it."""
     try:
         yield

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import Footer, PuffinFile
 
-from dbt_arctic.catalog.damage import reading
+from dbt_arctic.catalog.damage import reading_file
 from dbt_arctic.catalog.files import LruCache, open_file
 from dbt_arctic.catalog.manifests import ScannedFile
 
@@ -67,7 +67,7 @@ class DeletedRows:
         return pyarrow.concat_arrays(found) if found else None
 
     def _vector(self, delete: ScannedFile, path: str) -> pyarrow.Array:
-        with reading(delete.path):
+        with reading_file(delete.path):
             return self._vector_in(delete, path)
 
     def _vector_in(self, delete: ScannedFile, path: str) -> pyarrow.Array:
@@ -88,7 +88,7 @@ class DeletedRows:
     def _read(self, delete: ScannedFile, path: str) -> pyarrow.Array:
         if delete.file_format != PARQUET:
             raise NotSupported(f"it has files of the format {delete.file_format}")
-        with reading(delete.path):
+        with reading_file(delete.path):
             table = self._positions.get(delete.path, partial(self._table, delete.path))
             of_file = pyarrow.compute.equal(table.column("file_path"), path)
             return table.filter(of_file).column("pos").combine_chunks().cast(pyarrow.int64())

@@ -23,7 +23,7 @@ from pyiceberg.types import DateType, IcebergType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
-from dbt_arctic.catalog.damage import reading
+from dbt_arctic.catalog.damage import reading_file
 from dbt_arctic.catalog.days import shown_day
 from dbt_arctic.catalog.files import LruCache, read_bytes
 
@@ -163,10 +163,10 @@ def scanned_files(
     :raises UnreadableFile: a file is missing, unreachable or damaged.
     """
     files: list[ScannedFile] = []
-    with reading(manifest_list):
+    with reading_file(manifest_list):
         manifests = list(_manifests(manifest_list, properties))
     for manifest in manifests:
-        with reading(manifest.path):
+        with reading_file(manifest.path):
             files += _scanned.get((manifest.path, bounded), partial(_scan, manifest, properties, bounded))
     return files
 

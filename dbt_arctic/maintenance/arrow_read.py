@@ -82,13 +82,12 @@ def read_table(
 
 
 def _require_fields(table: KeyedTable) -> None:
-    """Refuse a table whose view has fields that its files may lack, after an interrupted change of columns."""
+    """Refuse a table whose view has fields that its files may lack: a change of columns was interrupted."""
     for column, type_ in table.types.items() if table.projected else ():
         if type_ != "void" and has_kind(type_, "void"):
             raise only_by_spark(
                 table.name.dotted,
-                f"a run has not finished to change its columns, and a field of {column} has no type; the next "
-                "run of the model finishes it",
+                f"a field of {column} has no type yet: a run that changes columns is active, or has failed",
             )
 
 

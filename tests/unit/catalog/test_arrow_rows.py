@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from dbt_arctic.catalog import arrow_rows, deleted_rows
 from dbt_arctic.catalog.arrow_rows import TableFiles
-from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE as PATH
+from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE
 from dbt_arctic.catalog.manifests import ScannedFile
 from dbt_arctic.catalog.metadata import read_table
 from dbt_arctic.errors import CatalogUnavailable, OnlyBySpark
@@ -28,7 +28,7 @@ SNAPSHOT = 42
 CORES = os.cpu_count() or 1
 
 
-class Written:
+class FileTable:
     """A table of format version 3 with files that a test describes."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ class Written:
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
-    return Written(tmp_path, monkeypatch)
+def file_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileTable:
+    return FileTable(tmp_path, monkeypatch)
 
 
 def text(*values: str) -> pyarrow.Array:
@@ -89,9 +89,9 @@ STRUCT = {
 LIST = {"type": "list", "element-id": 12, "element": STRUCT, "element-required": False}
 
 
-def test_a_file_without_ids_may_have_columns_that_the_table_lacks(written: Written) -> None:
-    written.columns(id="int", s=STRUCT, items=LIST)
-    written.map_names(
+def test_a_file_without_ids_may_have_columns_that_the_table_lacks(file_table: FileTable) -> None:
+    file_table.columns(id="int", s=STRUCT, items=LIST)
+    file_table.map_names(
         {"field-id": 1, "names": ["number", "id"]},
         {"field-id": 2, "names": ["s"], "fields": [{"field-id": 11, "names": ["then"]}]},
         {
@@ -108,27 +108,27 @@ def test_a_file_without_ids_may_have_columns_that_the_table_lacks(written: Writt
     )
     inside = {"gone": 1, "then": "x", "later": None}
     rows = {"took": pyarrow.array([1], pyarrow.duration("us")), "number": pyarrow.array([7], pyarrow.int32())}
-    written.add(pyarrow.table({**rows, "s": [inside], "items": [[inside, None]], "a.b": ["y"]}))
+    file_table.add(pyarrow.table({**rows, "s": [inside], "items": [[inside, None]], "a.b": ["y"]}))
     expected = {"id": 7, "s": {"today": "x"}, "items": [{"today": "x"}, None]}
-    assert written.rows(["id", "s", "items"]) == [expected]
-    assert written.rows(["s"], id=pyarrow.array([7], pyarrow.int32())) == [{"s": {"today": "x"}}]
-    assert written.rows(["s"], id=pyarrow.array([8], pyarrow.int32())) == []
+    assert file_table.rows(["id", "s", "items"]) == [expected]
+    assert file_table.rows(["s"], id=pyarrow.array([7], pyarrow.int32())) == [{"s": {"today": "x"}}]
+    assert file_table.rows(["s"], id=pyarrow.array([8], pyarrow.int32())) == []
 
 
-def test_a_column_with_a_dot_is_not_the_field_of_a_struct(written: Written) -> None:
-    written.columns(**{"a.b": "string"})
-    written.map_names({"field-id": 1, "names": ["a.b"]})
-    written.add(pyarrow.table({"a": [{"b": "field"}], "a.b": ["column"]}))
-    assert written.rows(["a.b"]) == [{"a.b": "column"}]
-    assert written.rows(["a.b"], **{"a.b": text("column")}) == [{"a.b": "column"}]
-    assert written.rows(["a.b"], **{"a.b": text("field")}) == []
+def test_a_column_with_a_dot_is_not_the_field_of_a_struct(file_table: FileTable) -> None:
+    file_table.columns(**{"a.b": "string"})
+    file_table.map_names({"field-id": 1, "names": ["a.b"]})
+    file_table.add(pyarrow.table({"a": [{"b": "field"}], "a.b": ["column"]}))
+    assert file_table.rows(["a.b"]) == [{"a.b": "column"}]
+    assert file_table.rows(["a.b"], **{"a.b": text("column")}) == [{"a.b": "column"}]
+    assert file_table.rows(["a.b"], **{"a.b": text("field")}) == []
 
 
-def test_only_spark_reads_a_file_whose_columns_have_neither_ids_nor_names(written: Written) -> None:
-    written.columns(id="int")
-    path = written.add(pyarrow.table({"id": [1]}))
+def test_only_spark_reads_a_file_whose_columns_have_neither_ids_nor_names(file_table: FileTable) -> None:
+    file_table.columns(id="int")
+    path = file_table.add(pyarrow.table({"id": [1]}))
     with pytest.raises(OnlyBySpark, match=f"{path} has no field ids"):
-        written.rows(["id"])
+        file_table.rows(["id"])
 
 
 TIMES = [
@@ -140,30 +140,30 @@ TIMES = [
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", None])
 @pytest.mark.parametrize("int96", [True, False])
-def test_times_of_other_writers(written: Written, int96: bool, zone: str | None) -> None:
-    written.columns(at="timestamptz")
-    written.map_names({"field-id": 1, "names": ["at"]})
+def test_times_of_other_writers(file_table: FileTable, int96: bool, zone: str | None) -> None:
+    file_table.columns(at="timestamptz")
+    file_table.map_names({"field-id": 1, "names": ["at"]})
     stored = pyarrow.array(TIMES, pyarrow.timestamp("us", "UTC")).cast(pyarrow.timestamp("us", zone))
-    written.add(pyarrow.table({"at": stored}), parquet={"use_deprecated_int96_timestamps": int96})
-    assert written.rows(["at"]) == [{"at": time} for time in TIMES]
+    file_table.add(pyarrow.table({"at": stored}), parquet={"use_deprecated_int96_timestamps": int96})
+    assert file_table.rows(["at"]) == [{"at": time} for time in TIMES]
     for time in TIMES:
         wanted = pyarrow.array([time], pyarrow.timestamp("us", "UTC"))
-        assert written.rows(["at"], at=wanted) == [{"at": time}]
+        assert file_table.rows(["at"], at=wanted) == [{"at": time}]
 
 
-def test_digits_of_int96_that_a_timestamp_does_not_have_are_ignored(written: Written) -> None:
-    written.columns(at="timestamp")
-    written.map_names({"field-id": 1, "names": ["at"]})
+def test_digits_of_int96_that_a_timestamp_does_not_have_are_ignored(file_table: FileTable) -> None:
+    file_table.columns(at="timestamp")
+    file_table.map_names({"field-id": 1, "names": ["at"]})
     stored = pyarrow.table({"at": pyarrow.array([1999], pyarrow.timestamp("ns"))})
-    written.add(stored, parquet={"use_deprecated_int96_timestamps": True})
-    assert written.rows(["at"]) == [{"at": datetime(1970, 1, 1, 0, 0, 0, 1)}]
+    file_table.add(stored, parquet={"use_deprecated_int96_timestamps": True})
+    assert file_table.rows(["at"]) == [{"at": datetime(1970, 1, 1, 0, 0, 0, 1)}]
 
 
-def test_a_dictionary_of_pandas_is_text(written: Written) -> None:
-    written.columns(shop="string")
-    written.map_names({"field-id": 1, "names": ["shop"]})
-    written.add(pyarrow.table({"shop": pyarrow.array(["a", "b", "a"]).dictionary_encode()}))
-    assert written.rows(["shop"], shop=text("b")) == [{"shop": "a"}, {"shop": "b"}, {"shop": "a"}]
+def test_a_dictionary_of_pandas_is_text(file_table: FileTable) -> None:
+    file_table.columns(shop="string")
+    file_table.map_names({"field-id": 1, "names": ["shop"]})
+    file_table.add(pyarrow.table({"shop": pyarrow.array(["a", "b", "a"]).dictionary_encode()}))
+    assert file_table.rows(["shop"], shop=text("b")) == [{"shop": "a"}, {"shop": "b"}, {"shop": "a"}]
 
 
 ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
@@ -171,19 +171,19 @@ ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
 @pytest.mark.parametrize("type_", [pyarrow.uuid(), pyarrow.binary(16)], ids=str)
 def test_uuids_and_fixed_values_have_the_types_that_spark_shows(
-    written: Written, type_: pyarrow.DataType
+    file_table: FileTable, type_: pyarrow.DataType
 ) -> None:
     pair = {
         "type": "struct",
         "fields": [{"id": 11, "name": "u", "type": "uuid", "required": False}],
     }
-    written.columns(id="uuid", code="fixed[2]", pair=pair, added="uuid", day="uuid")
-    fields = written.document["schemas"][0]["fields"]
+    file_table.columns(id="uuid", code="fixed[2]", pair=pair, added="uuid", day="uuid")
+    fields = file_table.document["schemas"][0]["fields"]
     fields[3]["initial-default"] = str(ID)
-    written.document["partition-specs"][0]["fields"] = [
+    file_table.document["partition-specs"][0]["fields"] = [
         {"source-id": 5, "field-id": 1000, "name": "day", "transform": "identity"}
     ]
-    written.map_names(
+    file_table.map_names(
         {"field-id": 1, "names": ["id"]},
         {"field-id": 2, "names": ["code"]},
         {"field-id": 3, "names": ["pair"], "fields": [{"field-id": 11, "names": ["u"]}]},
@@ -193,10 +193,10 @@ def test_uuids_and_fixed_values_have_the_types_that_spark_shows(
         "code": pyarrow.array([b"ab", None], pyarrow.binary(2)),
         "pair": pyarrow.array([{"u": ID.bytes}, None], pyarrow.struct([("u", pyarrow.binary(16))])),
     }
-    written.add(
+    file_table.add(
         pyarrow.table(stored), partition=(ID,), lower={1: ID.bytes, 2: b"ab"}, upper={1: ID.bytes, 2: b"ab"}
     )
-    table = written.table
+    table = file_table.table
     assert table.types.field("pair").type == pyarrow.struct([("u", pyarrow.large_string())])
     found = table.rows(table.types.names, SNAPSHOT)
     assert found.schema == table.types
@@ -206,9 +206,9 @@ def test_uuids_and_fixed_values_have_the_types_that_spark_shows(
         {"id": None, "code": None, "pair": None, **same},
     ]
     code = pyarrow.array([b"ab"], pyarrow.large_binary())
-    assert written.rows(["code"], code=code, id=text(str(ID))) == [{"code": b"ab"}]
+    assert file_table.rows(["code"], code=code, id=text(str(ID))) == [{"code": b"ab"}]
     other = pyarrow.array([b"ac"], pyarrow.large_binary())
-    assert written.rows(["code"], code=other) == []
+    assert file_table.rows(["code"], code=other) == []
 
 
 NUMBERS = pyarrow.schema([pyarrow.field("id", pyarrow.int32(), metadata={"PARQUET:field_id": "1"})])
@@ -232,30 +232,32 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return files
 
 
-def left(written: Written) -> list[int]:
-    return sorted(row["id"] for row in written.rows(["id"]))
+def remaining_ids(file_table: FileTable) -> list[int]:
+    return sorted(row["id"] for row in file_table.rows(["id"]))
 
 
-def test_a_file_of_positions_is_read_once_for_all_data_files(written: Written, opened: list[str]) -> None:
-    written.columns(id="int")
+def test_a_file_of_positions_is_read_once_for_all_data_files(
+    file_table: FileTable, opened: list[str]
+) -> None:
+    file_table.columns(id="int")
     paths = [
-        written.add(numbers(*range(10 * n, 10 * n + 3)), sequence=n, parquet={"row_group_size": 2})
+        file_table.add(numbers(*range(10 * n, 10 * n + 3)), sequence=n, parquet={"row_group_size": 2})
         for n in range(6)
     ]
     rows = pyarrow.table(
         {"file_path": [paths[n] for n in (1, 1, 2, 4)], "pos": pyarrow.array([0, 2, 1, 1], pyarrow.int64())}
     )
-    # The rows of file 4 were written after they were deleted.
-    bounds = {"lower": {PATH: paths[1].encode()}, "upper": {PATH: paths[4].encode()}}
-    deletes = written.add(rows, content=1, sequence=3, **bounds)
-    elsewhere = {"lower": {PATH: b"/zzz"}, "upper": {PATH: b"/zzz"}}
-    written.file("/no/such/file", content=1, sequence=9, **elsewhere)
+    # The rows of file 4 were stored_table after they were deleted.
+    bounds = {"lower": {PATH_OF_DELETE: paths[1].encode()}, "upper": {PATH_OF_DELETE: paths[4].encode()}}
+    deletes = file_table.add(rows, content=1, sequence=3, **bounds)
+    elsewhere = {"lower": {PATH_OF_DELETE: b"/zzz"}, "upper": {PATH_OF_DELETE: b"/zzz"}}
+    file_table.file("/no/such/file", content=1, sequence=9, **elsewhere)
     gone = {10, 12, 21}
-    assert left(written) == [n for n in range(60) if n % 10 < 3 and n not in gone]
+    assert remaining_ids(file_table) == [n for n in range(60) if n % 10 < 3 and n not in gone]
     assert set(opened) == {deletes}
     assert len(opened) <= CORES  # two threads may read it at the same time
     ids = pyarrow.array([11, 12], pyarrow.int32())
-    assert written.rows(["id"], id=ids) == [{"id": 11}]
+    assert file_table.rows(["id"], id=ids) == [{"id": 11}]
 
 
 def puffin(vectors: Sequence[tuple[str, Sequence[int]]]) -> tuple[bytes, list[int]]:
@@ -274,17 +276,17 @@ def puffin(vectors: Sequence[tuple[str, Sequence[int]]]) -> tuple[bytes, list[in
 
 
 def test_a_deletion_vector_is_found_by_its_place(
-    written: Written, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    file_table: FileTable, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written.columns(id="int")
-    paths = [written.add(numbers(*range(10 * n, 10 * n + 4))) for n in range(3)]
+    file_table.columns(id="int")
+    paths = [file_table.add(numbers(*range(10 * n, 10 * n + 4))) for n in range(3)]
     # The first vector of file 0 was replaced. Files of positions are older than a vector of their file.
     vectors = [(paths[0], [3]), (paths[0], [0, 1]), (paths[1], [2])]
     content, places = puffin(vectors)
-    (written.folder / "deletes.puffin").write_bytes(content)
+    (file_table.folder / "deletes.puffin").write_bytes(content)
     for path, place in ((paths[0], places[1]), (paths[1], places[2])):
-        written.file(
-            str(written.folder / "deletes.puffin"),
+        file_table.file(
+            str(file_table.folder / "deletes.puffin"),
             file_format="PUFFIN",
             content=1,
             sequence=2,
@@ -292,7 +294,7 @@ def test_a_deletion_vector_is_found_by_its_place(
             offset=place,
         )
     rows = {"file_path": paths, "pos": pyarrow.array([2, 0, 0], pyarrow.int64())}
-    written.add(pyarrow.table(rows), content=1)
+    file_table.add(pyarrow.table(rows), content=1)
     decoded: list[int] = []
     decode = deleted_rows.deletion_vectors_from_puffin_file
     monkeypatch.setattr(
@@ -300,7 +302,7 @@ def test_a_deletion_vector_is_found_by_its_place(
         "deletion_vectors_from_puffin_file",
         lambda file: [decoded.append(len(file.footer.blobs)), decode(file)][1],
     )
-    assert left(written) == [2, 3, 10, 11, 13, 21, 22, 23]
+    assert remaining_ids(file_table) == [2, 3, 10, 11, 13, 21, 22, 23]
     assert decoded == [1, 1]
 
 
@@ -309,7 +311,7 @@ KEYS = [("int", pyarrow.int32()), ("string", pyarrow.large_string()), ("date", p
 
 @pytest.mark.parametrize(("type_", "arrow"), KEYS, ids=[name for name, _ in KEYS])
 def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
-    written: Written, type_: str, arrow: pyarrow.DataType, monkeypatch: pytest.MonkeyPatch
+    file_table: FileTable, type_: str, arrow: pyarrow.DataType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(7)
 
@@ -325,15 +327,15 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
         days = shown if type_ == "int" else (shown - date(1970, 1, 1)).days
         return int(days).to_bytes(4, "little", signed=True)
 
-    written.columns(id=type_)
-    written.map_names({"field-id": 1, "names": ["id"]})
+    file_table.columns(id=type_)
+    file_table.map_names({"field-id": 1, "names": ["id"]})
     ranges = []
     for _ in range(20):
         low = chance.randrange(50)
         high = low + chance.randrange(5)
         ranges.append((low, high))
         rows = pyarrow.table({"id": pyarrow.array([value(low), value(high)], arrow)})
-        written.add(rows, lower={1: stored(low)}, upper={1: stored(high)})
+        file_table.add(rows, lower={1: stored(low)}, upper={1: stored(high)})
     files: list[str] = []
     open_file = arrow_rows.open_file
     monkeypatch.setattr(
@@ -342,70 +344,70 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
     for count in (0, 1, 1, 2, 3, 30):
         wanted = [chance.randrange(60) for _ in range(count)]
         files.clear()
-        found = written.rows(["id"], id=pyarrow.array([value(one) for one in wanted], arrow))
+        found = file_table.rows(["id"], id=pyarrow.array([value(one) for one in wanted], arrow))
         expected = [value(one) for pair in ranges for one in pair if one in wanted]
         assert sorted(row["id"] for row in found) == sorted(expected)
         assert len(files) == sum(any(low <= one <= high for one in wanted) for low, high in ranges)
 
 
-def test_the_first_rows_of_a_file_are_read_without_the_others(written: Written) -> None:
-    written.columns(id="int")
-    path = written.add(numbers(*range(7)), parquet={"row_group_size": 3})
+def test_the_first_rows_of_a_file_are_read_without_the_others(file_table: FileTable) -> None:
+    file_table.columns(id="int")
+    path = file_table.add(numbers(*range(7)), parquet={"row_group_size": 3})
     rows = {"file_path": [path, path], "pos": pyarrow.array([1, 6], pyarrow.int64())}
     for expected in ([0, 3, 3, 1], [0, 2, 3, 0]):
-        parts = list(written.table.parts(["id"], SNAPSHOT))
+        parts = list(file_table.table.parts(["id"], SNAPSHOT))
         assert [part.num_rows for part in parts if part.num_rows] == [n for n in expected if n]
-        assert pyarrow.concat_tables(parts).equals(written.table.rows(["id"], SNAPSHOT).combine_chunks())
-        written.add(pyarrow.table(rows), content=1)
+        assert pyarrow.concat_tables(parts).equals(file_table.table.rows(["id"], SNAPSHOT).combine_chunks())
+        file_table.add(pyarrow.table(rows), content=1)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1", b"x" * 1000])
-def test_a_file_that_cannot_be_read_is_named(written: Written, content: bytes | None) -> None:
-    written.columns(id="int")
-    path = written.add(numbers(1))
-    deletes = written.folder / "deletes"
+def test_a_file_that_cannot_be_read_is_named(file_table: FileTable, content: bytes | None) -> None:
+    file_table.columns(id="int")
+    path = file_table.add(numbers(1))
+    deletes = file_table.folder / "deletes"
     for changes in (
-        {"path": str(written.folder / "rows")},
+        {"path": str(file_table.folder / "rows")},
         {"path": str(deletes), "content": 1},
         {"path": str(deletes), "content": 1, "file_format": "PUFFIN", "referenced": path},
     ):
         broken = Path(str(changes["path"]))
         if content is not None:
             broken.write_bytes(content)
-        written.file(**changes)
+        file_table.file(**changes)
         with pytest.raises(CatalogUnavailable, match=r"The rows of `lake\.dev\.t` cannot be read") as caught:
-            written.rows(["id"])
+            file_table.rows(["id"])
         assert caught.value.where == str(broken)
         assert ("the file does not exist" in str(caught.value)) == (content is None)
-        written.files.pop()
+        file_table.files.pop()
 
 
-def test_too_little_memory_is_no_damage(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    written.columns(id="int")
-    written.add(numbers(1))
+def test_too_little_memory_is_no_damage(file_table: FileTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    file_table.columns(id="int")
+    file_table.add(numbers(1))
 
     def failing(*_: Any) -> Any:
         raise pyarrow.ArrowMemoryError("malloc of size 7 failed")
 
     monkeypatch.setattr(arrow_rows, "as_today", failing)
     with pytest.raises(MemoryError):
-        written.rows(["id"])
+        file_table.rows(["id"])
 
 
 @pytest.mark.parametrize("with_deletes", [False, True])
-def test_rows_without_any_of_the_columns_are_counted(written: Written, with_deletes: bool) -> None:
-    written.columns(id="int", added="string", nothing="unknown")
-    fields = written.document["schemas"][0]["fields"]
+def test_rows_without_any_of_the_columns_are_counted(file_table: FileTable, with_deletes: bool) -> None:
+    file_table.columns(id="int", added="string", nothing="unknown")
+    fields = file_table.document["schemas"][0]["fields"]
     fields[1]["initial-default"] = "new"
-    path = written.add(numbers(*range(7)), parquet={"row_group_size": 3})
+    path = file_table.add(numbers(*range(7)), parquet={"row_group_size": 3})
     if with_deletes:
         rows = {"file_path": [path, path], "pos": pyarrow.array([1, 6], pyarrow.int64())}
-        written.add(pyarrow.table(rows), content=1)
+        file_table.add(pyarrow.table(rows), content=1)
     count = 5 if with_deletes else 7
     for columns in (["added"], ["added", "nothing"], ["nothing"]):
         row = {column: {"added": "new"}.get(column) for column in columns}
-        assert written.rows(columns) == [row] * count
-        assert sum(part.num_rows for part in written.table.parts(columns, SNAPSHOT)) == count
+        assert file_table.rows(columns) == [row] * count
+        assert sum(part.num_rows for part in file_table.table.parts(columns, SNAPSHOT)) == count
     if not with_deletes:
         wanted = pyarrow.array([3, 6], pyarrow.int32())
-        assert written.rows(["added"], id=wanted) == [{"added": "new"}] * 2
+        assert file_table.rows(["added"], id=wanted) == [{"added": "new"}] * 2
