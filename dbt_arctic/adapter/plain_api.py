@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timezone
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import base_defaults
@@ -98,9 +100,16 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def begin_plain_write(
-        self, this: ArcticRelation, model: Mapping[str, Any], statements: int
+        self,
+        this: ArcticRelation,
+        model: Mapping[str, Any],
+        statements: int,
+        staged: plain.StagedRows | None = None,
     ) -> plain.PlainWrite:
-        """Prepare a write to a plain table."""
+        """Prepare a write to a plain table.
+
+        :param staged: the rows to write, if they were staged.
+        """
         pulls = self._pulls()
         return plain.begin_plain_write(
             self.context(),
@@ -108,6 +117,7 @@ class PlainApi(KeyedApi):
             statements=statements,
             last_consumed=pulls.last_consumed(model["unique_id"]),
             consumed=pulls.consumed(model["unique_id"]),
+            staged=staged,
         )
 
     @available.parse(lambda *a, **k: None)
@@ -120,19 +130,25 @@ class PlainApi(KeyedApi):
             return self.response_of(plain.execute_plain_write(context, write, statements))
 
     @available.parse(lambda *a, **k: None)
-    def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
-        """Execute the first build of a plain table."""
+    def execute_first_build(
+        self, model: Mapping[str, Any], statement: str, built: ArcticRelation
+    ) -> ArcticResponse:
+        """Execute the first build of a plain table, or a rebuild.
+
+        :param built: the relation that the statement creates or replaces.
+        """
         with as_dbt_errors():
             unique_id, pulls = model["unique_id"], self._pulls()
             pulls.require_everything(unique_id, model["name"])
             context = self.context(self._run_id(unique_id))
             consumed = pulls.consumed_by_build(unique_id)
-            return self.response_of(plain.execute_first_build(context, consumed, statement))
+            creates = built.name_parts if built.is_new else None
+            return self.response_of(plain.execute_first_build(context, consumed, statement, creates=creates))
 
     @available.parse(lambda *a, **k: None)
     def stage_batch(
         self, this: ArcticRelation, batch: str, columns: Sequence[ArcticColumn]
-    ) -> ArcticRelation:
+    ) -> plain.StagedRows:
         """Store the current rows of a relation in a table until the model is done.
 
         Otherwise each statement would compute them again, possibly with different results.
@@ -144,18 +160,23 @@ class PlainApi(KeyedApi):
             state = self.catalog.of(target).load_table(target.schema, target.identifier)
             stored = {} if state is None else {column.name.lower(): column.type for column in state.columns}
             schema = [ColumnInfo(column.name, column.dtype) for column in columns]
-            staging = self._stage(target, batch, schema, stored)
-        made = this.incorporate(path={"identifier": staging.identifier})  # type: ignore[no-untyped-call] # dbt's
-        return cast(ArcticRelation, made)
+            rows = self._stage(target, state, batch, schema, stored)
+            return replace(rows, again=plain.stage(rows.name, batch, schema, stored, again=True))
 
     def _stage(
-        self, target: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]
-    ) -> Name:
+        self,
+        target: Name,
+        state: TableState | None,
+        batch: str,
+        schema: Sequence[ColumnInfo],
+        stored: Mapping[str, str],
+    ) -> plain.StagedRows:
+        """Stage rows. The state of the target is that of before they are read."""
         context = self.context()
         staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}")
         self._pulls().stage(staging)
         context.run("stage", plain.stage(staging, batch, schema, stored))
-        return staging
+        return plain.StagedRows(staging, tuple(schema), None if state is None else state.current_snapshot_id)
 
     @available.parse(lambda *a, **k: {})
     def evolve_plain(

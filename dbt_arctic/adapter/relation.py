@@ -63,6 +63,8 @@ class ArcticRelation(BaseRelation):
     ``read_as``: its text in queries, if an invocation reads everything at one version, or if its name would
     not do in a profile with several catalogs.
     ``branch``: the Iceberg branch that is written to, instead of main.
+    ``is_new``: nothing had its name when the run began. So it is created and not replaced: if it exists by
+    then, it is that of another run.
     ``external``: how a source whose rows are outside the catalog is declared (``declared_source``).
     """
 
@@ -72,6 +74,7 @@ class ArcticRelation(BaseRelation):
     is_keyed: bool = False
     is_clone: bool = False
     branch: str | None = None
+    is_new: bool = False
     read_as: str | None = None
     external: Mapping[str, Any] | None = None
     require_alias: bool = False
@@ -142,3 +145,7 @@ class ArcticRelation(BaseRelation):
     def on_branch(self, branch: str | None) -> ArcticRelation:
         """The same table with writes to a branch."""
         return self.replace(branch=branch)
+
+    def as_new(self, is_new: bool) -> ArcticRelation:
+        """The same table, which is created only if it does not exist."""
+        return self.replace(is_new=is_new)

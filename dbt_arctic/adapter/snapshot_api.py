@@ -8,6 +8,7 @@ from typing import Any, cast
 from dbt.adapters.base.meta import available
 
 from dbt_arctic.adapter.column import ArcticColumn, as_columns, values_of_stored_types
+from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.snapshots import (
@@ -68,11 +69,11 @@ class SnapshotApi(PlainApi):
         }
         return quoted if quoted != {"unique_key": key, "updated_at": updated_at} else {}
 
-    @available.parse(lambda *a, **k: "")
+    @available.parse(lambda *a, **k: None)
     def stage_snapshot(
         self, this: ArcticRelation, sql: str, queried: Sequence[ArcticColumn], model: Mapping[str, Any]
-    ) -> str:
-        """Run the query of a snapshot, and return SQL of its rows.
+    ) -> plain.StagedRows:
+        """Run the query of a snapshot, and store its rows until the snapshot is done.
 
         dbt's SQL contains the query several times. If it returned other rows each time, the snapshot would
         close a row by one and add another.
@@ -80,7 +81,19 @@ class SnapshotApi(PlainApi):
         schema = [ColumnInfo(column.name, column.dtype) for column in queried]
         with as_dbt_errors():
             require_no_metadata_columns(model["name"], [column.name for column in queried])
-            return plain.select_staged(self._stage(this.name_parts, f"(\n{sql}\n)", schema, {}), schema)
+            target = this.name_parts
+            state = self.catalog.of(target).load_table(target.schema, target.identifier)
+            return self._stage(target, state, f"(\n{sql}\n)", schema, {})
+
+    @available.parse(lambda *a, **k: None)
+    def create_snapshot(
+        self, built: ArcticRelation, model: Mapping[str, Any], statement: str
+    ) -> ArcticResponse:
+        """Execute the first build of a snapshot."""
+        creates = built.name_parts if built.is_new else None
+        with as_dbt_errors():
+            context = self.context(self._run_id(model["unique_id"]))
+            return self.response_of(plain.execute_first_build(context, {}, statement, creates=creates))
 
     @available.parse(lambda *a, **k: {})
     def snapshot_strategy(

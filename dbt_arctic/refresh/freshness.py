@@ -47,6 +47,19 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     )
 
 
+def changed_since(state: TableState, since: int | None) -> bool:
+    """Whether a commit to a plain table after one of its snapshots has changed rows, or replaced the table.
+
+    :param since: ``None`` if it had no snapshot.
+    """
+    for entry in state.history():
+        if entry.snapshot_id == since:
+            return False
+        if _changed_rows(entry):
+            return True
+    return since is not None
+
+
 def _of_change_table(change: TableState) -> int | None:
     history = change.history()
     for entry in history:

@@ -68,7 +68,7 @@
     {#- a header may define what the query needs, and has not been run -#}
     {%- if not header | trim -%}{%- do adapter.refuse_metadata_columns(relation, compiled_code) -%}{%- endif -%}
     {{ header }}
-    create or replace table {{ relation }}
+    create {{ 'or replace ' if not relation.is_new }}table {{ relation }}
     using iceberg
     {{ arctic__partition_clause(none if header | trim else compiled_code) }}
     {{ arctic__comment_clause() }}

@@ -1,7 +1,8 @@
 {#
   A snapshot: the first run creates the table, and every other run is a MERGE of the changes that dbt's
-  snapshot_staging_table finds. The MERGE writes to a branch that is published only if main has not moved
-  since, so two concurrent runs cannot both add the same change.
+  snapshot_staging_table finds. The MERGE writes to a branch that is published only if no other run has changed
+  rows since before the query was run: two concurrent runs cannot both add the same change, and an older state
+  cannot follow a newer one.
 #}
 {% materialization snapshot, adapter='arctic' -%}
   {%- do adapter.check_config(model) -%}
@@ -18,6 +19,7 @@
   {%- if kind == 'clone' -%}
     {%- do arctic__own_the_clone(target_relation, false) -%}
   {%- endif -%}
+  {%- set first_relation = arctic__first_relation(target_relation, kind, pre_hooks) -%}
   {%- do adapter.apply_properties(this, model, kind) -%}
 
   {%- set snapshot_sql = adapter.without_end(model['compiled_code']) -%}
@@ -35,7 +37,8 @@
     {%- set values = adapter.evolve_snapshot(queried, target_relation, model) -%}
     {%- set produced = queried | map(attribute='name') | map('lower') | list -%}
   {%- endif -%}
-  {%- set snapshot_sql = adapter.stage_snapshot(this, snapshot_sql, queried, model) -%}
+  {%- set staged = adapter.stage_snapshot(this, snapshot_sql, queried, model) -%}
+  {%- set snapshot_sql = staged.sql -%}
   {%- if kind is not none -%}
     {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation, strategy.updated_at) -%}
     {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
@@ -49,13 +52,14 @@
   {%- if kind is none -%}
     {%- set rows_sql = build_snapshot_table(strategy, snapshot_sql) -%}
     {%- do check_time_data_types(rows_sql) -%}
-    {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, target_relation, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
-    {%- endcall -%}
+    {%- set build_sql = get_create_table_as_sql(
+        False, first_relation, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) -%}
+    {%- do write(build_sql) -%}
+    {%- set response = adapter.create_snapshot(first_relation, model, build_sql) -%}
   {%- else -%}
-    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
-    {%- do store_result('main', response=response, agate_table=none) -%}
+    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql, staged) -%}
   {%- endif -%}
+  {%- do store_result('main', response=response, agate_table=none) -%}
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, full_refresh_mode=False)) -%}
   {%- do persist_docs(target_relation, model) -%}
@@ -90,7 +94,7 @@
   {{ return(snapshot_hash_arguments(api.Relation.scd_args(strategy.unique_key, strategy.updated_at))) }}
 {%- endmacro %}
 
-{% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
+{% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql, staged) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {#- dbt looks for this name among names in lower case -#}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(
@@ -109,13 +113,13 @@
     {%- set rows_sql = adapter.ended_rows(rows_sql, target_relation, columns.dbt_valid_to, snapshot_get_time()) -%}
     {%- set rows_sql = adapter.unique_ids(rows_sql, target_relation, columns.dbt_scd_id, other_id) -%}
   {%- endif -%}
-  {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
+  {%- set changes = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
-    {{ arctic__create_temporary_view(staged, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
+    {{ arctic__create_temporary_view(changes, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
   {%- endcall -%}
 
   {%- set not_stored = ['dbt_change_type', 'dbt_unique_key'] -%}
-  {%- set stored = adapter.get_columns_in_relation(staged) | rejectattr('name', 'in', not_stored) | list -%}
+  {%- set stored = adapter.get_columns_in_relation(changes) | rejectattr('name', 'in', not_stored) | list -%}
   {%- set existing = adapter.get_columns_in_relation(target_relation) | map(attribute='name') | map('lower') | list -%}
   {%- set added = [] -%}
   {%- for column in stored if column.name | lower not in existing -%}
@@ -123,9 +127,9 @@
   {%- endfor -%}
   {%- do arctic__alter_relation_add_remove_columns(target_relation, added, none) -%}
 
-  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2, staged) -%}
   {%- set merge_sql = snapshot_merge_sql(
-      target=target_relation.on_branch(write_to.branch), source=staged,
+      target=target_relation.on_branch(write_to.branch), source=changes,
       insert_cols=stored | map(attribute='quoted') | list) -%}
   {%- do write(merge_sql) -%}
   {{ return(adapter.execute_plain_write(write_to, model, [merge_sql])) }}

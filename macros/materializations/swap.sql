@@ -25,6 +25,14 @@
   {{ return(relation if kind is none or (kind == 'table' and arctic__is_replaceable(relation, sql)) else arctic__new_relation(relation)) }}
 {%- endmacro %}
 
+{#
+  A table that is built for the first time: as a new one if nothing had its name when the run began. A pre-hook
+  may have created it, and then it is replaced.
+#}
+{% macro arctic__first_relation(relation, kind, pre_hooks) -%}
+  {{ return(relation.as_new(kind is none and (not pre_hooks or adapter.relation_kind(relation) is none))) }}
+{%- endmacro %}
+
 {% macro arctic__new_relation(relation) -%}
   {{ return(relation.incorporate(path={'identifier': relation.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()})) }}
 {%- endmacro %}

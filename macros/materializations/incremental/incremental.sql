@@ -29,6 +29,7 @@
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
+  {%- set first_relation = arctic__first_relation(target_relation, kind, pre_hooks) -%}
 
   {%- set compiled = namespace(code=compiled_code) -%}
   {%- set reason = none -%}
@@ -95,7 +96,7 @@
     {%- endif -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}
   {%- elif rebuild -%}
-    {%- set response = arctic__build_plain(target_relation, model_sql, plain) -%}
+    {%- set response = arctic__build_plain(first_relation, model_sql, plain) -%}
   {%- else -%}
     {%- set response = arctic__refresh_plain(plain, target_relation, model_sql) -%}
   {%- endif -%}
@@ -144,10 +145,10 @@
     {%- do adapter.check_plain_model(plain, columns) -%}
     {%- do adapter.check_predicates(plain, columns, target_relation) -%}
   {%- endif -%}
-  {%- set built = arctic__relation_to_build(target_relation, compiled_code) -%}
+  {%- set built = target_relation if target_relation.is_new else arctic__relation_to_build(target_relation, compiled_code) -%}
   {%- set statement_sql = get_create_table_as_sql(False, built, compiled_code) -%}
   {%- do write(statement_sql) -%}
-  {%- set response = adapter.execute_first_build(model, statement_sql) -%}
+  {%- set response = adapter.execute_first_build(model, statement_sql, built) -%}
   {%- do arctic__put_in_place(built, target_relation) -%}
   {{ return(response) }}
 {%- endmacro %}
@@ -181,10 +182,12 @@
   {%- if strategy == 'microbatch' -%}
     {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}
   {%- endif -%}
+  {%- set staged = none -%}
   {%- if strategy == 'delete+insert' -%}
-    {%- set source_relation = adapter.stage_batch(this, source_relation | string, batch_columns) -%}
+    {%- set staged = adapter.stage_batch(this, source_relation | string, batch_columns) -%}
+    {%- set source_relation = this.incorporate(path={'identifier': staged.name.identifier}) -%}
   {%- endif -%}
-  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if strategy == 'delete+insert' else 1) -%}
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if staged else 1, staged) -%}
   {%- set statements = arctic__incremental_statements(strategy, {
       'target_relation': target_relation.on_branch(write_to.branch),
       'temp_relation': source_relation,

@@ -12,7 +12,7 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_CREATED, PROPERTY_ID, Column, Generation, KeyedTable
-from dbt_arctic.refresh.freshness import last_modified_ms
+from dbt_arctic.refresh.freshness import changed_since, last_modified_ms
 
 ORDERS = Name("lake", "shop", "orders")
 KEYED = KeyedTable(
@@ -114,3 +114,29 @@ def test_a_table_of_another_catalog_has_its_own_time() -> None:
     catalog = together({"lake": ours, "archive": theirs})
     assert last_modified_ms(catalog, Name("lake", "shop", "plain")) == BUILT
     assert last_modified_ms(catalog, Name("archive", "shop", "plain")) == UPSERTED
+
+
+@pytest.mark.parametrize(
+    ("since", "later", "changed"),
+    [
+        (1, (), False),
+        (1, (commit(2, LATER, "replace", added_records="1", deleted_records="1"),), False),
+        (1, (commit(2, LATER, added_records="0"), commit(3, LATER, "overwrite")), False),
+        (1, (commit(2, LATER, added_records="1"),), True),
+        (1, (commit(2, LATER, "delete", added_position_deletes="1"), commit(3, LATER, "replace")), True),
+        (None, (), True),
+        (7, (), True),
+    ],
+    ids=["nothing", "compacted", "empty", "rows", "deleted and compacted", "first rows", "replaced"],
+)
+def test_a_commit_that_changes_rows_is_noticed(
+    since: int | None, later: tuple[Snapshot, ...], changed: bool
+) -> None:
+    first = commit(1, BUILT, added_records="2")
+    state = Catalog((first, *later)).load_table("shop", "plain")
+    assert state is not None
+    assert changed_since(state, since) is changed
+
+
+def test_a_table_without_a_snapshot_has_not_changed() -> None:
+    assert not changed_since(TableState("shop", "plain", "", {}, (), (), None, {}), None)
