@@ -135,7 +135,7 @@ class MaterializedApi(ModelApi):
 
     @available.parse(lambda *a, **k: False)
     def was_part(self, model: Mapping[str, Any]) -> bool:
-        """Whether a model that pulls has a table that was built with ``--empty`` or ``--sample``."""
+        """Whether a model that pulls has a table that was written with ``--empty`` or ``--sample``."""
         return self._pulls().was_part(model["unique_id"])
 
     @available.parse(lambda *a, **k: False)

@@ -13,10 +13,18 @@ from dbt_arctic.data_type import Atomic, Struct, has_kind, parse_type, type_text
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.assignment import typed
-from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
+from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.branches import (
+    ATTEMPTS,
+    branch_name,
+    changes_rows,
+    drop_stale_branches,
+    publish,
+    staged,
+)
+from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.refresh_outcome import Outcome
 
@@ -110,18 +118,15 @@ def execute_plain_write(
                 why="it was dropped during this run",
                 fix=f"build it again: dbt run --full-refresh --select {write.target.identifier}",
             )
-        if write.consumed and consumed_versions(state.history()) != dict(write.last_consumed):
-            raise ConcurrentRun(
-                f"another run of the model committed to {write.target} first",
-                where=write.target.identifier,
-                why="it has already consumed the changes from which this run was computed",
-                fix="nothing was written; run the model again to process the remaining changes",
-            )
+        consumption = Consumption(write.last_consumed, write.consumed)
+        consumption.check(state, write.target.identifier, write.target)
         drop_stale_branches(context, write.target, state, None)
         with staged(context, write.target, state.current_snapshot_id, write.branch):
             consumed = {**write.last_consumed, **write.consumed}
             rows = _with_properties(context, consumed, statements, notes)
             since, most = state.current_snapshot_id, len(statements)
+            if consumption.is_part and not changes_rows(context, write.target, write.branch, since):
+                return Outcome("OK", 0, text)
             if publish(context, write.target, write.branch, None, since, most_commits=most):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(
