@@ -36,7 +36,7 @@ class HistoryApi(KeyedApi):
                     context,
                     this.name_parts,
                     history,
-                    pulls.consumed_by_build(unique_id),
+                    pulls.consumed(unique_id),
                     owner=unique_id,
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),

@@ -200,7 +200,7 @@ class KeyedApi(SQLAdapter):
                     this.name_parts,
                     config,
                     sql,
-                    pulls.consumed_by_build(unique_id),
+                    pulls.consumed(unique_id),
                     owner=unique_id,
                     comment=self.table_comment(model),
                     column_comments=self.column_comments(model),

@@ -135,7 +135,7 @@ class MaterializedApi(ModelApi):
 
     @available.parse(lambda *a, **k: False)
     def was_part(self, model: Mapping[str, Any]) -> bool:
-        """Whether a model that pulls has a table that was built with ``--empty`` or ``--sample``.
+        """Whether a model that pulls has a table that was written with ``--empty`` or ``--sample``.
 
         :raises ConfigError: it has, and must not be rebuilt.
         """
@@ -143,7 +143,7 @@ class MaterializedApi(ModelApi):
         if found and model["config"].get("full_refresh") is False:
             with as_dbt_errors():
                 raise ConfigError(
-                    "the table was built with --empty or --sample, so it would be rebuilt",
+                    "the table was written with --empty or --sample, so it would be rebuilt",
                     where=model["name"],
                     why="full_refresh is false, and a rebuild has only the rows that the SQL returns now",
                     fix=f"remove full_refresh for one run: dbt run --select {model['name']}",

@@ -141,7 +141,7 @@ class PlainApi(KeyedApi):
             unique_id, pulls = model["unique_id"], self._pulls()
             pulls.require_everything(unique_id, model["name"])
             context = self.context(self._run_id(unique_id))
-            consumed = pulls.consumed_by_build(unique_id)
+            consumed = pulls.consumed(unique_id)
             creates = built.name_parts if built.is_new else None
             return self.response_of(plain.execute_first_build(context, consumed, statement, creates=creates))
 

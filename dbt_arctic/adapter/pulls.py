@@ -126,15 +126,13 @@ class ModelPulls:
         return {pull.upstream for pull, one in zip(pulls, since, strict=True) if one is None}
 
     def consumed(self, model: str) -> dict[str, Consumed]:
-        """The versions that the model's commit consumes, by upstream."""
+        """What the model's commit records: versions by upstream, or that it wrote a part of the rows."""
+        if model in self._parts:
+            return {PART: Consumed("", "")}
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}
 
-    def consumed_by_build(self, model: str) -> dict[str, Consumed]:
-        """What the first commit of a model's table records: versions, or that it has a part of the rows."""
-        return {PART: Consumed("", "")} if model in self._parts else self.consumed(model)
-
     def was_part(self, model: str) -> bool:
-        """Whether a model that pulls has a table that was built from a part of the rows."""
+        """Whether a model that pulls has a table to which a part of the rows was written."""
         return PART in self.last_consumed(model)
 
     def last_consumed(self, model: str) -> Mapping[str, Consumed]:

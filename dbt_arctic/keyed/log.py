@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consumed, of_relations
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consumed, without_query
 
 PROPERTY_TXN = "arctic.txn"
 """On a commit of the change table: the ``_txn`` of its rows."""
@@ -164,7 +164,7 @@ def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = T
     found = consumed_versions(history)
     if are_its_rows and not is_written_to(history):
         return found
-    return of_relations(found)
+    return without_query(found)
 
 
 def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:

@@ -29,8 +29,8 @@ SETTINGS = "arctic.settings"
 """Among the consumed versions of a commit: the settings of the session that executed the query, as hashes."""
 
 PART = "arctic.part"
-"""Among the consumed versions of a commit: the table was built from a part of the rows of its upstreams
-(``--empty``, ``--sample``), so it must be rebuilt from all of them."""
+"""Among the consumed versions of a commit: its rows were computed from a part of the rows of the upstreams
+(``--empty``, ``--sample``), so the table must be rebuilt from all of them."""
 
 TOPIC = "topic:"
 """Begins the ``table_id`` of what was consumed of a topic, which is not a relation of the catalog."""
@@ -121,7 +121,12 @@ class Consumed:
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
     """The versions of relations, without the entries about the query and its run."""
-    of_query = (FINGERPRINT, EVALUATED_AT, SETTINGS, PART)
+    return {name: one for name, one in without_query(consumed).items() if name != PART}
+
+
+def without_query(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
+    """The versions of relations, and the mark of a part, without the entries that identify the query."""
+    of_query = (FINGERPRINT, EVALUATED_AT, SETTINGS)
     return {name: one for name, one in consumed.items() if name not in of_query}
 
 

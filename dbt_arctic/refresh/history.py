@@ -143,7 +143,7 @@ def write_history(context: Context, name: Name, model: HistoryModel, consumption
                 config.model,
                 "run the model again",
                 joins=True,
-                pulls=bool(consumption.consumed),
+                pulls=consumption.pulls,
             ),
             statement,
             check=lambda change: consumption.check(change, config.model, name),

@@ -63,7 +63,7 @@ def overwrite(
                 config.model,
                 "run the model again",
                 joins=True,
-                pulls=bool(consumption.consumed),
+                pulls=consumption.pulls,
             ),
             statement,
             check=lambda pinned: consumption.check(pinned, config.model, name),

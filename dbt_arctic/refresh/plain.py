@@ -18,7 +18,14 @@ from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.refresh.freshness import changed_since
-from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.branches import (
+    ATTEMPTS,
+    branch_name,
+    changes_rows,
+    drop_stale_branches,
+    publish,
+    staged,
+)
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.refresh_outcome import Outcome
@@ -153,6 +160,8 @@ def execute_plain_write(
         with staged(context, write.target, state.current_snapshot_id, write.branch):
             rows = _with_properties(context, consumption.recorded(), statements, notes)
             since, most = state.current_snapshot_id, len(statements)
+            if consumption.is_part and not changes_rows(context, write.target, write.branch, since):
+                return Outcome("OK", 0, text)
             if publish(context, write.target, write.branch, None, since, most_commits=most):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(

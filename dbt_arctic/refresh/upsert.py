@@ -95,7 +95,7 @@ def computed_upsert(
             config.model,
             "run the model again",
             joins=reads_rows,
-            pulls=bool(consumption.consumed),
+            pulls=consumption.pulls,
         ),
         statement,
         check=lambda change: consumption.check(change, config.model, name),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 
 from dbt_arctic.catalog.api import CatalogColumn, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
@@ -13,10 +14,12 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.leftovers import branch_name, is_abandoned_branch
 
-__all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"]
+__all__ = ["ATTEMPTS", "branch_name", "changes_rows", "drop_stale_branches", "publish", "staged"]
 
 ATTEMPTS = 5
 """How often a write on a branch is retried after other commits interfered."""
+_CHANGED_FILES = ("added-data-files", "deleted-data-files", "added-delete-files")
+"""Entries of the summary of each commit that adds or removes rows."""
 _NO_BRANCH = "Ref does not exist"
 """Iceberg's error for a branch that does not exist (any more)."""
 
@@ -128,6 +131,18 @@ def _commits(state: TableState, branch: str, since: int | None) -> int:
     """
     ids = [one.snapshot_id for one in state.history(state.branches.get(branch))]
     return ids.index(since) if since in ids else len(ids) - 1
+
+
+def changes_rows(context: Context, target: Name, branch: str, since: int | None) -> bool:
+    """Whether a commit to a branch has added or removed rows.
+
+    :param since: the snapshot at which the branch was created.
+    """
+    state = context.catalog.of(target).load_table(target.schema, target.identifier)
+    if state is None or branch not in state.branches:
+        return True  # another process dropped it, which its publication detects
+    commits = takewhile(lambda one: one.snapshot_id != since, state.history(state.branches[branch]))
+    return any(int(one.summary.get(files, "0")) for one in commits for files in _CHANGED_FILES)
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:

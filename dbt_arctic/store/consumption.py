@@ -10,6 +10,7 @@ from dbt_arctic.errors import ConcurrentRun, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import (
+    PART,
     PROPERTY_CONSUMED,
     Consumed,
     Version,
@@ -90,7 +91,8 @@ class Consumption:
 
     :param last_consumed: the versions that the last commit of the target had consumed when the SQL was
         generated.
-    :param consumed: the versions that this write consumes; empty for a model that does not pull.
+    :param consumed: the versions that this write consumes, or the entry ``PART``; empty for a model that does
+        not pull.
     :param forgets: whether to drop the entries of all other upstreams. Otherwise the entry of a relation that
         the model no longer reads would be kept and would prevent the expiry of its snapshots.
     """
@@ -98,6 +100,16 @@ class Consumption:
     last_consumed: Mapping[str, Consumed] = field(default_factory=dict)
     consumed: Mapping[str, Consumed] = field(default_factory=dict)
     forgets: bool = False
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the write has a part of the rows of a pull, so that the next whole run must rebuild."""
+        return PART in self.consumed
+
+    @property
+    def pulls(self) -> bool:
+        """Whether the write consumes versions. A part consumes none, and without rows it changes nothing."""
+        return bool(self.consumed) and not self.is_part
 
     def properties(self) -> dict[str, str]:
         """The properties of the commit that record the consumed versions."""
@@ -117,7 +129,7 @@ class Consumption:
 
         :raises ConcurrentRun: another run of the model consumed the same changes first.
         """
-        if self.consumed and consumed_versions(target.history()) != dict(self.last_consumed):
+        if self.pulls and consumed_versions(target.history()) != dict(self.last_consumed):
             raise ConcurrentRun(
                 f"another run of the model committed to {name} first",
                 where=model,

@@ -34,7 +34,7 @@
   {%- set compiled = namespace(code=compiled_code) -%}
   {%- set reason = none -%}
   {%- if not rebuild and adapter.was_part(model) -%}
-    {%- set reason = 'it was built with --empty or --sample' -%}
+    {%- set reason = 'it was written with --empty or --sample' -%}
   {%- elif not rebuild and adapter.has_other_columns(this, model, compiled_code, arctic__is_partial()) -%}
     {#- on_schema_change is full_refresh -#}
     {%- set reason = 'the columns of its model have changed' -%}

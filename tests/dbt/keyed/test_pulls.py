@@ -7,7 +7,9 @@ import re
 import pytest
 
 from dbt_arctic.adapter.impl import ArcticAdapter
+from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import PART
 from tests.dbt.keyed.conftest import Shop
 
 UPSTREAM = """
@@ -22,6 +24,12 @@ select id, amount * 2 as doubled, _action from {{ incremental_pull(ref('orders')
 
 def consumed_commits(shop: Shop, name: str) -> int:
     return sum("arctic.consumed" in snapshot.summary for snapshot in shop.log(name))
+
+
+def commits(shop: Shop, name: str) -> list[int]:
+    """The snapshots of a plain table, or of a change table."""
+    state = shop.catalog.load_table(shop.schema, name)
+    return [one.snapshot_id for one in (shop.log(name) if state is None else state.history())]
 
 
 def test_a_layer_follows_its_upstream_whatever_becomes_of_it(shop: Shop) -> None:
@@ -138,7 +146,7 @@ def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
     assert shop.script.ran == []
 
 
-def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None:
+def test_a_sample_run_writes_its_sample_and_the_next_run_the_whole(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1L AS id, TIMESTAMP'2020-01-01' AS at")
     shop.model(
         "orders",
@@ -157,9 +165,10 @@ def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None
     shop.dbt("run", "--select", "orders")
     shop.dbt("run", "--select", "seen", "--sample", "3 days")
     assert shop.rows("seen") == [(1,), (3,)]
-    assert consumed_commits(shop, "seen") == 1
+    assert set(consumed_versions(shop.log("seen"))) == {PART}
     shop.dbt("run", "--select", "seen")
     assert shop.rows("seen") == [(1,), (2,), (3,)]
+    assert set(consumed_versions(shop.log("seen"))) == {f"lake.{shop.schema}.orders"}
 
 
 def test_rows_of_a_sample_are_neither_doubled_nor_left_behind(shop: Shop) -> None:
@@ -249,23 +258,56 @@ def test_a_sample_run_consumes_nothing_of_what_it_reads_as_a_whole(shop: Shop) -
 
 
 def test_before_images_name_the_group_that_a_row_left(shop: Shop) -> None:
-    shop.source("raw_orders", "SELECT 1L AS id, 'north' AS region UNION ALL SELECT 2L, 'south'")
+    old, new = "TIMESTAMP'2020-01-01'", "current_timestamp()"
+    shop.source(
+        "raw_orders", f"SELECT 1L AS id, 'north' AS region, {old} AS at UNION ALL SELECT 2L, 'south', {old}"
+    )
     shop.model(
         "orders",
-        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
-        select id, region from {{ source('raw', 'raw_orders') }}""",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2, event_time='at') }}
+        select id, region, at from {{ source('raw', 'raw_orders') }}""",
     )
-    shop.model(
-        "regions",
-        """{{ config(materialized='incremental', unique_key='region', buckets=2) }}
+    groups = """{{ config(materialized='incremental', unique_key='region', SETTINGS) }}
         with touched as (select distinct region from {{ incremental_pull(ref('orders'), images='both') }})
-        select t.region, count(o.id) as orders, if(count(o.id) = 0, 'D', 'U') as _action
-        from touched t left join {{ ref('orders') }} o on o.region = t.region group by t.region""",
+        select t.region, count(o.id) as ordersDELETES
+        from touched t left join {{ ref('orders') }} o on o.region = t.region group by t.region"""
+    deletes = ", if(count(o.id) = 0, 'D', 'U') as _action"
+    for name, settings in (
+        ("regions", "buckets=2"),
+        ("merged", "incremental_strategy='merge'"),
+        ("replaced", "incremental_strategy='delete+insert'"),
+    ):
+        text = groups.replace("SETTINGS", settings)
+        shop.model(name, text.replace("DELETES", deletes if name == "regions" else ""))
+    shop.model(
+        "total",
+        """{{ config(materialized='incremental', unique_key='one', buckets=1) }}
+        select 1 as one, count(*) as orders from {{ ref('orders') }}
+        where (select count(*) from {{ incremental_pull(ref('orders')) }}) >= 0""",
     )
     shop.dbt("run")
-    shop.source("raw_orders", "SELECT 1L AS id, 'south' AS region")
+    shop.source("raw_orders", f"SELECT 1L AS id, 'south' AS region, {new} AS at")
     shop.dbt("run")
-    assert shop.rows("regions") == [("south", 2)]
+    whole = {"regions": [("south", 2)], "merged": [("north", 0), ("south", 2)]}
+    whole["replaced"] = whole["merged"]
+    assert {name: shop.rows(name) for name in whole} == whole
+
+    # A part without rows writes nothing, and a part of a group is corrected without a change of a row.
+    before = {name: commits(shop, name) for name in whole}
+    shop.dbt("run", "--select", "total", *whole, "--empty")
+    assert {name: commits(shop, name) for name in whole} == before
+    assert shop.rows("total") == [(1, 0)], "a row of no rows"
+    results = shop.dbt("run", "--select", "total", *whole).results
+    codes = {one.node.name: one.adapter_response["code"] for one in results}
+    assert codes == {"total": "OK"} | dict.fromkeys(whole, "SKIP")
+    assert shop.rows("total") == [(1, 2)]
+    shop.dbt("run", "--select", *whole, "--sample", "3 days")
+    assert {name: shop.rows(name)[-1] for name in whole} == dict.fromkeys(whole, ("south", 1))
+    shop.dbt("run", "--select", *whole)
+    whole["merged"] = whole["replaced"] = whole["regions"]
+    assert {name: shop.rows(name) for name in whole} == whole
+    shop.dbt("run", "--select", *whole)
+    assert shop.script.ran == []
 
 
 def test_new_rows_of_a_plain_source_are_pulled_once_beside_all_rows_and_no_table_is_made(shop: Shop) -> None:

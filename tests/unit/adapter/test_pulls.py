@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.adapter.pulls import ModelPulls, require_selected
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import PART, Consumed
 from dbt_arctic.refresh.materializations import takes_part
 from dbt_arctic.refresh.plain_config import replaces_by_key
 from dbt_arctic.refresh.pull import Pull, StagedView
@@ -183,6 +183,8 @@ def test_a_part_of_a_source_outside_the_catalog_is_known_until_the_model_is_done
     pulls.read_part("n")
     assert [pulls.reads_part(name) for name in "mno"] == [True, True, False]
     assert [pulls.reads_outside(name) for name in "mno"] == [True, False, False]
+    pulls.add("n", {}, pull(ORDERS, "1.1.1"))
+    assert [set(pulls.consumed(name)) for name in "mno"] == [{PART}, {PART}, set()]
     pulls.clear()
     assert not pulls.reads_part("m")
 

@@ -26,6 +26,6 @@ def test_the_table_is_rebuilt(config: dict[str, Any]) -> None:
 
 def test_a_model_that_must_not_be_rebuilt_is_an_error() -> None:
     assert not was_part(False, full_refresh=False)
-    with pytest.raises(DbtRuntimeError, match="built with --empty or --sample") as error:
+    with pytest.raises(DbtRuntimeError, match="written with --empty or --sample") as error:
         was_part(True, full_refresh=False)
     assert "dbt run --select orders" in str(error.value)

@@ -21,8 +21,9 @@ from dbt_arctic.keyed.log import (
     is_single,
     log_range,
     merged_transactions,
+    versions_to_carry,
 )
-from dbt_arctic.keyed.version import Consumed, Version, decode_consumed, encode_consumed
+from dbt_arctic.keyed.version import FINGERPRINT, PART, Consumed, Version, decode_consumed, encode_consumed
 
 
 @dataclass(frozen=True)
@@ -152,3 +153,11 @@ def test_a_version_is_a_token_and_nothing_else_is() -> None:
     for text in ("", "1.2", "1.2.3.4", "a.b.c", "-1.2.3", "1.2.3;"):
         with pytest.raises(ConfigError, match="table_version"):
             Version.parse(text, "orders")
+
+
+def test_what_is_carried_on_after_other_writes_says_of_a_part_that_it_is_one() -> None:
+    recorded = {name: Consumed("id", "1") for name in ("lake.shop.orders", FINGERPRINT, PART)}
+    refresh = Commit(1, None, summary={"arctic.txn": "1", "arctic.consumed": encode_consumed(recorded)})
+    other = Commit(2, 1, summary={"arctic.txn": "2"})
+    assert versions_to_carry([refresh]) == recorded
+    assert set(versions_to_carry([other, refresh])) == {"lake.shop.orders", PART}
