@@ -20,7 +20,7 @@ _NUMBERS = {
     "float": pyarrow.float32(),
     "double": pyarrow.float64(),
 }
-"""The types that may be widened, besides decimals."""
+"""The types that may be widened, without decimals."""
 
 
 def with_shown_fields(rows: pyarrow.Table, types: Mapping[str, str]) -> pyarrow.Table:
