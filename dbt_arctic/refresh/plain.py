@@ -216,10 +216,9 @@ def _was_created(context: Context, name: Name, error: Exception) -> bool:
     text = str(error).lower().replace("_", " ").replace("column already exists", "")
     if not isinstance(error, CommitConflict) and "already exists" not in text:
         return False
-    catalog = context.catalog.of(name)
-    return any(
-        load(name.schema, name.identifier) is not None for load in (catalog.load_table, catalog.load_view)
-    )
+    at = name.schema, name.identifier
+    is_table = context.catalog.of(name).load_table(*at) is not None
+    return is_table or context.catalog.of(name).load_view(*at) is not None
 
 
 def _with_properties(
