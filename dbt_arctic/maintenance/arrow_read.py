@@ -15,6 +15,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_of
+from dbt_arctic.maintenance.shown_fields import with_shown_fields
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
 from dbt_arctic.maintenance.wanted_keys import KeyTexts, typed_key, wanted_keys
 from dbt_arctic.refresh.clone import origin
@@ -56,6 +57,11 @@ def read_table(
         stored = generation_of(catalog, table, version.generation)
         shown = _chosen(columns, table.visible.column_names, name)
         found = _keyed(catalog, stored, version, shown, keys, limit)
+        if stored is table and table.projected:
+            try:
+                found = with_shown_fields(found, table.types)
+            except ValueError:
+                continue  # the run that changes the columns has published a new view since
         missing = [column for column in shown if column not in found.column_names]
         if not missing:
             return found.select(shown)
@@ -76,7 +82,7 @@ def read_table(
     raise ConcurrentRun(
         f"the columns of {name} changed {ATTEMPTS} times while they were read",
         where=name.dotted,
-        why=f"its view has a column {missing[0]}, and its base table or its change table has none",
+        why="the columns of its view are not those of its base table and its change table",
         fix=f"read it again. If that fails, too, check the table: dbt-arctic verify {name.identifier}",
     )
 
