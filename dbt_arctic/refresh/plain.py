@@ -216,9 +216,11 @@ def _was_created(context: Context, name: Name, error: Exception) -> bool:
     text = str(error).lower().replace("_", " ").replace("column already exists", "")
     if not isinstance(error, CommitConflict) and "already exists" not in text:
         return False
-    at = name.schema, name.identifier
-    is_table = context.catalog.of(name).load_table(*at) is not None
-    return is_table or context.catalog.of(name).load_view(*at) is not None
+    schema, identifier = name.schema, name.identifier
+    return (
+        context.catalog.of(name).load_table(schema, identifier) is not None
+        or context.catalog.of(name).load_view(schema, identifier) is not None
+    )
 
 
 def _with_properties(
