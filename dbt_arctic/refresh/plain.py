@@ -216,9 +216,10 @@ def _was_created(context: Context, name: Name, error: Exception) -> bool:
     text = str(error).lower().replace("_", " ").replace("column already exists", "")
     if not isinstance(error, CommitConflict) and "already exists" not in text:
         return False
-    catalog = context.catalog.of(name)
-    return any(
-        load(name.schema, name.identifier) is not None for load in (catalog.load_table, catalog.load_view)
+    schema, identifier = name.schema, name.identifier
+    return (
+        context.catalog.of(name).load_table(schema, identifier) is not None
+        or context.catalog.of(name).load_view(schema, identifier) is not None
     )
 
 

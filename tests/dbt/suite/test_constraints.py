@@ -84,11 +84,13 @@ class TestIncrementalColumnsEqual(SparkTypes, BaseIncrementalConstraintsColumnsE
 class ChecksInTheWrite:
     """Iceberg has no constraints in its DDL: the statement that writes the table checks each row."""
 
+    create = "create or replace table"
+
     @pytest.fixture(scope="class")
     def expected_sql(self) -> str:
         checks = [ID_NOT_NULL, ID_POSITIVE, ID_FROM_ONE]
         return f"""
-create or replace table <model_identifier> {PROPERTIES} as
+{self.create} <model_identifier> {PROPERTIES} as
 select `id`, `color`, {checked_by(checks, ["id", "color", "date_day"], "date_day")}
 from (
     -- depends_on: <foreign_key_model_identifier>
@@ -102,7 +104,7 @@ class TestTableRuntimeEnforcement(ChecksInTheWrite, BaseConstraintsRuntimeDdlEnf
 
 
 class TestIncrementalRuntimeEnforcement(ChecksInTheWrite, BaseIncrementalConstraintsRuntimeDdlEnforcement):
-    pass
+    create = "create table"  # its first run
 
 
 class TestModelRuntimeEnforcement(BaseModelConstraintsRuntimeEnforcement):
