@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.data_type import has_kind
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable, only_by_spark
 from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
@@ -52,7 +51,6 @@ def read_table(
         return _plain(catalog, name, columns, keys, at, limit)
     for _ in range(ATTEMPTS):
         table, base, change = pinned_pair(catalog, table)
-        _require_fields(table)
         version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
         stored = generation_of(catalog, table, version.generation)
         shown = _chosen(columns, table.visible.column_names, name)
@@ -85,16 +83,6 @@ def read_table(
         why="the columns of its view are not those of its base table and its change table",
         fix=f"read it again. If that fails, too, check the table: dbt-arctic verify {name.identifier}",
     )
-
-
-def _require_fields(table: KeyedTable) -> None:
-    """Refuse a table whose view has fields that its files may lack: a change of columns was interrupted."""
-    for column, type_ in table.types.items() if table.projected else ():
-        if type_ != "void" and has_kind(type_, "void"):
-            raise only_by_spark(
-                table.name.dotted,
-                f"a field of {column} has no type yet: a run that changes columns is active, or has failed",
-            )
 
 
 def _keyed(

@@ -21,12 +21,14 @@ _NUMBERS = {
     "double": pyarrow.float64(),
 }
 """The types that may be widened, without decimals."""
+_VOID = Atomic("void")
 
 
 def with_shown_fields(rows: pyarrow.Table, types: Mapping[str, str]) -> pyarrow.Table:
     """The rows in the types of a view.
 
-    :param types: Spark type by column. All of its fields are in the rows.
+    :param types: Spark type by column. All of its fields are in the rows, except those without a type, which
+        are NULL.
     """
     columns = []
     for name in rows.column_names:
@@ -41,7 +43,12 @@ def _shown(values: Any, type_: DataType) -> pyarrow.Array:
     match type_:
         case Struct(fields):
             there = [field.name.lower() for field in values.type]
-            arrays = [_shown(values.field(there.index(name.lower())), one) for name, one in fields]
+            arrays = [
+                pyarrow.nulls(len(values))
+                if one == _VOID
+                else _shown(values.field(there.index(name.lower())), one)
+                for name, one in fields
+            ]
             return pyarrow.StructArray.from_arrays(arrays, [name for name, _ in fields], mask=nulls)
         case Array(element):
             shown = _shown(values.values, element)
@@ -49,6 +56,8 @@ def _shown(values: Any, type_: DataType) -> pyarrow.Array:
         case Map(_, item):
             shown = _shown(values.items, item)
             return pyarrow.MapArray.from_arrays(_offsets(values), values.keys, shown, mask=nulls)
+        case Atomic("void"):
+            return pyarrow.nulls(len(values))
         case Atomic(text) if text in _NUMBERS:
             return values.cast(_NUMBERS[text])
         case Atomic(text) if (digits := decimal_digits(text)) is not None:

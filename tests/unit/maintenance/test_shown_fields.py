@@ -33,6 +33,13 @@ PAIR = pyarrow.struct([("New", pyarrow.large_string()), ("a", pyarrow.int64())])
             [[("k", {"a": 1}), ("l", None)], None, []],
         ),
         (pyarrow.large_string(), ["x"], "string", ["x"]),
+        (pyarrow.large_string(), ["x"], "void", [None]),
+        (
+            pyarrow.large_list(PAIR),
+            [[{"New": "x", "a": 1}, None], None],
+            "array<struct<a:int,new:void,missing:void>>",
+            [[{"a": 1, "new": None, "missing": None}, None], None],
+        ),
     ],
 )
 def test_fields_and_types_are_those_of_the_view(
