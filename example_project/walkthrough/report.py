@@ -70,6 +70,7 @@ def print_next(console: Console, project: Path, work: Path, kafka: str) -> None:
         f"  export SHOP_DIR={work}" + (f" SHOP_KAFKA={kafka}" if kafka else ""),
         "  dbt-arctic server start                        a Spark that stays: commands start at once",
         "  dbt-arctic plan dws_sales_by_day --sql         how the next change reaches a model",
+        "  dbt-arctic show shop_dws.dws_sales_by_day      its rows, without Spark",
         "  dbt show --inline \"select * from {{ ref('ads_best_customers') }}\"",
         "  dbt-arctic ingest plan                         what the next run loads: nothing is new",
         "  dbt build                                      nothing has changed: keyed tables are skipped",
