@@ -74,6 +74,14 @@ class TableFiles:
         with self._readable(snapshot_id):
             return _Scan(self, snapshot_id, columns, wanted, commit).read()
 
+    def tuples(self, columns: Sequence[str], snapshot_id: int | None = None) -> list[tuple[Any, ...]]:
+        """All rows for ``CatalogReader.read_rows``. Values of type ``timestamp`` are in UTC."""
+        at = self.metadata.state.current_snapshot_id if snapshot_id is None else snapshot_id
+        if at is None:
+            return []
+        found = self.rows(columns, at)
+        return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))
+
     def parts(self, columns: Sequence[str], snapshot_id: int) -> Iterator[pyarrow.Table]:
         with self._readable(snapshot_id):
             scan = _Scan(self, snapshot_id, columns, {}, "")

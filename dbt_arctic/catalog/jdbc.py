@@ -126,14 +126,11 @@ class JdbcCatalog(OneCatalog):
     def read_rows(
         self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
     ) -> list[tuple[Any, ...]]:
-        from pyiceberg.table import StaticTable
-
-        from dbt_arctic.catalog.rows import table_rows
+        from dbt_arctic.catalog.arrow_rows import TableFiles
 
         def read(row: Row) -> list[tuple[Any, ...]]:
-            self._table(row)  # raises a specific error if the metadata is damaged
-            table = StaticTable.from_metadata(row.metadata_location, self._properties)
-            return table_rows(self._name, schema, name, table, columns, snapshot_id)
+            files = TableFiles(f"{self._name}.{schema}.{name}", self._table(row), self._properties)
+            return files.tuples(columns, snapshot_id)
 
         found = self._load(schema, name, "table", read)
         if found is None:

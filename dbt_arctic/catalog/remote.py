@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
+    from dbt_arctic.catalog.arrow_rows import TableFiles
+
 _REQUESTS_AT_ONCE = 8
 _OF_HADOOP = ("libjvm", "libhdfs")
 """The libraries that Arrow misses if it cannot read HDFS."""
@@ -245,29 +247,27 @@ class RemoteCatalog(OneCatalog):
     def read_rows(
         self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
     ) -> list[tuple[Any, ...]]:
-        from dbt_arctic.catalog.rows import table_rows
-
         try:
-            table = self._table(schema, name)
+            return self._files(schema, name).tuples(columns, snapshot_id)
         except _BeyondPyiceberg:
             return self._by_sql.read_rows(schema, name, columns, snapshot_id)
-        if table is None:
-            raise no_table(f"{self._name}.{schema}.{name}")
-        return table_rows(self._name, schema, name, table, columns, snapshot_id)
 
     def arrow_table(self, schema: str, name: str) -> ArrowTable:
-        relation = f"{self._name}.{schema}.{name}"
         try:
-            table = self._table(schema, name)
+            return self._files(schema, name)
         except _BeyondPyiceberg as error:
             raise only_by_spark(
-                relation, "pyiceberg does not support one of its types, or its store"
+                f"{self._name}.{schema}.{name}", "pyiceberg does not support one of its types, or its store"
             ) from error
+
+    def _files(self, schema: str, name: str) -> TableFiles:
+        table = self._table(schema, name)
         if table is None:
-            raise no_table(relation)
+            raise no_table(f"{self._name}.{schema}.{name}")
         from dbt_arctic.catalog.arrow_rows import TableFiles
 
-        return TableFiles(relation, self._metadata(schema, name, table), table.io.properties)
+        metadata = self._metadata(schema, name, table)
+        return TableFiles(f"{self._name}.{schema}.{name}", metadata, table.io.properties)
 
     def list_files(self, folder: str) -> list[ListedFile]:
         with self._opened_catalog() as catalog:

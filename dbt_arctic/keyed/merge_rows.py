@@ -18,68 +18,75 @@ COMMIT = "_last_updated_sequence_number"
 """A column of changes: the number of the commit that wrote the row. No column of a table has this name."""
 
 
-def merge_rows(
-    base: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
-) -> pyarrow.Table:
-    """The base rows that no change overrides, and the latest change of each key unless it is a delete.
+def latest_changes(changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None) -> pyarrow.Table:
+    """The latest change of each key.
 
     :param changes: with ``_action``, ``_offset`` and ``COMMIT``. Before-images and markers are ignored.
     """
-    # A column of one side may already be wider, while columns are being changed.
-    return pyarrow.concat_tables(_merged(base, changes, key, sequence_by), promote_options="permissive")
-
-
-def kept_rows(
-    part: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
-) -> pyarrow.Table:
-    """The rows of a part of the base table that no change overrides."""
-    return _merged(part, changes, key, sequence_by)[0]
-
-
-def _merged(
-    base: pyarrow.Table, changes: pyarrow.Table, key: Sequence[str], sequence_by: str | None
-) -> tuple[pyarrow.Table, pyarrow.Table]:
-    """The rows of each side that the merge shows."""
     changes = changes.filter(pyarrow.compute.not_equal(changes.column(ACTION), "-U"))
     if not changes.num_rows:
-        return base, changes.select(base.column_names)
-    keys_of_base, keys = numbered_keys(base, changes, key)
+        return changes
+    nothing = changes.slice(0, 0)
+    keys, _ = _numbered_keys(changes, nothing, key)
     order = [("key", "ascending")]
     columns = {"key": keys}
-    sequences_of_base = None
     if sequence_by is not None:
-        sequences_of_base, sequences = _ranks(base.column(sequence_by), changes.column(sequence_by))
-        rank = sequences.fill_null(-1)  # NULL is the least
+        ranks, _ = _ranks(changes.column(sequence_by), nothing.column(sequence_by))
         delete = _is_delete(changes).cast(pyarrow.int8())
-        columns |= {"sequence": sequences, "rank": rank, "delete": delete}
+        columns |= {"rank": ranks.fill_null(-1), "delete": delete}  # NULL is the least
         order += [("rank", "descending"), ("delete", "descending")]
     columns |= {COMMIT: changes.column(COMMIT), OFFSET: changes.column(OFFSET)}
     order += [(COMMIT, "descending"), (OFFSET, "descending")]
-    ranked = pyarrow.table(columns)
-    latest = _first_of_each(ranked, order)
-    ranked, changes = ranked.take(latest), changes.take(latest)
-    is_shown = pyarrow.compute.invert(_is_delete(changes))
-    place = pyarrow.compute.index_in(keys_of_base, value_set=ranked.column("key").combine_chunks())
+    return changes.take(_first_of_each(pyarrow.table(columns), order))
+
+
+def merge_rows(
+    base: pyarrow.Table, latest: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> pyarrow.Table:
+    """The base rows that no change overrides, and the latest change of each key unless it is a delete.
+
+    :param latest: the result of ``latest_changes``.
+    """
+    # A column of one side may already be wider, while columns are being changed.
+    return pyarrow.concat_tables(_merged(base, latest, key, sequence_by), promote_options="permissive")
+
+
+def kept_rows(
+    part: pyarrow.Table, latest: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> pyarrow.Table:
+    """The rows of a part of the base table that no change overrides."""
+    return _merged(part, latest, key, sequence_by)[0]
+
+
+def _merged(
+    base: pyarrow.Table, latest: pyarrow.Table, key: Sequence[str], sequence_by: str | None
+) -> tuple[pyarrow.Table, pyarrow.Table]:
+    """The rows of each side that the merge shows."""
+    if not latest.num_rows:
+        return base, latest.select(base.column_names)
+    keys_of_base, keys = _numbered_keys(base, latest, key)
+    place = pyarrow.compute.index_in(keys_of_base, value_set=keys.combine_chunks())
     is_overridden = place.is_valid()
-    if sequences_of_base is not None:
+    is_shown = pyarrow.compute.invert(_is_delete(latest))
+    if sequence_by is not None:
         # A change may be older than the row of the base table.
-        of_change = ranked.column("sequence").take(place)
-        is_overridden = pyarrow.compute.greater_equal(of_change, sequences_of_base).fill_null(False)
-        is_newer = pyarrow.compute.greater(sequences_of_base, of_change).fill_null(False)
-        older = ranked.column("key").take(place.filter(is_newer))
-        has_lost = pyarrow.compute.is_in(ranked.column("key"), value_set=older.combine_chunks())
+        of_base, sequences = _ranks(base.column(sequence_by), latest.column(sequence_by))
+        of_change = sequences.take(place)
+        is_overridden = pyarrow.compute.greater_equal(of_change, of_base).fill_null(False)
+        is_newer = pyarrow.compute.greater(of_base, of_change).fill_null(False)
+        has_lost = pyarrow.compute.is_in(keys, value_set=keys.take(place.filter(is_newer)).combine_chunks())
         is_shown = pyarrow.compute.and_(is_shown, pyarrow.compute.invert(has_lost))
     kept = base.filter(pyarrow.compute.invert(is_overridden))
-    return kept, changes.filter(is_shown).select(base.column_names)
+    return kept, latest.filter(is_shown).select(base.column_names)
 
 
 def with_keys(rows: pyarrow.Table, keys: pyarrow.Table) -> pyarrow.Table:
     """The rows with one of the keys, which are all columns of ``keys``."""
-    of_rows, wanted = numbered_keys(rows, keys, keys.column_names)
+    of_rows, wanted = _numbered_keys(rows, keys, keys.column_names)
     return rows.filter(pyarrow.compute.is_in(of_rows, value_set=wanted.combine_chunks()))
 
 
-def numbered_keys(
+def _numbered_keys(
     one: pyarrow.Table, other: pyarrow.Table, key: Sequence[str]
 ) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:
     """For each row of two tables the number of its key. Equal keys have the same number."""

@@ -9,7 +9,7 @@ import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable, only_by_spark
-from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, merge_rows, with_keys
+from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, latest_changes, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
 from dbt_arctic.keyed.version import Version
@@ -112,25 +112,23 @@ def _keyed(
         else:
             wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
         only = {column: wanted.column(column).combine_chunks() for column in table.key}
-        rows = merge_rows(
-            base.rows(read, version.base_snapshot, only),
-            change.rows(of_change, version.change_snapshot, only, COMMIT),
-            table.key,
-            table.sequence_by,
-        )
-        return with_keys(rows, wanted).slice(0, limit)
+        rows = base.rows(read, version.base_snapshot, only)
+        changes = change.rows(of_change, version.change_snapshot, only, COMMIT)
+        latest = latest_changes(changes, table.key, table.sequence_by)
+        return with_keys(merge_rows(rows, latest, table.key, table.sequence_by), wanted).slice(0, limit)
     changes = change.rows(of_change, version.change_snapshot, commit=COMMIT)
+    latest = latest_changes(changes, table.key, table.sequence_by)
     if limit is None:
         rows = base.rows(read, version.base_snapshot)
-        return merge_rows(rows, changes, table.key, table.sequence_by)
+        return merge_rows(rows, latest, table.key, table.sequence_by)
     parts, kept, count = [], [], 0
     for part in base.parts(read, version.base_snapshot):
         parts.append(part)
-        kept.append(kept_rows(part, changes, table.key, table.sequence_by))
+        kept.append(kept_rows(part, latest, table.key, table.sequence_by))
         count += kept[-1].num_rows
         if count >= limit:
             return pyarrow.concat_tables(kept).slice(0, limit)
-    rows = merge_rows(pyarrow.concat_tables(parts), changes, table.key, table.sequence_by)
+    rows = merge_rows(pyarrow.concat_tables(parts), latest, table.key, table.sequence_by)
     return rows.slice(0, limit)
 
 

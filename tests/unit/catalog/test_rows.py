@@ -1,4 +1,4 @@
-"""The rows of a small table through pyiceberg: all of them, with the requested columns; or an error."""
+"""The rows of a small table without Spark: all of them, with the requested columns; or an error."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow
 import pytest
 
-from dbt_arctic.keyed.merge_rows import COMMIT, merge_rows, with_keys
+from dbt_arctic.keyed.merge_rows import COMMIT, latest_changes, merge_rows, with_keys
 from dbt_arctic.keyed.table import ACTION, OFFSET
 
 Row = dict[str, Any]
@@ -109,21 +109,13 @@ def test_the_merge_is_that_of_the_view(seed: int) -> None:
         for place in range(chance.randrange(6))
     ]
     chance.shuffle(changes)
+    more = [(ACTION, pyarrow.large_string()), (OFFSET, pyarrow.int32()), (COMMIT, pyarrow.int64())]
+    sequence_by = None if order is None else "sequence"
+    latest = latest_changes(
+        pyarrow.Table.from_pylist(changes, pyarrow.schema([*types, *more])), key, sequence_by
+    )
     merged = merge_rows(
-        pyarrow.Table.from_pylist(list(base.values()), pyarrow.schema(types)),
-        pyarrow.Table.from_pylist(
-            changes,
-            pyarrow.schema(
-                [
-                    *types,
-                    (ACTION, pyarrow.large_string()),
-                    (OFFSET, pyarrow.int32()),
-                    (COMMIT, pyarrow.int64()),
-                ]
-            ),
-        ),
-        key,
-        None if order is None else "sequence",
+        pyarrow.Table.from_pylist(list(base.values()), pyarrow.schema(types)), latest, key, sequence_by
     )
     assert merged.column_names == [name for name, _ in types]
     wanted = expected(list(base.values()), changes, key, None if order is None else "sequence")
@@ -141,7 +133,7 @@ def test_a_change_of_a_wider_type_has_the_key_of_the_base_row() -> None:
             COMMIT: [1, 1],
         }
     )
-    merged = merge_rows(base, changes, ["id"], None)
+    merged = merge_rows(base, latest_changes(changes, ["id"], None), ["id"], None)
     assert sorted(merged.to_pylist(), key=lambda row: row["id"]) == [
         {"id": 1, "v": "old"},
         {"id": 2, "v": "new"},
