@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_arctic.adapter.project import find_profiles, find_project, load_target
 from dbt_arctic.adapter.target_session import TargetSession
-from dbt_arctic.maintenance.arrow_read import read_table
+from dbt_arctic.maintenance.table_read import read_table
 
 if TYPE_CHECKING:
     import pyarrow

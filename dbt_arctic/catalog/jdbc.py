@@ -126,7 +126,7 @@ class JdbcCatalog(OneCatalog):
     def read_rows(
         self, schema: str, name: str, columns: Sequence[str], snapshot_id: int | None = None
     ) -> list[tuple[Any, ...]]:
-        from dbt_arctic.catalog.arrow_rows import TableFiles
+        from dbt_arctic.catalog.table_scan import TableFiles
 
         def read(row: Row) -> list[tuple[Any, ...]]:
             files = TableFiles(f"{self._name}.{schema}.{name}", self._table(row), self._properties)
@@ -139,7 +139,7 @@ class JdbcCatalog(OneCatalog):
 
     def arrow_table(self, schema: str, name: str) -> ArrowTable:
         metadata = existing(f"{self._name}.{schema}.{name}", self._load(schema, name, "table", self._table))
-        from dbt_arctic.catalog.arrow_rows import TableFiles
+        from dbt_arctic.catalog.table_scan import TableFiles
 
         return TableFiles(f"{self._name}.{schema}.{name}", metadata, self._properties)
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from dbt_arctic.catalog.arrow_rows import TableFiles
+    from dbt_arctic.catalog.table_scan import TableFiles
 
 _REQUESTS_AT_ONCE = 8
 _OF_HADOOP = ("libjvm", "libhdfs")
@@ -264,7 +264,7 @@ class RemoteCatalog(OneCatalog):
         table = self._table(schema, name)
         if table is None:
             raise no_table(f"{self._name}.{schema}.{name}")
-        from dbt_arctic.catalog.arrow_rows import TableFiles
+        from dbt_arctic.catalog.table_scan import TableFiles
 
         metadata = self._metadata(schema, name, table)
         return TableFiles(f"{self._name}.{schema}.{name}", metadata, table.io.properties)

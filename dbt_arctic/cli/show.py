@@ -37,8 +37,8 @@ def show(
     """
     from dbt_arctic.adapter.show_rows import rows_of
     from dbt_arctic.adapter.target_session import target_session
-    from dbt_arctic.maintenance.arrow_read import read_table
-    from dbt_arctic.maintenance.wanted_keys import KeyTexts
+    from dbt_arctic.maintenance.lookup_keys import KeyTexts
+    from dbt_arctic.maintenance.table_read import read_table
 
     with target_session(target, "show") as session:
         chosen = None if columns is None else [one.strip() for one in columns.split(",")]

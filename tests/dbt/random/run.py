@@ -29,7 +29,7 @@ from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import is_keyed
-from dbt_arctic.maintenance.arrow_read import read_table
+from dbt_arctic.maintenance.table_read import read_table
 from tests.dbt.keyed.conftest import SETTINGS, Script
 from tests.dbt.random.allowed_outcomes import AllowedOutcomes, Fault, RanModel, is_failure
 from tests.dbt.random.cheap_settings import flags, is_usual, whatever_the_size

@@ -13,7 +13,7 @@ import pyarrow
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.arrow_read import read_table
+from dbt_arctic.maintenance.table_read import read_table
 
 Row = dict[str, Any]
 

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow
 import pytest
 
-from dbt_arctic.catalog import arrow_rows
+from dbt_arctic.catalog import table_scan
 from dbt_arctic.errors import ConcurrentRun, ConfigError, OnlyBySpark, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.maintenance import arrow_read
-from dbt_arctic.maintenance.arrow_read import read_table
+from dbt_arctic.maintenance import table_read
+from dbt_arctic.maintenance.table_read import read_table
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.test_types import PAYLOAD, select
@@ -87,13 +87,13 @@ def test_a_key_of_each_type_is_looked_up(shop: Any) -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that are opened."""
     files: list[str] = []
-    open_file = arrow_rows.open_file
+    open_file = table_scan.open_file
 
     def opening(location: str, properties: Any) -> Any:
         files.append(location)
         return open_file(location, properties)
 
-    monkeypatch.setattr(arrow_rows, "open_file", opening)
+    monkeypatch.setattr(table_scan, "open_file", opening)
     return files
 
 
@@ -153,13 +153,13 @@ def test_each_version_is_read_as_by_spark(shop: Any, monkeypatch: pytest.MonkeyP
         expected = by_spark(shop, rows_at(catalog, orders.name, versions[0], "test"), found)
         assert in_order(found) == in_order(expected)
     # A column that is dropped after the view was read is not NULL.
-    pinned, stale = arrow_read.pinned_pair, [Column("dropped", "int")]
+    pinned, stale = table_read.pinned_pair, [Column("dropped", "int")]
 
     def pinned_before_the_drop(*where: Any) -> Any:
         table, *states = pinned(*where)
         return (replace(table, columns=(*table.columns, stale.pop())) if stale else table, *states)
 
-    monkeypatch.setattr(arrow_read, "pinned_pair", pinned_before_the_drop)
+    monkeypatch.setattr(table_read, "pinned_pair", pinned_before_the_drop)
     assert read_table(catalog, orders.name).column_names == ["id", "v", "w", "later"]
     stale.extend([Column("dropped", "int")] * 5)
     with pytest.raises(ConcurrentRun, match="changed 5 times while they were read"):
@@ -235,12 +235,12 @@ def test_what_cannot_be_read(shop: Any, plain: Name, monkeypatch: pytest.MonkeyP
     orders.build([{"id": 1, "o": {"a": 1}}])
     with pytest.raises(OnlyBySpark, match="o, which its rows are compared by, has fields"):
         read_table(catalog, orders.name)
-    scanned = arrow_rows.scanned_files
+    scanned = table_scan.scanned_files
 
     def with_equality_deletes(*where: Any) -> Any:
         return [file._replace(content=2) for file in scanned(*where)]
 
-    monkeypatch.setattr(arrow_rows, "scanned_files", with_equality_deletes)
+    monkeypatch.setattr(table_scan, "scanned_files", with_equality_deletes)
     with pytest.raises(OnlyBySpark, match="equality deletes"):
         read_table(catalog, plain)
 

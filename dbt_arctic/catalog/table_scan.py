@@ -2,7 +2,7 @@
 
 pyiceberg knows the formats of manifests, types and deletion vectors. Its own scan is not used: it has no
 metadata columns, parses all metadata for each table, and changes some nested values (see
-``arrow_projection``).
+``column_projection``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 from pyiceberg.transforms import IdentityTransform, UnknownTransform
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UUIDType
 
-from dbt_arctic.catalog.arrow_projection import arrow_schema, as_today
+from dbt_arctic.catalog.column_projection import arrow_schema, as_today
 from dbt_arctic.catalog.damage import UnreadableFile, reading_file, unreadable_rows
 from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
 from dbt_arctic.catalog.files import open_file

@@ -17,11 +17,11 @@ import pyarrow.parquet
 import pytest
 from pyroaring import BitMap
 
-from dbt_arctic.catalog import arrow_rows, deleted_rows
-from dbt_arctic.catalog.arrow_rows import TableFiles
+from dbt_arctic.catalog import deleted_rows, table_scan
 from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE
 from dbt_arctic.catalog.manifests import ScannedFile
 from dbt_arctic.catalog.metadata import read_table
+from dbt_arctic.catalog.table_scan import TableFiles
 from dbt_arctic.errors import CatalogUnavailable, OnlyBySpark
 
 SNAPSHOT = 42
@@ -43,7 +43,7 @@ class FileTable:
             "properties": {},
             "snapshots": [{"snapshot-id": SNAPSHOT, "timestamp-ms": 1, "manifest-list": "list.avro"}],
         }
-        monkeypatch.setattr(arrow_rows, "scanned_files", lambda *_: self.files)
+        monkeypatch.setattr(table_scan, "scanned_files", lambda *_: self.files)
 
     def columns(self, **types: Any) -> None:
         fields = [
@@ -337,9 +337,9 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
         rows = pyarrow.table({"id": pyarrow.array([value(low), value(high)], arrow)})
         file_table.add(rows, lower={1: stored(low)}, upper={1: stored(high)})
     files: list[str] = []
-    open_file = arrow_rows.open_file
+    open_file = table_scan.open_file
     monkeypatch.setattr(
-        arrow_rows, "open_file", lambda path, where: [files.append(path), open_file(path, where)][1]
+        table_scan, "open_file", lambda path, where: [files.append(path), open_file(path, where)][1]
     )
     for count in (0, 1, 1, 2, 3, 30):
         wanted = [chance.randrange(60) for _ in range(count)]
@@ -389,7 +389,7 @@ def test_too_little_memory_is_no_damage(file_table: FileTable, monkeypatch: pyte
     def failing(*_: Any) -> Any:
         raise pyarrow.ArrowMemoryError("malloc of size 7 failed")
 
-    monkeypatch.setattr(arrow_rows, "as_today", failing)
+    monkeypatch.setattr(table_scan, "as_today", failing)
     with pytest.raises(MemoryError):
         file_table.rows(["id"])
 

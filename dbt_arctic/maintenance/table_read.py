@@ -14,9 +14,9 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_of
+from dbt_arctic.maintenance.lookup_keys import KeyTexts, typed_key, wanted_keys
 from dbt_arctic.maintenance.shown_fields import with_shown_fields
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
-from dbt_arctic.maintenance.wanted_keys import KeyTexts, typed_key, wanted_keys
 from dbt_arctic.refresh.clone import origin
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.state import find_keyed, load_keyed, pinned_pair, version_of

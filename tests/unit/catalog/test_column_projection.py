@@ -19,7 +19,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from dbt_arctic.catalog.arrow_projection import _converted, as_today
+from dbt_arctic.catalog.column_projection import _converted, as_today
 
 
 class Drawn:

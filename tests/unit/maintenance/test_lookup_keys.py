@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 from dbt_arctic.errors import ConfigError, NullKey
-from dbt_arctic.maintenance.wanted_keys import wanted_keys
+from dbt_arctic.maintenance.lookup_keys import wanted_keys
 
 TYPES = pyarrow.schema(
     [
