@@ -1,9 +1,9 @@
 """Prevents a build with an expired lease from replacing a commit that was computed from the old rows.
 
-A writer cannot know whether the builder has ended or is only slow: a paused process, a clock that is ahead. So
-the writer marks the finished generation before it reports success, and reads the view again. A builder reads
-the mark after it has replaced the view. So either the builder finds the mark and restores the view, or the
-writer finds the new generation and reports no success.
+A writer cannot know whether the builder has ended or is only slow: a paused process, a clock that is ahead.
+So the writer marks the finished generation before it reports success, and reads the view again. A builder
+reads the mark after it has replaced the view. So either the builder finds the mark and restores the view, or
+the writer finds the new generation and reports no success.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def require_not_overtaken(context: Context, table: KeyedTable, where: str) -> No
         raise ConcurrentRun(
             f"another run changed {table.name} while this run was about to replace it",
             where=where,
-            why="the lease of this run was not renewed in time, or the clocks of two hosts differ, so the other "
-            "run took it for one that had ended; its commit was computed from the old rows",
+            why="the lease of this run was not renewed in time, or the clocks of two hosts differ, so the "
+            "other run took it for one that had ended; its commit was computed from the old rows",
             fix="the table has the old rows with that commit; run again",
         )
 

@@ -371,7 +371,7 @@ def test_a_computed_commit_that_takes_a_build_for_ended_is_not_replaced_by_it(
 
     for step in ("publish_view", "first_commit"):
         at(session, step, write)
-        with pytest.raises(ConcurrentRun, match="another run changed|cannot carry over"):
+        with pytest.raises(ConcurrentRun, match=r"another run changed|cannot carry over"):
             orders.on(session).build(NEW)
         assert amounts(orders) == of(ROWS)
         orders.upsert([{"id": 1, "amount": 11}])
