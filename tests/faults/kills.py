@@ -28,7 +28,7 @@ from dbt_arctic.engine.session import SessionEngine
 from tests.faults.child import RUNS_EACH, encode
 from tests.model.machine import KEYS
 from tests.model.operations import Operation, perform
-from tests.model.spark import SparkWorld
+from tests.model.spark import embedded_world
 from tests.model.story import PLAIN, Change, Different, Story
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ class Kills:
     """Runs that appended a row to the plain table."""
 
     def __post_init__(self) -> None:
-        world = SparkWorld(self.engine, self.warehouse)
+        world = embedded_world(self.engine, self.warehouse)
         self.story = Story(world, sequence=self.sequence, thorough=10**6)
         self.story.faulty = True
         self._appended = {0}

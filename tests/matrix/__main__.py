@@ -1,6 +1,6 @@
 """``make matrix CELLS=all|name,..``: runs cells one after the other, and writes docs/reference/matrix.md.
 
-The results are stored next to the logs. So the page has the last result of each cell that was run with the
+The results are kept in ``results.json``. So the page has the last result of each cell that was run with the
 same versions, and lists the cells that were not.
 """
 
@@ -11,11 +11,14 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,10 @@ from tests.matrix.page import Result, keep, stored_results, write_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "matrix.md"
-LONGEST_S = 900
+RESULTS = Path(__file__).parent / "results.json"
+LONGEST_S = 2400
+STEPS = 300
+"""At least this many random operations of a cell are compared with the oracle."""
 
 
 def chosen(text: str) -> list[Cell]:
@@ -41,10 +47,10 @@ def chosen(text: str) -> list[Cell]:
     return [by_name[name] for name in text.split(",")]
 
 
-def run(cell: Cell, tools: Path, logs: Path, *, is_short: bool = False) -> Result:
+def run(cell: Cell, tools: Path, logs: Path, steps: int = 0) -> Result:
     """Start the components of a cell, and run the project in it.
 
-    :param is_short: whether only one round is run, and nothing is probed.
+    :param steps: of the oracle; with 0, only one round is run, and nothing is probed.
     """
     if cell.impossible:
         return Result(cell, "impossible", cell.impossible)
@@ -55,14 +61,15 @@ def run(cell: Cell, tools: Path, logs: Path, *, is_short: bool = False) -> Resul
     try:
         with running(cell, folder, tools) as (target, started):
             components = [component.version for component in started]
-            found = _story(cell, folder, target, logs, is_short)
-        return Result(
-            cell, "passed", components=components, facts=found, seconds=round(time.monotonic() - began)
-        )
+            found = _story(cell, folder, target, logs, steps)
+        seconds, day = round(time.monotonic() - began), date.today().isoformat()
+        return Result(cell, "passed", components=components, facts=found, seconds=seconds, day=day)
     except NotRun as error:
         return Result(cell, "not run", str(error))
-    except _Failed as error:
-        return Result(cell, "failed", str(error), components=components)
+    except Exception as error:
+        # The other cells are run all the same.
+        why = str(error) if isinstance(error, _Failed) else f"{type(error).__name__}: {error}"
+        return Result(cell, "failed", why, components=components, day=date.today().isoformat())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -71,7 +78,7 @@ class _Failed(Exception):
     """The story of a cell ended early."""
 
 
-def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path, is_short: bool) -> dict[str, Any]:
+def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path, steps: int) -> dict[str, Any]:
     project = folder / "project"
     shutil.copytree(Path(__file__).parent / "project", project)
     profile = {"matrix": {"target": "dev", "outputs": {"dev": target}}}
@@ -86,27 +93,32 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path, is_shor
     }
     log = logs / f"{cell.name}.log"
     with log.open("w") as output:
+        command = [sys.executable, "-m", "tests.matrix.story", str(project), cell.engine, str(steps)]
+        story = subprocess.Popen(
+            command,
+            env=environ,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
-            ended = subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "tests.matrix.story",
-                    str(project),
-                    cell.engine,
-                    *(["--short"] if is_short else []),
-                ],
-                env=environ,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=LONGEST_S,
-            ).returncode
+            ended = story.wait(LONGEST_S)
         except subprocess.TimeoutExpired as error:
             raise _Failed(f"it took more than {LONGEST_S} s; see {log}") from error
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(story.pid, signal.SIGKILL)  # its Spark as well
+            story.wait()
+            if cell.engine == "connect":
+                stop = [str(Path(sys.executable).with_name("dbt-arctic")), "server", "stop"]
+                subprocess.run(stop, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False)
     lines = log.read_text(encoding="utf-8").splitlines() or [""]
     if ended:
         raise _Failed(f"{lines[-1]}; see {log}")
-    found: dict[str, Any] = json.loads(lines[-1])
+    try:
+        found: dict[str, Any] = json.loads(lines[-1])
+    except ValueError as error:
+        raise _Failed(f"the last line is not JSON: {lines[-1]}; see {log}") from error
     return found
 
 
@@ -115,17 +127,19 @@ def main() -> int:
     parser.add_argument("--cells", default="all")
     parser.add_argument("--tools", type=Path, default=ROOT / ".venv" / "matrix")
     parser.add_argument("--logs", type=Path, default=ROOT / ".venv" / "matrix" / "logs")
+    parser.add_argument("--steps", type=int, default=STEPS)
     given = parser.parse_args()
     given.logs.mkdir(parents=True, exist_ok=True)
     versions = {name: importlib.metadata.version(name) for name in ("pyspark", "pyiceberg", "dbt-core")}
     choose()
     results = []
     for cell in chosen(given.cells):
-        result = run(cell, given.tools, given.logs)
+        result = run(cell, given.tools, given.logs, given.steps)
         print(result.line, flush=True)
         results.append(result)
-        keep(given.logs, result, versions)
-    write_page(PAGE, stored_results(given.logs, versions), versions)
+        if result.state in ("passed", "failed"):
+            keep(RESULTS, result, versions)
+            write_page(PAGE, stored_results(RESULTS, versions), versions)
     count = Counter(result.state for result in results)
     ended = f"{count['passed']} passed, {count['impossible']} impossible, {count['failed']} failed"
     missing = f", {count['not run']} not run" if count["not run"] else ""

@@ -1,8 +1,8 @@
 """What each cell of the matrix does, in a process of its own.
 
-``python -m tests.matrix.story PROJECT ENGINE`` runs it; with ``--short``, one round with one fault. It knows
-dbt's commands and an oracle in plain Python, and nothing of the catalog behind the profile. The last line of
-its output is JSON: what the catalog can do.
+``python -m tests.matrix.story PROJECT ENGINE STEPS`` runs it; with 0 steps, one round with one fault. It
+knows dbt's commands and an oracle in plain Python, and nothing of the catalog behind the profile. The last
+line of its output is JSON: what the catalog can do, and what was run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dbt_arctic.adapter.project import Target, load_target
 from dbt_arctic.adapter.target_session import target_session
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.doctor import Check
+from tests.matrix import parts
 
 Rows = dict[int, tuple[str, int]]
 
@@ -188,18 +189,33 @@ def probed(target: Target, project: str) -> list[Check]:
     return checks
 
 
-def run_story(project: str, engine: str, is_short: bool) -> None:
+def more_parts(target: Target, project: Path, steps: int, has_views: bool) -> dict[str, Any]:
+    """Steps of the oracle, classes of dbt's suite, and the example project, which has views."""
+    folder, others = project.parent, parts.target_of_other_projects(project)
+    done = parts.oracle_steps(target, steps)
+    tests = parts.classes_of_the_suite(folder, others, has_views)
+    shown = parts.example(folder, others) if has_views else ""
+    return {"steps": done, "tests": tests, "example": shown}
+
+
+def run_story(project: str, engine: str, steps: int) -> None:
+    """Run it.
+
+    :param steps: of the oracle; 0 for one round only.
+    """
     os.chdir(project)
     target = load_target()
     with_server = engine == "connect"
     if with_server:
         arctic("server", "start")
     try:
-        checks = [] if is_short else probed(target, project)
+        checks = probed(target, project) if steps else []
         states = {check.name: check.shown_state for check in checks}
-        (short_rounds if is_short else rounds)(Oracle())
-        if states.get("views", "ok") != "ok":
+        (rounds if steps else short_rounds)(Oracle())
+        has_views = states.get("views", "ok") == "ok"
+        if not has_views:
             without_views()
+        facts = more_parts(target, Path(project), steps, has_views) if steps else {}
         if engine == "standalone":
             tasks = {one.id(): int(one.completedTasks()) for one in executors()}
             print(f"tasks of the executors: {tasks}", flush=True)
@@ -209,8 +225,8 @@ def run_story(project: str, engine: str, is_short: bool) -> None:
         if with_server:
             arctic("server", "stop")
     details = {check.name: check.detail for check in checks if check.name in ("spark", "write")}
-    print(json.dumps({"states": states, **details}))
+    print(json.dumps({"states": states, **facts, **details}))
 
 
 if __name__ == "__main__":
-    run_story(sys.argv[1], sys.argv[2], "--short" in sys.argv)
+    run_story(sys.argv[1], sys.argv[2], int(sys.argv[3]))

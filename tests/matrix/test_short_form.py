@@ -23,7 +23,7 @@ CELLS = (
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_the_project_has_the_rows_of_an_oracle(cell: Cell, tmp_path: Path) -> None:
     """Every component is expected in CI. On a machine without it, the cell is skipped."""
-    result = run(cell, tools(), tmp_path, is_short=True)
+    result = run(cell, tools(), tmp_path)
     if result.state == "not run" and not os.environ.get("CI"):
         pytest.skip(f"{cell.name} was not run: {result.why}")
     assert result.state == "passed", result.why

@@ -11,7 +11,7 @@ import pytest
 from dbt_arctic.auto import few_rows
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
-from tests.model.spark import SparkWorld
+from tests.model.spark import SparkWorld, embedded_world
 from tests.model.world import MemoryWorld
 
 
@@ -30,7 +30,7 @@ def engine(warehouse: Path) -> Iterator[SessionEngine]:
 
 @pytest.fixture
 def spark_world(engine: SessionEngine, warehouse: Path) -> Iterator[SparkWorld]:
-    made = SparkWorld(engine, warehouse)
+    made = embedded_world(engine, warehouse)
     yield made
     made.close()
 

@@ -21,7 +21,7 @@ from tests.faults.child import settings_for
 from tests.faults.kills import WAYS, Kills
 from tests.model.random_stories import play_story
 from tests.model.script import NewWorld
-from tests.model.spark import SparkWorld
+from tests.model.spark import embedded_world
 from tests.model.world import MemoryWorld
 
 STEPS_EACH = 40
@@ -103,7 +103,9 @@ def main() -> int:
         warehouse = Path(tempfile.mkdtemp(prefix="soak-"))
         engine = SessionEngine(settings_for(warehouse))
         try:
-            spark = soak.stories(on_spark, lambda seed, tick_ms: SparkWorld(engine, warehouse), "on Spark", 4)
+            spark = soak.stories(
+                on_spark, lambda seed, tick_ms: embedded_world(engine, warehouse), "on Spark", 4
+            )
             killed = soak.kills(kills, engine, warehouse)
         finally:
             engine.close()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import CatalogReader, InCatalog, Loaded, RelationEntry, TableState, ViewState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.catalog.forwarding_reader import ForwardingReader
+from dbt_arctic.catalog.without_views import WithRecords
+from dbt_arctic.engine.api import Connection, Engine
+from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.without_views import reading_records, with_records
 from tests.model.world import Disturbance, Process
 
 _TIME = re.compile(r"\btimestamp_millis\((\d+)\)")
@@ -27,20 +32,20 @@ _QUICK = {
 }
 
 
-def quick_session(engine: SessionEngine) -> SessionConnection:
+def quick_session(engine: Engine) -> Connection:
     made = engine.connect()
     for name, value in _QUICK.items():
         _execute(made, f"SET {name} = {value}")
     return made
 
 
-def _execute(connection: SessionConnection, sql: str) -> int | None:
+def _execute(connection: Connection, sql: str) -> int | None:
     cursor = connection.cursor()
     cursor.execute(sql)
     return cursor.known_rows
 
 
-def _query(connection: SessionConnection, sql: str) -> list[tuple[Any, ...]]:
+def _query(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     cursor = connection.cursor()
     cursor.execute(sql)
     return cursor.fetchall()
@@ -74,31 +79,60 @@ class Clock:
         raise AssertionError("the last one has no end")
 
 
-class ShownCatalog(EmbeddedCatalog):
-    """The catalog, with the times of commits as the clock shows them."""
+class ShownCatalog(ForwardingReader):
+    """A catalog, with the times of commits as the clock shows them."""
 
-    def __init__(self, warehouse: Path, clock: Clock) -> None:
-        super().__init__("lake", warehouse)
+    def __init__(self, catalog: CatalogReader, clock: Clock) -> None:
+        super().__init__(catalog)
         self._clock = clock
 
+    def of(self, name: InCatalog) -> ShownCatalog:
+        return self
+
+    def list_schemas(self) -> list[str]:
+        return self._catalog.list_schemas()
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        return self._catalog.list_relations(schema)
+
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        return self._catalog.list_names(schema)
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        return self._catalog.load_view(schema, name)
+
     def load_table(self, schema: str, name: str) -> TableState | None:
-        state = super().load_table(schema, name)
-        if state is None:
-            return None
+        state = self._catalog.load_table(schema, name)
+        return None if state is None else self._shown(state)
+
+    def load_all(self, schema: str, entries: Sequence[RelationEntry]) -> list[Loaded]:
+        loaded = self._catalog.load_all(schema, entries)
+        return [self._shown(one) if isinstance(one, TableState) else one for one in loaded]
+
+    def _shown(self, state: TableState) -> TableState:
         shown = (replace(one, timestamp_ms=self._clock.shown(one.timestamp_ms)) for one in state.snapshots)
         return replace(state, snapshots=tuple(shown))
 
 
-class SparkWorld:
-    """A schema of its own, and a clock that can be put on."""
+def embedded_world(engine: SessionEngine, warehouse: Path) -> SparkWorld:
+    """A world in the embedded catalog of a folder."""
+    return SparkWorld(engine, EmbeddedCatalog("lake", warehouse))
 
-    def __init__(self, engine: SessionEngine, warehouse: Path, schema: str | None = None) -> None:
+
+class SparkWorld:
+    """A schema of its own, and a clock that can be put on.
+
+    :param catalog: of the name ``lake``, in any engine and with or without views.
+    """
+
+    def __init__(self, engine: Engine, catalog: CatalogReader) -> None:
         self._engine = engine
         self._clock = Clock()
-        self.catalog = ShownCatalog(warehouse, self._clock)
-        self.schema = schema or f"model_{uuid.uuid4().hex[:12]}"
-        self._free: list[SessionConnection] = []
-        self._running: list[tuple[Process, SessionConnection]] = []
+        self._has_records = isinstance(catalog, WithRecords)
+        self.catalog = ShownCatalog(catalog, self._clock)
+        self.schema = f"model_{uuid.uuid4().hex[:12]}"
+        self._free: list[Connection] = []
+        self._running: list[tuple[Process, Connection]] = []
         self._reader = quick_session(engine)
         self.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{self.schema}")
 
@@ -114,7 +148,7 @@ class SparkWorld:
         )
         made = Process(
             self,
-            context,
+            reading_records(context) if self._has_records else context,
             disturbance or Disturbance(),
             execute=lambda sql: _execute(session, self._by_the_machine(sql)),
             query=lambda sql: _query(session, sql),
@@ -122,7 +156,7 @@ class SparkWorld:
         self._running.append((made, session))
         return made
 
-    def _session(self) -> SessionConnection:
+    def _session(self) -> Connection:
         """A session that no process uses. One that ended by an error goes: so it does with its process."""
         for process, session in [one for one in self._running if one[0].dead]:
             self._running.remove((process, session))
@@ -133,7 +167,7 @@ class SparkWorld:
         return self._free.pop() if self._free else quick_session(self._engine)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        return _query(self._reader, sql)
+        return _query(self._reader, with_records(self.catalog, sql) if self._has_records else sql)
 
     def execute(self, sql: str) -> int | None:
         return _execute(self._reader, self._by_the_machine(sql))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.matrix import __main__ as matrix
 from tests.matrix.__main__ import chosen
 from tests.matrix.cells import ALL, Cell
 from tests.matrix.page import Result, keep, stored_results, write_page
@@ -38,23 +39,47 @@ def test_a_cell_is_impossible_only_with_a_reason() -> None:
 
 def test_the_page_has_each_cell_with_its_result(tmp_path: Path) -> None:
     results = [
-        Result(ALL[0], "passed", components=["X 1"], facts={"states": {"views": "missing"}}),
+        Result(
+            ALL[0],
+            "passed",
+            components=["X 1"],
+            facts={"states": {"views": "missing"}, "steps": 300, "tests": 9, "example": ""},
+            day="2026-11-30",
+        ),
         Result(ALL[1], "impossible", "a reason"),
         Result(ALL[2], "not run", "no such program"),
     ]
     write_page(tmp_path / "page.md", results, {"pyspark": "4"})
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert f"| `{ALL[0].name}` | passed | X 1 |  |  |  |  | missing |  |  |" in text
+    row = f"| `{ALL[0].name}` | passed | 2026-11-30 | X 1 | 300 | 9 | has views |  |  |  |  | missing |  |  |"
+    assert row in text
     assert f"* `{ALL[1].name}`: a reason" in text
     assert f"Not run yet: `{ALL[2].name}`." in text
 
 
 def test_results_are_kept_for_the_versions_with_which_they_were_found(tmp_path: Path) -> None:
-    keep(tmp_path, Result(ALL[0], "passed", components=["X 1"], seconds=3), {"pyspark": "4"})
-    first, second, *_ = stored_results(tmp_path, {"pyspark": "4"})
+    kept = tmp_path / "results.json"
+    keep(kept, Result(ALL[0], "passed", components=["X 1"], seconds=3), {"pyspark": "4"})
+    first, second, third, *_ = stored_results(kept, {"pyspark": "4"})
     assert (first.cell, first.state, first.components, first.seconds) == (ALL[0], "passed", ["X 1"], 3)
     assert (second.cell, second.state) == (ALL[1], "impossible")
-    assert stored_results(tmp_path, {"pyspark": "5"})[0].state == "not run"
+    assert third.state == "not run"
+    keep(kept, Result(ALL[2], "failed", "a reason"), {"pyspark": "5"})
+    assert [one.state for one in stored_results(kept, {"pyspark": "5"})[:3]] == [
+        "not run",
+        "impossible",
+        "failed",
+    ]
+    assert stored_results(kept, {"pyspark": "4"})[0].state == "passed"
+
+
+def test_what_a_cell_raises_fails_this_cell_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object) -> None:
+        raise RuntimeError("a broken pipe")
+
+    monkeypatch.setattr(matrix, "running", fails)
+    result = matrix.run(ALL[0], tmp_path, tmp_path)
+    assert (result.state, result.why) == ("failed", "RuntimeError: a broken pipe")
 
 
 def test_the_oracle_keeps_the_newest_row_of_each_key() -> None:
