@@ -11,18 +11,22 @@ from typing import Any
 
 from dbt.adapters.base.meta import available
 from dbt.artifacts.resources.types import BatchSize
+from dbt.event_time.sample_window import SampleWindow
 from dbt.materializations.incremental.microbatch import MicrobatchBuilder
+from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
+from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh import microbatch
 from dbt_arctic.refresh.config import writes_keyed
-from dbt_arctic.refresh.event_time import batch_interval, filtered_upstreams, refuse_local_time
+from dbt_arctic.refresh.event_time import Interval, batch_interval, filtered_upstreams, refuse_local_time
 from dbt_arctic.refresh.plain import PlainWrite
+from dbt_arctic.store.state import find_keyed
 
 
 class MicrobatchApi(KeyedApi):
@@ -53,6 +57,30 @@ class MicrobatchApi(KeyedApi):
             if begin.tzinfo is None:
                 begin = begin.replace(tzinfo=dt.timezone.utc)
             return interval.start > MicrobatchBuilder.truncate_timestamp(begin, size)
+
+    @available.parse(lambda *a, **k: False)
+    def keeps_batch(
+        self, this: ArcticRelation, model: Mapping[str, Any], sample: SampleWindow | None
+    ) -> bool:
+        """Whether a run with ``--empty`` or ``--sample`` leaves the interval of a batch as it is.
+
+        A part of a batch would replace all its rows, and no later run might read the batch again. A table
+        that this run has built has no other rows.
+
+        :param sample: of ``--sample``; ``None`` for ``--empty``.
+        """
+        with as_dbt_errors():
+            interval = batch_interval(model)
+            if interval is None:
+                return False
+            began = get_invocation_started_at().replace(tzinfo=dt.timezone.utc)
+            if sample is not None and interval.is_whole(Interval.of("", sample.start, sample.end), began):
+                return False
+            keyed = find_keyed(self.catalog, this.name_parts)
+            name = this.name_parts if keyed is None else keyed.base
+            state = self.catalog.of(name).load_table(name.schema, name.identifier)
+            commits = [] if state is None else state.history()
+            return any(one.timestamp_ms < began.timestamp() * 1000 for one in commits)
 
     @available.parse(lambda *a, **k: "")
     def batch_sql(

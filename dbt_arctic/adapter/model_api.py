@@ -91,25 +91,31 @@ class ModelApi(KeyedApi):
         return {"compiled_code": sql, "sql_header": rest or None, "limit": limit}
 
     @available.parse(lambda *a, **k: None)
-    def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
-        """Refuse to replace a relation of the other form if the model must not be rebuilt.
+    def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool, partial: bool) -> None:
+        """Refuse to replace a relation of the other form if its rows would be lost.
 
         :param kind: the kind of the existing relation, from ``relation_kind``.
-        :raises ConfigError: the model became keyed, or ceased to be, and must not be rebuilt.
+        :param partial: whether the run reads a part of the rows (``--empty``, ``--sample``).
+        :raises ConfigError: the model became keyed, or ceased to be, and must not be rebuilt by this run.
         """
-        if model["config"].get("full_refresh") is not False or kind != ("table" if keyed else "keyed"):
+        is_kept = model["config"].get("full_refresh") is False
+        if not (is_kept or partial) or kind != ("table" if keyed else "keyed"):
             return
         key = model["config"].get("unique_key") or ()
         columns = [key] if isinstance(key, str) else key
         options = " ".join(f"--key {column}" for column in columns) if keyed else "--undo"
+        adopt = f"keep its rows: dbt-arctic adopt {model['alias']} {options}"
         with as_dbt_errors():
             raise ConfigError(
                 f"the table is {'plain' if keyed else 'keyed'}, and the model writes to a "
                 f"{'keyed' if keyed else 'plain'} one, so it would be rebuilt",
                 where=model["name"],
-                why="full_refresh is false, and a rebuild has only the rows that the SQL returns now",
-                fix=f"keep its rows: dbt-arctic adopt {model['alias']} {options}; "
-                "or remove full_refresh for a run",
+                why="full_refresh is false, and a rebuild has only the rows that the SQL returns now"
+                if is_kept
+                else "with --empty or --sample, the rebuilt table would have a part of the rows",
+                fix=f"{adopt}; or remove full_refresh for a run"
+                if is_kept
+                else f"run the model without these options: dbt run --select {model['name']}; or {adopt}",
             )
 
     @available.parse(lambda *a, **k: None)

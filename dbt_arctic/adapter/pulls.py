@@ -155,26 +155,33 @@ class ModelPulls:
     def require_same_upstreams(self, model: str, where: str) -> None:
         """Refuse a model that pulls from a different table than its own table has consumed.
 
-        :raises ConfigError: the model pulls from one table in place of another and has read none of its
-            current upstreams. The rows of the old one would remain, and only changes of the new one would be
-            added.
+        :raises ConfigError: the model pulls from one table in place of another. The rows of the old one would
+            remain, and only changes of the new one would be added. A table replaces another if the model has
+            read none of its current upstreams, or has read a table of the same name in another schema:
+            ``--defer`` chooses between these without a change of the SQL.
         """
         pulls, since = self._pulls.get(model, []), self._since.get(model, [])
-        if any(one is not None for one in since):
-            return
+        first = [pull.upstream for pull, one in zip(pulls, since, strict=True) if one is None]
         names = {upstream.dotted for upstream in self.upstreams(model)}
         ids = {pull.consumed.table_id for pull in pulls}
-        left = [
+        replaced = [
             name
             for name, one in of_relations(self.last_consumed(model)).items()
             if name not in names and one.table_id not in ids
         ]
-        if pulls and left:
-            first = pulls[0].upstream
+        pairs = [
+            (upstream, name)
+            for upstream in first
+            for name in replaced
+            if len(first) == len(pulls) or name.endswith(f".{upstream.identifier}")
+        ]
+        if pairs:
+            upstream = pairs[0][0]
+            old = ", ".join(name for one, name in pairs if one == upstream)
             raise ConfigError(
-                f"the model pulls from {first} for the first time, and no longer from {', '.join(left)}",
+                f"the model pulls from {upstream} for the first time, and no longer from {old}",
                 where=where,
-                why=f"rows from there that are not in {first} would stay in the table",
+                why=f"rows from there that are not in {upstream} would stay in the table",
                 fix=f"build it from all rows: dbt run --full-refresh --select {where}; "
                 "or pull from both in one run if the model needs both",
             )

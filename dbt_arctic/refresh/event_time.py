@@ -22,6 +22,7 @@ _LITERALS: Mapping[str, Callable[[datetime], str]] = {
 }
 
 
+_DURATION_OF_A_START = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "+00:00", "UTC+00:00"})
 
@@ -84,6 +85,13 @@ class Interval:
         days = type_ == "date"
         step = timedelta(days=1) if days else timedelta(microseconds=1)
         return (self.start - _EPOCH) // step, (self.end - _EPOCH) // step - 1
+
+    def is_whole(self, sample: Interval, now: datetime) -> bool:
+        """Whether a sample has all rows of this interval that exist by now.
+
+        The end of a relative sample, such as ``3 days``, is the start of the command.
+        """
+        return sample.start <= self.start and min(self.end, now - _DURATION_OF_A_START) <= sample.end
 
     def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
         """Whether the event-time column has no time zone, so that its instants depend on the session."""

@@ -27,7 +27,8 @@ from dbt_arctic.store.branches import (
     staged,
 )
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.lease import find_build, refuse_during_build
+from dbt_arctic.store.lease import BuildInProgress, find_builds, refuse_during_build
+from dbt_arctic.store.overtaken_build import overtake
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.side_columns import changing_columns, takes_rows
 from dbt_arctic.store.state import (
@@ -176,7 +177,7 @@ def write_with_retries(
             if published:
                 # The second check detects a build that ends between the two.
                 if not purpose.pulls:
-                    _require_no_switch(context, table, purpose)
+                    _require_no_switch(context, table, purpose, attempt.txn)
                 _require_generation(context, table, purpose)
                 return WriteResult(rows, sql, attempt)
             previous = attempt
@@ -226,14 +227,14 @@ def _pin(context: Context, table: KeyedTable, reads_rows: bool, previous: Attemp
     return Attempt(change, version, known, txn, branch, previous)
 
 
-def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) -> None:
-    """Refuse the write if a switch of generations is pending.
+def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose, txn: int) -> None:
+    """Refuse the write if a switch of generations is pending, and stop builds that seem to have ended.
 
     The build may have done its last check before this write landed.
     """
-    build = find_build(context, table.name, table)
-    if build is not None and build.finished:
-        raise ConcurrentRun(
+
+    def pending(build: BuildInProgress) -> ConcurrentRun:
+        return ConcurrentRun(
             f"a full refresh is replacing {table.name} right now",
             where=purpose.where,
             why=f"{build.lease.description} is publishing generation {build.number}, which may lack this "
@@ -241,6 +242,12 @@ def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) ->
             fix=f"after that run has ended, check dbt-arctic history {table.name.identifier}; "
             f"{purpose.again} if this commit is missing",
         )
+
+    builds = list(find_builds(context, table.name, table))
+    for build in builds:
+        if build.finished and not build.is_expired:
+            raise pending(build)
+    overtake(context, table, [build for build in builds if build.is_expired], txn, pending)
 
 
 def _require_generation(

@@ -60,14 +60,16 @@ class Lease:
 
 @dataclass(frozen=True)
 class BuildInProgress:
-    """A generation that no view shows yet and that has a valid lease.
+    """A generation that no view shows yet and that has a lease.
 
     :param finished: whether it has all of its rows and only has to be published.
+    :param is_expired: whether its lease has expired, although its process may still run.
     """
 
     number: int
     lease: Lease
     finished: bool
+    is_expired: bool = False
 
 
 def new_lease(context: Context, timeout_s: int) -> Lease:
@@ -107,6 +109,14 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> BuildI
 
     :param shown: the generation that the view of the table shows.
     """
+    return next((build for build in find_builds(context, name, shown) if not build.is_expired), None)
+
+
+def find_builds(context: Context, name: Name, shown: KeyedTable | None) -> Iterator[BuildInProgress]:
+    """The builds of later generations that may still be published, oldest first.
+
+    :param shown: the generation that the view of the table shows.
+    """
     above = newest_named(shown) if shown is not None and shown.storage_name == name else 0
     numbers = {
         number
@@ -118,9 +128,18 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> BuildI
     for number in sorted(numbers):
         states = [_side(context, name, role, number) for role in ("base", "change")]
         build = build_in_progress(number, states[0], states[1], context.now_ms())
+        build = build or _expired_build(number, states[0], states[1])
         if build is not None:
-            return build
-    return None
+            yield build
+
+
+def _expired_build(number: int, base: TableState | None, change: TableState | None) -> BuildInProgress | None:
+    """A finished build that is not in progress by its lease, if its process has not certainly ended."""
+    lease = None if base is None else read_lease(base.properties)
+    if base is None or lease is None or change is None or not create.is_finished(change.properties):
+        return None
+    is_over = _runs(lease, base.properties) is False
+    return None if is_over else BuildInProgress(number, lease, finished=True, is_expired=True)
 
 
 def build_in_progress(

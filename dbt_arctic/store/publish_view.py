@@ -21,6 +21,7 @@ from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, Keyed
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.leftovers import txn_ms
+from dbt_arctic.store.overtaken_build import require_not_overtaken
 from dbt_arctic.store.replay import (
     PROPERTY_RETIRED,
     PROPERTY_SWITCH,
@@ -112,6 +113,9 @@ def publish_generation(
         require_unmoved(context, table, before, where)
         raise
     last = require_unmoved(context, table, before, where)
+    is_new = table.generation not in last.shown.values()
+    if is_new:
+        require_not_overtaken(context, table, where)
     retired = None if retired is None else replace(retired, target_head=mine)
     named = {_SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
@@ -143,6 +147,13 @@ def publish_generation(
     }
     if others:
         _give_way(context, table, comment, last, others[max(others)], RetiredGeneration(table, mine), where)
+    if is_new and last.generation is not None:
+        try:
+            require_not_overtaken(context, table, where)
+        except ConcurrentRun:
+            again = RetiredGeneration(table, mine)
+            _show_again(context, table, last.comment, last.generation, last.previous, again, where)
+            raise
     _forget(context, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
     return retired
 
@@ -274,18 +285,31 @@ def _give_way(
     where: str,
 ) -> NoReturn:
     """Restore the view that was published first, with the rows written to this generation in the meantime."""
+    _show_again(context, table, comment, other, last.generation, mine, where)
+    raise _overtaken(
+        table, where, f"generation {other.number} was published just before and is current again"
+    )
+
+
+def _show_again(
+    context: Context,
+    table: KeyedTable,
+    comment: str,
+    other: Generation,
+    previous: Generation | None,
+    mine: RetiredGeneration | None,
+    where: str,
+) -> None:
+    """Restore the view of another generation, with the rows written to this one in the meantime."""
     theirs = load_generation(context.catalog, table.name, table.storage_name.identifier, other.number)
     if theirs.generation == other:
-        theirs = replace(theirs, previous=last.generation)
+        theirs = replace(theirs, previous=previous)
         named = {PROPERTY_SWITCH: str(context.new_txn())}
         if mine is not None:
             named[PROPERTY_RETIRED] = ""
         _publish(context, theirs, comment, named, "")
         if mine is not None:
             carry_over(context, mine, theirs, where)
-    raise _overtaken(
-        table, where, f"generation {other.number} was published just before and is current again"
-    )
 
 
 def _seen(view: ViewState | None) -> ViewObservation:

@@ -27,6 +27,7 @@ from dbt_arctic.keyed.replay import (
 from dbt_arctic.keyed.table import PROPERTY_ID, SYSTEM_COLUMNS, Generation, KeyedTable, stored_key
 from dbt_arctic.store.branches import ATTEMPTS, branch_name, publish, staged
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.overtaken_build import overtaken_by
 from dbt_arctic.store.state import (
     columns_at,
     head,
@@ -170,11 +171,14 @@ def replay_after_switch(context: Context, table: KeyedTable, where: str) -> dict
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     if view is None or not switch:
         return {}
-    history = load_change(context.catalog, table).history()
-    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in history):
+    state = load_change(context.catalog, table)
+    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in state.history()):
         return {}
     retired = retired_by(context.catalog, table, view)
     if retired is not None:
+        if txn := overtaken_by(state):
+            # The build was interrupted right after its switch, before it could restore the view.
+            raise _cannot(retired, table, where, f"transaction {txn} was computed from the rows there")
         try:
             carry_over(context, retired, table, where)
         except (ConstraintBroken, NoSequence, StatementError) as error:

@@ -40,7 +40,9 @@
   {%- endif -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {#- readers of the compiled SQL see the upstream, and so does column lineage -#}
-  {%- set pulled = ' /* incremental_pull(' ~ relation ~ ') */' if '*/' not in relation | string else '' -%}
+  {%- set text = relation | string -%}
+  {#- comments of Spark nest -#}
+  {%- set pulled = '' if '*/' in text or '/*' in text else ' /* incremental_pull(' ~ text ~ ') */' -%}
   {{ return('(' ~ pulled ~ '\n' ~ sql ~ '\n)') }}
 {%- endmacro %}
 

@@ -44,7 +44,8 @@
 {% macro arctic__create_clone(relation, source, property) -%}
   create or replace view {{ relation }}
   {{ arctic__comment_clause() }}
-  tblproperties ('arctic.protocol' = '', 'arctic.clone' = {{ adapter.string_literal(property) }})
+  {#- a replaced view keeps its other properties -#}
+  tblproperties ('arctic.protocol' = '', 'arctic.materialized-view' = '', 'arctic.clone' = {{ adapter.string_literal(property) }})
   as
   {{ adapter.view_query('select * from ' ~ source) }}
 {%- endmacro %}

@@ -18,7 +18,7 @@
   {%- set existing = load_cached_relation(this) -%}
   {%- set marks = model.config.materialized == 'materialized_view' or (existing is not none and existing.is_materialized_view) -%}
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- do adapter.require_form(model, kind, keyed) -%}
+  {%- do adapter.require_form(model, kind, keyed, arctic__is_partial() and not should_full_refresh()) -%}
   {%- set sample = invocation_args_dict.get('sample') -%}
   {%- set full_refresh = (should_full_refresh() or adapter.is_rebuilt(model))
       and not adapter.is_later_batch(model, sample.start if sample else invocation_args_dict.get('event_time_start')) -%}
@@ -47,10 +47,14 @@
     {%- set rebuild = true -%}
   {%- endif -%}
 
-  {%- if not rebuild and adapter.keeps_table(model) -%}
+  {%- if not rebuild and (adapter.keeps_table(model) or (
+      arctic__is_partial() and not should_full_refresh() and adapter.keeps_batch(this, model, sample))) -%}
     {#- the query is only analysed, so that a mistake in it is found -#}
     {%- set header = arctic__run_sql_header() -%}
     {%- do adapter.get_column_schema_from_query(header ~ '\n' ~ adapter.without_end(compiled_code)) -%}
+    {%- if config.get('contract').enforced -%}
+      {%- do get_assert_columns_equivalent(compiled_code) -%}
+    {%- endif -%}
     {%- call noop_statement('main', 'SKIP (--empty and --sample read a part)', 'SKIP', 0) -%}
       -- nothing was written: no later run would correct the rows of {{ this }} that a part of its upstreams changes
     {%- endcall -%}

@@ -60,7 +60,17 @@ def test_a_batch_replaces_its_interval_and_nothing_else(batches: Shop) -> None:
     # Key 5 is missing on the second day, key 6 is new there, and the day of key 3 is not selected.
     events(batches, "(1L, 1, 10), (2L, 2, 22), (6L, 2, 60), (3L, 3, 33), (4L, 4, 40)")
     batches.dbt("run", *SECOND_DAY)
-    assert of_both(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]
+    rows = [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]
+    assert of_both(batches) == rows
+
+    # A part of a batch does not replace all its rows. The last two days of the sample are whole.
+    events(batches, "(1L, 1, 11), (2L, 2, 23), (3L, 3, 34), (4L, 4, 45)")
+    batches.dbt("run", "--empty", *FOUR_DAYS)
+    assert of_both(batches) == rows
+    batches.dbt("run", "--sample", "{'start': '2020-01-02 12:00:00', 'end': '2020-01-05'}")
+    assert of_both(batches) == [*rows[:2], (3, 3, 34), (4, 4, 45), rows[-1]]
+    batches.dbt("run", "--full-refresh", "--sample", "{'start': '2020-01-02 12:00:00', 'end': '2020-01-04'}")
+    assert of_both(batches) == [(3, 3, 34)]
 
 
 def test_a_plain_table_is_replaced_by_intervals_where_files_cross_them_and_by_no_other_kind(

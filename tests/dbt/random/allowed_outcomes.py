@@ -13,6 +13,7 @@ from tests.dbt.random.oracle import (
     as_read,
     expect,
     expect_batch,
+    is_built,
     rebuilds,
     require_allowed,
     with_late_row,
@@ -85,7 +86,7 @@ class RanModel:
             return expected
         if self.upstream is None or (self.failed and str(self.result and self.result.status) == "skipped"):
             raise Refused("the upstream model failed", by_upstream=True)
-        if self.round.is_partial and self.before is not None and not rebuilds(self.model, self.round):
+        if self.before is not None and self.round.is_partial and not rebuilds(self.model, self.round):
             return Expected(self.before)
         upstream = replace(self.upstream, rows=[]) if self.round.empty else self.upstream
         return Expected(result_of(self.model, upstream))
@@ -148,15 +149,18 @@ class RanModel:
             refusal: Refused | None = None
             try:
                 require_allowed(self.model, batch, self.round)
-                expected = expect_batch(
-                    self.model,
-                    table,
-                    batch,
-                    day,
-                    rebuild=rebuilds(self.model, self.round) and day == days[0],
-                    zone=self.zone,
-                    poisoned=self.model.name in self.round.poisoned and day == days[-1],
-                )
+                if self.round.empty and self.before and not is_built(self.model, self.before, self.round):
+                    expected = Expected(table)
+                else:
+                    expected = expect_batch(
+                        self.model,
+                        table,
+                        batch,
+                        day,
+                        rebuild=rebuilds(self.model, self.round) and day == days[0],
+                        zone=self.zone,
+                        poisoned=self.model.name in self.round.poisoned and day == days[-1],
+                    )
             except Refused as error:
                 refusal = error
             if applied:

@@ -64,6 +64,8 @@ def is_built(model: Model, before: Table | None, round_: Round) -> bool:
     if before is None or model.kind == "table":
         return True
     form = "keyed" if model.is_keyed else "plain"
+    if {before.form, form} == {"plain", "keyed"} and round_.is_partial and not rebuilds(model, round_):
+        raise Refused("a table of the other form is not replaced by a part of the rows")
     if model.config.get("full_refresh") is False:
         if {before.form, form} == {"plain", "keyed"}:
             raise Refused("a table of the other form is not built anew with full_refresh: false")

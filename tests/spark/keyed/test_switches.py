@@ -20,6 +20,9 @@ from dbt_arctic.refresh.build import begin, build_generation
 from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store import computed_write, lease
+from dbt_arctic.store.generations import load_generation
+from dbt_arctic.store.publish_view import observe_view, publish_generation
+from dbt_arctic.store.replay import pin_retired
 from tests.extent import first
 
 Row = dict[str, Any]
@@ -350,6 +353,104 @@ def test_what_was_written_to_a_generation_that_gave_way_is_carried_over(
     with pytest.raises(ConcurrentRun):
         orders.on(session).build(ROWS)
     assert left == [0]
+    assert amounts(orders) == {**of(NEW), 9: 9}
+
+
+@pytest.mark.modelled
+def test_a_computed_commit_that_takes_a_build_for_ended_is_not_replaced_by_it(
+    shop: Any, orders: Any, without_leases: None
+) -> None:
+    """The builder was paused after its last look at the old table, or its clock is behind."""
+    token = orders.version.token
+    orders.upsert([{"id": 1, "amount": 11}])
+    session = shop.session()
+
+    def write() -> None:
+        roll_back(shop.main.context, orders.name, token)
+        assert amounts(orders) == of(ROWS), "it reports success, and readers see it"
+
+    for step in ("publish_view", "first_commit"):
+        at(session, step, write)
+        with pytest.raises(ConcurrentRun, match=r"another run changed|cannot carry over"):
+            orders.on(session).build(NEW)
+        assert amounts(orders) == of(ROWS)
+        orders.upsert([{"id": 1, "amount": 11}])
+        assert amounts(orders) == {**of(ROWS), 1: 11}
+    orders.build(NEW)
+    orders.upsert([{"id": 2, "amount": 22}])
+    assert amounts(orders) == {**of(NEW), 2: 22}
+
+
+@pytest.mark.modelled
+def test_nothing_is_written_to_a_generation_that_is_about_to_give_way(
+    shop: Any, orders: Any, without_leases: None
+) -> None:
+    token = orders.version.token
+    session = shop.session()
+    steps = iter(["publish_view", "publish_view"])
+
+    def before(step: str) -> None:
+        if step == "publish_view":
+            if next(steps, None) is None:
+                return
+            if orders.table.generation.number == 1:
+                roll_back(shop.main.context, orders.name, token)
+                return
+            with pytest.raises(ConcurrentRun, match="cannot be carried over"):
+                orders.upsert([{"id": 9, "amount": 9}])
+
+    session.statements.before = before
+    with pytest.raises(ConcurrentRun, match="another run changed"):
+        orders.on(session).build(NEW)
+    assert next(steps, None) is None
+    assert amounts(orders) == of(ROWS)
+    orders.upsert([{"id": 9, "amount": 9}])
+    assert amounts(orders) == {**of(ROWS), 9: 9}
+
+
+@pytest.mark.modelled
+def test_a_build_that_is_cut_off_before_it_gives_way_stops_the_next_writer(
+    shop: Any, orders: Any, without_leases: None, cut_off: Any
+) -> None:
+    token = orders.version.token
+    session = shop.session()
+    at(session, "publish_view", lambda: roll_back(shop.main.context, orders.name, token))
+    session.statements.die(len(STEPS))
+    with pytest.raises(cut_off):
+        orders.on(session).build(NEW)
+    with pytest.raises(ConcurrentRun, match="cannot be carried over") as error:
+        orders.upsert([{"id": 9, "amount": 9}])
+    assert "--previous" in error.value.fix
+    undo_full_refresh(shop.main.context, orders.name)
+    assert amounts(orders) == of(ROWS)
+    orders.upsert([{"id": 9, "amount": 9}])
+    assert amounts(orders) == {**of(ROWS), 9: 9}
+
+
+@pytest.mark.modelled
+def test_a_computed_commit_reports_no_success_if_a_build_was_only_slow(
+    shop: Any, orders: Any, cut_off: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = orders.version.token
+    session, writer = shop.session(), shop.session()
+    session.statements.die(STEPS.index("publish_view"))
+    before, retired = observe_view(session.context, orders.name), pin_retired(session.catalog, orders.table)
+    with pytest.raises(cut_off):
+        orders.on(session).build(NEW)
+    monkeypatch.setattr(lease, "is_living", lambda properties, now_ms: False)
+    monkeypatch.setattr(lease, "_runs", lambda lease, properties: None)
+
+    def resume() -> None:
+        context = shop.main.context
+        built = load_generation(context.catalog, orders.name, orders.name.identifier, 2)
+        publish_generation(context, built, "", before, retired, where="orders")
+
+    at(writer, "overtake_build", resume)
+    with pytest.raises(ConcurrentRun, match="a full refresh is replacing"):
+        roll_back(writer.context, orders.name, token)
+    assert writer.statements.before is None
+    assert amounts(orders) == of(NEW)
+    orders.upsert([{"id": 9, "amount": 9}])
     assert amounts(orders) == {**of(NEW), 9: 9}
 
 

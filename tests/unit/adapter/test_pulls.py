@@ -151,6 +151,25 @@ def test_one_table_in_place_of_another_is_no_pull() -> None:
     assert "--full-refresh --select daily" in told.value.fix
 
 
+def test_a_deferred_upstream_is_not_exchanged_for_the_one_of_another_schema() -> None:
+    since = Consumed("id", "1.0.1")
+    production, own = Name("lake", "prod", "returns"), Name("lake", "dev", "returns")
+    expected = {ORDERS.dotted: since, production.dotted: Consumed("prod", "1.3.3")}
+    built = replace(pull(own, "1.1.1"), consumed=Consumed("dev", "1.1.1"))
+
+    pulls = ModelPulls()
+    pulls.add("m", expected, pull(ORDERS, "1.1.1"), since)
+    pulls.add("m", expected, built, None)
+    message = "from lake.dev.returns for the first time, and no longer from lake.prod.returns"
+    with pytest.raises(ConfigError, match=message):
+        pulls.require_same_upstreams("m", "daily")
+
+    both = ModelPulls()
+    both.add("m", expected, built, None)
+    both.add("m", expected, pull(production, "1.3.3"), expected[production.dotted])
+    both.require_same_upstreams("m", "daily")
+
+
 @pytest.mark.parametrize(
     ("rows", "is_relation", "last_consumed", "is_refused"),
     [
