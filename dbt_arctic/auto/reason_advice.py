@@ -19,7 +19,7 @@ ADVICE: Mapping[str, str] = {
     "differed": "Nothing: this run corrects all rows. Please report the difference.",
     "extreme": "Nothing: a group lost its minimum or maximum, so its other rows must be read.",
     "failed": "Use try_cast(), try_divide() or nullif() in the expression that the error names.",
-    "few-rows": "Nothing: reading all rows of small tables is fastest. `auto: strict` refreshes incrementally anyway.",
+    "few-rows": "Nothing: reading all rows is fastest here. `auto: strict` refreshes incrementally anyway.",
     "first-plan": _ONCE,
     "float-sum": "Cast the argument to a decimal, or accept `float_sum` in the setting `auto`.",
     "found-late": "See what the code in brackets requires, then run once with --full-refresh.",
