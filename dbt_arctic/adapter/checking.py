@@ -197,8 +197,8 @@ def _refuse_nothing_to_compare(
         where=str(target.project_root),
         why="a check compares automatic models with their full query, and there is nothing to compare"
         + cannot,
-        fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, let "
-        "--automatic MODEL treat models as such for the check, or see which ones are: "
+        fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model; to "
+        "check other models as if they were automatic, use --automatic MODEL; to list automatic models: "
         f"dbt ls --select {' '.join(AUTOMATIC)}",
     )
 

@@ -121,7 +121,7 @@ class OtherReads:
             raise ConfigError(
                 f"the text of the view {name} cannot be read",
                 where=name.dotted,
-                why=f"it is in another catalog, and may name relations that this profile calls otherwise: "
+                why=f"it is in another catalog, and may use other names for relations than this profile: "
                 f"{error.reason.what}",
                 fix="read the tables that it reads",
             ) from error

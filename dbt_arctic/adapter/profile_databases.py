@@ -24,7 +24,7 @@ def read_databases(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
             raise ProfileError(
                 f"jdbc has no mapping under {name!r}",
                 where=where,
-                why="it has the login of a database under the name of a source",
+                why="each entry has the credentials of a database, under the name of a source",
                 fix=f"write jdbc: {{{name}: {{user: name, password: ...}}}}",
             )
         for setting in entry:

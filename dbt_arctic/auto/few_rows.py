@@ -61,16 +61,14 @@ def reason_of_few_rows(
     if extra_seconds(plan, operators, rows) > MAX_EXTRA_SECONDS:
         return Reason(
             "few-rows",
-            f"its tables have {counted(rows, 'row')}, and to plan statements of "
-            f"{counted(operators, 'operator')} takes longer than "
-            "reading all of them",
+            f"its tables have {counted(rows, 'row')}, and planning statements with "
+            f"{counted(operators, 'operator')} takes longer than reading all rows",
         )
     if not config.small_data or rows >= SMALL_DATA:
         return None
     reason = Reason(
         "few-rows",
-        f"its tables have {counted(rows, 'row')}, and finding the changes takes longer than "
-        "reading all of them",
+        f"its tables have {counted(rows, 'row')}, and finding the changes takes longer than reading all rows",
     )
     return reason if _more_statements(plan) > 0 else None
 

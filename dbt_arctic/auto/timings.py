@@ -132,7 +132,7 @@ def late_full_refresh(
         "found-late",
         f"the last {counted(len(late), 'incremental refresh')} became full ones after they had started "
         f"({late[0].reason})",
-        "fix what the code in brackets requires; then, to try again at once: dbt run --full-refresh",
+        "fix what the code in brackets requires; then, to try again immediately: dbt run --full-refresh",
     )
 
 

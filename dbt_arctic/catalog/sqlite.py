@@ -81,7 +81,7 @@ class SqliteRows(JdbcRows):
                 f"The catalog `{self._name}` cannot be read at the moment.",
                 where=str(self._path),
                 why=f"a commit was interrupted and cannot be rolled back: {text}",
-                fix="make room on the disk, or give this user the right to write to the file and its folder. "
+                fix="free some disk space, or give this user permission to write to the file and its folder. "
                 "Keep the `-journal` file next to it: it is needed to roll the commit back.",
             )
         if isinstance(error, sqlite3.OperationalError):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--base", required=True, metavar="TARGET", help="The target to compare with, such as production's."
 )
 @select_option
-@click.option("--exclude", multiple=True, metavar="MODELS", help="Not these models, in dbt's syntax.")
+@click.option("--exclude", multiple=True, metavar="MODELS", help="Leave out these models, in dbt's syntax.")
 @click.option("--state", type=click.Path(exists=True), help="dbt's --state, for state:modified.")
 @click.option(
     "--max-changed", metavar="LIMIT", help="Exit with 1 if more rows of a model differ: 100, or 0.1%."

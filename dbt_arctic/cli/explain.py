@@ -70,7 +70,7 @@ def _cost(made: Explanation) -> Iterator[str]:
 def _incremental(cost: Cost) -> str:
     others = "" if cost.other_rows else ", and no other rows of upstreams"
     if cost.other_rows is None or cost.other_rows > 0:
-        others = f", and what belongs to them in {_rows(cost.other_rows)}"
+        others = f", and the rows with the same keys among {_rows(cost.other_rows)}"
     return f"reads {_rows(cost.changed_rows, 'changed ')}{others}{_size(cost, 'at most ')}"
 
 

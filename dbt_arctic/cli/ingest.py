@@ -54,12 +54,12 @@ def plan(target: Target, select: tuple[str, ...], as_json: bool) -> None:
         _show_captures([one for one in found if isinstance(one, CapturePreview)])
 
 
-@ingest.command(cls=SelectingCommand, short_help="Take rejected rows again, after a fix.")
+@ingest.command(cls=SelectingCommand, short_help="Replay rejected rows after a fix.")
 @select_option
 @project_options
 @click.pass_context
 def replay(context: click.Context, target: Target, select: tuple[str, ...]) -> None:
-    """Take rejected rows again, after the columns of a source or its on_bad_row were changed.
+    """Replay rejected rows after the columns of a source or its on_bad_row were changed.
 
     Runs the models that have rejected rows. Each row that fits now is removed from the rejected rows in the
     same commit that adds it to the model. What is new in the sources is read as well.

@@ -51,7 +51,7 @@ def init_database(
     kind = kind_of_url(url or logins[source]["url"])
     if deletes == "from_log" and (kind == "postgresql") != bool(slot):
         raise ConfigError(
-            f"the database of {source} is a {kind}, and is not followed like this",
+            f"the database of {source} is {kind}, which this option cannot follow",
             where="dbt-arctic ingest init",
             fix="use --slot NAME for PostgreSQL, and --follow for MariaDB",
         )

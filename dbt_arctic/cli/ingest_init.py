@@ -31,15 +31,17 @@ _URL_OF_PROFILE = ""
 @click.option("--registry", metavar="URL", help="Look up Avro schemas in this registry.")
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only these topics. Repeatable.")
 @click.option("--table", "tables", multiple=True, metavar="GLOB", help="Only these tables. Repeatable.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Not these tables or topics. Repeatable.")
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Leave out these tables or topics. Repeatable."
+)
 @click.option(
     "--slot",
     metavar="NAME",
     help="Capture all changes from the log of a PostgreSQL database, through this slot.",
 )
-@click.option("--follow", is_flag=True, help="Capture all changes from the log of a MariaDB.")
+@click.option("--follow", is_flag=True, help="Capture all changes from the log of a MariaDB database.")
 @click.option("--compare-deletes", is_flag=True, help="Delete rows that are no longer in the database.")
-@click.option("--prefix", default="", help="Put this before the name of each model.")
+@click.option("--prefix", default="", help="Prefix for the name of each model.")
 @click.option("--into", metavar="FOLDER", help="Folder of the new files.  [default: models/<source>]")
 @click.option("--dry-run", is_flag=True, help="Only print the files.")
 @click.option("--project-dir", type=FOLDER, help="Folder of dbt_project.yml.")

@@ -29,7 +29,7 @@ _MOST_CHARACTERS = 20
 """Of a position in the table; a snapshot's id has 19."""
 
 
-@click.command(short_help="Show how late each model is, and because of what.")
+@click.command(short_help="Show how late each model is, and why.")
 @click.argument("select", nargs=-1)
 @click.option(
     "--max",

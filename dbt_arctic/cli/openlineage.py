@@ -32,7 +32,7 @@ _TIMEOUT_S = 30
     "destination",
     default="-",
     metavar="FILE|URL",
-    help="A file to append to, one event a line, or the URL of a server.  [default: standard output]",
+    help="A file to append to, one event per line, or the URL of a server.  [default: standard output]",
 )
 @click.option("--namespace", help="The namespace of the jobs.  [default: the project's name]")
 @project_options

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Show rows of a table, without Spark.")
 @click.argument("table")
 @click.argument("key", nargs=-1)
-@click.option("--columns", help="Names of columns, separated by commas; all without it.")
+@click.option("--columns", help="Names of columns, separated by commas.  [default: all]")
 @click.option("--at", metavar="VERSION", help="A version of dbt-arctic history, a savepoint or a time (UTC).")
 @click.option("--limit", type=COUNT, default=20, show_default=True, help="Number of rows; 0 for all.")
 @json_option

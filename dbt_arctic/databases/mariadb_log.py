@@ -111,7 +111,7 @@ class MariaLog:
         """
         if "mariadb" not in found["version"].lower():
             raise ConfigError(
-                f"the server at {self.name} is no MariaDB (version {found['version']})",
+                f"the server at {self.name} is not MariaDB (version {found['version']})",
                 where=self.where,
                 why="a table of MySQL cannot be loaded together with its position in the log",
                 fix="use from: kafka or from: files with change events of Debezium, or from: jdbc",
@@ -128,7 +128,7 @@ class MariaLog:
             raise self._not_set(
                 "log_slave_updates",
                 "read the log of the primary, or set log_slave_updates in its configuration",
-                "it is a replica, and does not log the changes that it gets from the primary",
+                "it is a replica, and does not log the changes that it receives from the primary",
             )
 
     def _not_set(self, setting: str, fix: str, why: str = _ALL_VALUES) -> ConfigError:
@@ -241,7 +241,7 @@ class MariaLog:
             raise ServerUnreachable(
                 f"the server at {self.name} has ended the connection that reads its log",
                 where=self.where,
-                why=f"the log was read up to {at}, and goes on to {until}",
+                why=f"the log was read up to {at}, and continues to {until}",
                 fix="run again. Nothing was written",
             )
         return reader.batch(until)
@@ -288,9 +288,9 @@ class MariaLog:
         """
         if not self._locked(_WAIT_S):
             raise ConcurrentRun(
-                f"the changes of {self.name} are being taken",
+                f"the changes of {self.name} are being captured",
                 where=self.where,
-                why="another run for the same target takes them, and has not ended",
+                why="another run for the same target is capturing them",
                 fix="run again when it has ended; nothing was written",
             )
 

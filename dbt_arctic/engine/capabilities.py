@@ -62,8 +62,8 @@ INSTEAD = {
     CONCURRENT_COMMITS: "Two writers would overwrite each other's rows. Do not use this catalog; use "
     "postgres, rest or hive.",
     "views": "Keyed tables have a record instead of a view: ref() and merged() read their merged rows, and "
-    "nothing has their name outside of dbt. For models with materialized: view and clones, use materialized: "
-    "table, or a catalog with views, such as postgres, rest or hive.",
+    "other programs do not find them by name. For models with materialized: view and clones, use "
+    "materialized: table, or a catalog with views, such as postgres, rest or hive.",
     "rename": "A table cannot be replaced by a view or a keyed table of the same name. Drop it first.",
     "drop": "Tables stay until an administrator drops them.",
 }

@@ -72,7 +72,7 @@ def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
         of_catalog = cause.java_class.startswith(_SQLITE)
         if not of_catalog and not cause.java_class.startswith(_CLASSES):
             continue
-        detail = f"{cause.name}: {cause.message.strip() or 'no more is said'}".splitlines()[0]
+        detail = f"{cause.name}: {cause.message.strip() or 'without a message'}".splitlines()[0]
         trouble = next((one for one in _TROUBLES if one.words.search(detail)), None)
         if trouble is None:
             continue
@@ -87,7 +87,7 @@ def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
             "A file could not be written or read.",
             where=where,
             why=f"{trouble.why}: {detail}",
-            fix="of the warehouse, and of Spark's temporary files (`spark.local.dir`, or else /tmp): "
-            f"{trouble.fix}, then run again",
+            fix="on the disk of the warehouse or of Spark's temporary files (`spark.local.dir`, or else "
+            f"/tmp): {trouble.fix}, then run again",
         )
     return None

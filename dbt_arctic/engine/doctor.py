@@ -58,7 +58,7 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> Iterator[
     def spark() -> list[Check]:
         version = _spark_version(connection)
         return [
-            Check("jars", True, ", ".join(packages(settings)) or "none of ours are wanted"),
+            Check("jars", True, ", ".join(packages(settings)) or "none: packages in the profile is empty"),
             Check("spark", True, f"Spark {version}, {settings.master}"),
         ]
 

@@ -48,7 +48,7 @@ def _other_type(table: KeyedTable, to: Version, column: str, then: str) -> Versi
     return VersionUnavailable(
         f"{table.name} cannot be rolled back to version {to}",
         where=table.name.dotted,
-        why=f"{column} was stored as {then} in that version; its type {table.types[column]} of today does "
-        "not have all of these values",
+        why=f"{column} was stored as {then} in that version; its current type {table.types[column]} "
+        "cannot store all of these values",
         fix=fix,
     )

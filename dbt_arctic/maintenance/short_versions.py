@@ -73,7 +73,7 @@ def _unique_prefix(number: int, others: Iterable[int]) -> str:
 def complete(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -> Version:
     """The version for its text, in which snapshot ids may be prefixes.
 
-    :raises VersionUnavailable: no snapshot, or more than one, begins like this.
+    :raises VersionUnavailable: no snapshot, or more than one, begins with these digits.
     """
     match = _SHORT.fullmatch(text)
     assert match is not None, text
@@ -104,13 +104,13 @@ def complete(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -
         where=where,
         why="the base table's snapshot of that commit has expired"
         if snapshots
-        else f"no commit of generation {number} begins like this; a prefix has at least {_ACCEPTED} digits",
+        else f"no commit of generation {number} begins with these digits; a prefix has {_ACCEPTED} or more",
         fix=f"choose a version that `dbt-arctic history {table.name.identifier}` lists",
     )
 
 
 def _matching(snapshots: Sequence[Snapshot], text: str) -> list[int]:
-    """The ids that equal ``text`` or, if it is long enough, begin with it. Newest first."""
+    """The ids that equal ``text`` or, if it is long enough, begin with these digits. Newest first."""
     ids = [one.snapshot_id for one in sorted(snapshots, key=lambda one: -one.sequence_number)]
     if int(text) in ids:
         return [int(text)]
@@ -119,7 +119,7 @@ def _matching(snapshots: Sequence[Snapshot], text: str) -> list[int]:
 
 def _ambiguous(table: KeyedTable, text: str, candidates: Sequence[str], where: str) -> VersionUnavailable:
     return VersionUnavailable(
-        f"{text} is not one version of {table.name}: {len(candidates)} begin like this",
+        f"{text} is not one version of {table.name}: {len(candidates)} begin with these digits",
         where=where,
         why="it could be " + ", ".join(candidates[:5]) + (", .." if len(candidates) > 5 else ""),
         fix="add digits until it is one of them",

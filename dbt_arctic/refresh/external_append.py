@@ -218,7 +218,7 @@ def _named(
     taken = [wanted for wanted in renamed.values() if wanted.lower() in {name.lower() for name in names}]
     if taken:
         raise ConfigError(
-            f"the rows have a column {taken[0]} and another one that stands for it",
+            f"the rows have a column {taken[0]} and another column that is passed for it",
             where=where,
             why=f"{', '.join(f'{one} is to be {other}' for one, other in renamed.items())}",
             fix=f"drop {taken[0]} from the rows, or leave out the option",

@@ -285,7 +285,7 @@ def _compared_key(
             where=model,
             why="a key that is no longer in the database is deleted by its key",
             fix="set materialized='incremental' and unique_key in the model, or remove deletes from the "
-            "source; a history can pull from such a model",
+            "source; a history can pull from that model",
         )
     by_name = {one.column.name.lower(): one for one in columns}
     missing = [name for name in writes.key if name.lower() not in by_name]

@@ -84,7 +84,7 @@ def newest_ms(source: DatabaseSource, database: Database) -> int | None:
         raise ConfigError(
             f"the age of the source {source.name} cannot be determined",
             where=source.name,
-            why="it has no cursor" if cursor is None else f"its cursor {cursor.name} is no time",
+            why="it has no cursor" if cursor is None else f"its cursor {cursor.name} is not a time",
             fix="set cursor in the source's meta.arctic to a column with a time, or remove freshness",
         )
     return at

@@ -55,7 +55,7 @@ def new_files(
             f"{_count(gone)} of the source {source.name} disappeared before {model} read "
             f"{'it' if len(gone) == 1 else 'them'}: {_shown(gone)}",
             where=model,
-            why=f"the file list has found {'it' if len(gone) == 1 else 'them'} in {source.path} before",
+            why=f"an earlier run found {'it' if len(gone) == 1 else 'them'} in {source.path}",
             fix="put the files back, corrected or without rows; or set changed_files: ignore in the source's "
             "meta.arctic for one run, which leaves them out; or build the table from the other files: "
             f"dbt run --full-refresh --select {model}",

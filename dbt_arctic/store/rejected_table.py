@@ -118,7 +118,7 @@ def last_rejected(
                 f"the rejected rows of {name} are not available",
                 where=other.dotted,
                 why=f"the snapshot {consumed.version} was expired by another tool than dbt-arctic expire",
-                fix="to go on without them, drop the table",
+                fix="to continue without them, drop the table",
             )
         return RejectedVersion(other, consumed)
     return None

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "contributing" / "modules.md"
 INTRODUCTION = """# All modules
 
 Each module, what it is for, and the classes and functions that other modules use. The layers are in the order
-of [the picture](../explanation/architecture.md#one-picture), and the packages of the planner in that of their
+of [the picture](../explanation/architecture.md#overview), and the packages of the planner in that of their
 imports. Search this page for a word or a name. It is generated: `python -m tests.packaging.module_index`.
 """
 ORDER = (

@@ -129,7 +129,7 @@ def check_columns(node: Node) -> None:
             named = (one for tree in _all(part) for one in tree.find_all(exp.Column) if one.name == name)
             raise CannotPlan(
                 "correlated",
-                f"the column {name} is of a query further outside",
+                f"the column {name} belongs to a query further out",
                 "join instead of nesting correlated subqueries",
                 first_line(*named),
             )

@@ -72,7 +72,7 @@ class Guard:
     @property
     def fix(self) -> str:
         """What the user can write instead."""
-        return "join with a relation that says which rows it means; NOT EXISTS for NOT IN"
+        return "join with a relation that selects the relevant rows; NOT EXISTS in place of NOT IN"
 
 
 @dataclass(frozen=True)

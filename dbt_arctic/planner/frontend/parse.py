@@ -60,7 +60,7 @@ def parsed(sql: str) -> exp.Query:
         statements = verbatim().parser().parse(tokens, sql)
     except SqlglotError as error:
         what = f"the SQL could not be read: {_description(error)}"
-        raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
+        raise CannotPlan("not-parsed", what, "rewrite it, and report the construct", _place(error)) from error
     if len(statements) > 1:
         raise CannotPlan("not-a-query", "several statements", "write one SELECT")
     tree = statements[0] if statements else None

@@ -348,8 +348,8 @@ def _parameters(tree: exp.Query) -> None:
         for column in found.this.find_all(exp.Column):
             first = column.parts[0].name
             if first.lower() in same:
-                what = f"{first}, a parameter of a lambda in other letters"
-                raise refused(what, "spell it alike, or name the parameter otherwise", column)
+                what = f"{first}, a lambda parameter that is spelled in another case"
+                raise refused(what, "spell it in the same way, or rename the parameter", column)
         for part in list(found.find_all(exp.Identifier)):
             if part.name not in names or isinstance(part.parent, _OTHER_NAMES):
                 continue

@@ -70,7 +70,7 @@ def _linked(
         raise CannotPlan(
             "correlated",
             "a correlated subquery with LIMIT or OFFSET",
-            "number the rows with row_number() in a query of its own, and join those wanted",
+            "number the rows with row_number() in a separate query, and join the ones that you need",
             line_of(tree),
         )
     if not plain_select or (kind != "exists" and tree.args.get("distinct")):

@@ -33,9 +33,9 @@ from dbt_arctic.planner.typing.inferred_type import BINARY, category_of, family_
 
 _CAUSES = {
     "random": ("random", "{} gives another value in each run", "compute it outside the model"),
-    "session": ("session", "{} depends on the user and the place of the run", "pass it as a variable"),
+    "session": ("session", "{} depends on the user or the session of the run", "pass it as a variable"),
     "time": ("time", "{} depends on when the model runs", "pass a date as a variable"),
-    "unknown": ("unknown-function", "{} is not a function that Spark brings", "use built-in functions"),
+    "unknown": ("unknown-function", "{} is not a built-in function of Spark", "use built-in functions"),
     "approximate": ("approximate", "{} promises no exact result", "use an exact aggregate"),
     "ordered": (
         "order-dependent",
@@ -53,7 +53,7 @@ _CAUSES = {
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
 _UNIQUE = "end the ORDER BY with the key of the rows, set auto to {'ties': 'by_key'}, or accept it"
 _NO_KEY = (
-    "no key is known of these rows: read a keyed table, groups, or of each kind the row that row_number() "
+    "these rows have no known key: read a keyed table, groups, or the row that row_number() "
     "numbers 1, and order by the key; or accept it"
 )
 
@@ -191,7 +191,7 @@ def _causes(
         for one in all_expressions(part):
             if time_has_changed(one) and not any(one is other for other in _changing_some_rows(part)):
                 call = next(called for called in one.find_all(TimeFunction))
-                what = f"{call.args['call']} has another value than at the last refresh, and so has each row"
+                what = f"{call.args['call']} has a new value since the last refresh, and so has each row"
                 yield CannotPlan("time", what, "pass a date as a variable", first_line(call, one))
         for expression in all_expressions(part):
             independent = (
@@ -261,7 +261,7 @@ def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
     if name == "unix_timestamp" and not arguments:
         return _of_time("unix_timestamp()", found)
     if name == "session_window" or (name == "window" and arguments > 2):
-        what = f"{name}() puts a row into windows that other rows decide on, or into several"
+        what = f"{name}() assigns a row to a window that depends on other rows, or to several"
         return refused(what, "number the windows with window functions", found)
     if name == "window":
         what = "window() leaves out rows without a time"

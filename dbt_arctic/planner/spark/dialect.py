@@ -169,7 +169,7 @@ def verbatim() -> VerbatimSpark:
             "sqlglot is installed in its compiled form, which does not allow another dialect",
             where="the Python package sqlglotc, which sqlglot[c] installs",
             why=str(error),
-            fix="pip uninstall sqlglotc; sqlglot itself stays, and is read as Python",
+            fix="pip uninstall sqlglotc; sqlglot itself stays, and runs as plain Python",
         ) from error
     return dialect
 

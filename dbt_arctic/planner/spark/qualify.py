@@ -186,7 +186,7 @@ def _refuse_what_changes(
 
 def _refused(where: Token, why: str, fix: str = _FIX) -> ConfigError:
     return ConfigError(
-        "QUALIFY cannot be written in Spark's words here",
+        "QUALIFY cannot be rewritten for Spark here",
         where=f"line {where.line} of the compiled SQL",
         why=why,
         fix=fix,

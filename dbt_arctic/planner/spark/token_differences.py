@@ -37,7 +37,7 @@ def refuse_words(sql: str, tokens: Sequence[Token]) -> None:
         gaps += [(one, sql[one.end + 1 : other.start]) for one, other in pairwise(tokens)]
         for token, between in gaps:
             if "--" in between and "\\\n" in between:
-                what = "\\ at the end of a comment, which goes on in the next line"
+                what = "\\ at the end of a comment, which continues on the next line"
                 raise _refused(what, "remove it", token)
 
 

@@ -253,7 +253,7 @@ def test_files_are_loaded(shop: Shop) -> None:
         {
             "Declare the source": loaded,
             "Rows that do not fit": rejected,
-            "Take rejected rows again": corrected,
+            "Replay rejected rows": corrected,
             "What the next run reads": more_files,
         }
     )

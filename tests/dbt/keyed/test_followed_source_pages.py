@@ -676,7 +676,7 @@ def keep_every_change(guide: SourceGuide, database: Server) -> None:
     assert len(shown) == len(rows) - 1
     assert {name: stored.get(name) for name in shown} == shown
     database.sql("UPDATE customers SET name = 'waits' WHERE customer_id = 2")
-    guide.section("Watch it")
+    guide.section("Monitor it")
     planned = {one["model"]: one for one in Terminal(shop).json("ingest", "plan")}
     assert {name: one["changes"] for name, one in planned.items()} == {"customers": 1, "customer_log": 1}
     assert all(one["kept_bytes"] for one in planned.values())

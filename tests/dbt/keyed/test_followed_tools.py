@@ -99,7 +99,9 @@ def test_what_is_checked_of_appended_rows(shop: Shop) -> None:
         "select 1L as id, 'x' as note where false",
     )
     shop.dbt("run")
-    exact, types, keys, nulls, refused = re.findall(r"^\* (.*)$", section(APPEND, "What is checked"), re.M)
+    exact, types, _pandas, keys, nulls, refused = re.findall(
+        r"^\* (.*)$", section(APPEND, "What is checked"), re.M
+    )
     at = pd.to_datetime(["2026-01-05"], utc=True)
     good = pd.DataFrame({"payment_id": [1], "amount": [10], "paid_at": at})
     folders = {"project_dir": str(shop.folder), "profiles_dir": str(shop.folder)}

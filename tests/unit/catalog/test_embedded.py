@@ -306,7 +306,7 @@ def test_on_a_full_disk_a_killed_commit_is_rolled_back_later(handmade: HandmadeW
             open_embedded(handmade).list_schemas()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "make room" in caught.value.fix
+    assert "free some disk space" in caught.value.fix
     assert open_embedded(handmade).list_schemas() == ["a"]
 
 

@@ -385,7 +385,7 @@ def test_a_log_has_the_identity_of_its_server_and_database() -> None:
     ("changed", "says"),
     [
         # MySQL lacks some of the variables.
-        ({"version": "8.4.2", "gtid_slave_pos": None, "log_slave_updates": None}, "is no MariaDB"),
+        ({"version": "8.4.2", "gtid_slave_pos": None, "log_slave_updates": None}, "is not MariaDB"),
         ({"log_bin": "OFF"}, "does not have log_bin=ON"),
         ({"binlog_format": "MIXED"}, "SET GLOBAL binlog_format = 'ROW'"),
         ({"binlog_row_image": "MINIMAL"}, "SET GLOBAL binlog_row_image = 'FULL'"),

@@ -33,10 +33,10 @@ def test_snapshots_may_be_given_by_a_unique_prefix(orders: Orders) -> None:
     assert resolved("1.8432123") == "1.8432123.5551111", "as of that commit, with what was merged by then"
     assert resolved("1.8432121") == "1.8432121.5551110"
     assert resolved("1.8432123.5551110") == "1.8432123.5551110"
-    with pytest.raises(VersionUnavailable, match="4 begin like this") as ambiguous:
+    with pytest.raises(VersionUnavailable, match="4 begin with these digits") as ambiguous:
         resolved("1.843212")
     assert all(f"1.{commit.snapshot_id}" in str(ambiguous.value) for commit in change.snapshots)
-    with pytest.raises(VersionUnavailable, match=r"2 begin like this[\s\S]*1.8432123.5551111"):
+    with pytest.raises(VersionUnavailable, match=r"2 begin with these digits[\s\S]*1.8432123.5551111"):
         resolved("1.8432123.555111")
     for text in ("1.84321", "1.999999999"):
         with pytest.raises(VersionUnavailable, match="has no version"):
