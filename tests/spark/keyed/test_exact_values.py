@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.auto.upstreams import inspect_upstream
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged, VersionUnavailable
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.event_time import Interval
@@ -15,6 +16,7 @@ from dbt_arctic.refresh.history import HistoryModel, build_history, write_histor
 from dbt_arctic.refresh.history_config import parse_history
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.parse_dml import parse_modification
+from dbt_arctic.refresh.pull import plan_pull
 from dbt_arctic.store.consumption import Consumption
 from tests.extent import extent
 from tests.model import history_story
@@ -361,6 +363,83 @@ def test_or_the_full_refresh_replaces_nothing_where_the_new_table_would_change_a
     assert "nothing was replaced" in refused.value.fix
     shown = shop.main.query(f"SELECT id, CAST(price AS STRING) FROM {prices.name.sql} ORDER BY id")
     assert [tuple(one) for one in shown] == [(1, "1.00"), (2, "7.25")]
+
+
+NUMBERS_THEN = {1: ("7", "2024-01-05", "true"), 2: ("8", "2024-01-06", "false")}
+"""The text of each value of two rows: of a number, a date, and a boolean in a struct in an array."""
+TEXTS_NOW = {1: ("007", "2024-1-5", "TRUE"), 3: ("x", "y", "z")}
+RETYPED = {"id": "bigint", "zip": "string", "day": "string", "flags": "array<struct<f: string, n: int>>"}
+
+
+STORED_AS = {name: type_.replace(": ", ":").replace(", ", ",") for name, type_ in RETYPED.items()}
+
+
+def rows_of(values: dict[int, tuple[str, str, str]], kinds: tuple[str, str, str], swapped: bool) -> str:
+    """SQL of rows with the values as another type than text, or as text."""
+    found = []
+    for key, row in values.items():
+        zip_, day, flag = (
+            f"{kind.strip()}'{text}'" if kind else text for kind, text in zip(kinds, row, strict=True)
+        )
+        fields = [f"'f', {flag}", "'n', 1"]
+        made = f"named_struct({', '.join(fields[::-1] if swapped else fields)})"
+        found.append(f"SELECT {key}L AS id, {zip_} AS zip, {day} AS day, array({made}) AS flags")
+    return "\nUNION ALL\n".join(found)
+
+
+AS_NUMBERS = rows_of(NUMBERS_THEN, ("", "date", ""), swapped=True)
+AS_TEXTS = rows_of(TEXTS_NOW, (" ", " ", " "), swapped=False)
+
+
+def pulled_row(key: int, values: tuple[str, str, str], action: str) -> tuple[Any, ...]:
+    return (key, values[0], values[1], json.dumps([{"f": values[2], "n": 1}], separators=(",", ":")), action)
+
+
+@pytest.mark.parametrize("is_keyed", [True, False])
+def test_a_pull_across_other_types_returns_each_value_as_it_is_or_is_refused(
+    shop: Any, is_keyed: bool
+) -> None:
+    """Spark would unite a text and a number as numbers, so ``'007'`` would be returned as 7."""
+    catalog, cursor = shop.main.catalog, shop.main.connection.cursor()
+    table = shop.table("upstream", RETYPED)
+    name = table.name
+
+    def replaced(sql: str) -> None:
+        if is_keyed:
+            table.build_sql(sql)
+        else:
+            cursor.execute(f"CREATE OR REPLACE TABLE {name.sql} USING iceberg AS\n{sql}")
+
+    def pull(last: Any, images: Any = "after") -> Any:
+        return plan_pull(catalog, name, last, model="copy", key=("id",), images=images)
+
+    replaced(AS_NUMBERS)
+    last = pull(None).consumed
+    replaced(AS_TEXTS)
+    changed = [pulled_row(key, row, "U") for key, row in TEXTS_NOW.items()]
+    changed.append(pulled_row(2, NUMBERS_THEN[2], "D"))
+    old = [pulled_row(key, row, "-U") for key, row in NUMBERS_THEN.items()]
+    for images, expected in (("after", changed), ("both", [*changed, *old])):
+        sql = pull(last, images).sql
+        found = shop.main.query(f"SELECT id, zip, day, to_json(flags), _action FROM ({sql})")
+        assert sorted(map(tuple, found)) == sorted(expected)
+        types = {column.name: column.type for column in shop.main.context.query_schema(sql)}
+        assert types == {**STORED_AS, "_action": "string"}
+    assert inspect_upstream(catalog, name, last).lost == "the type of zip has changed"
+    last = pull(None).consumed
+    now = "SELECT 1L AS id, {} AS zip, 'a' AS day, array(named_struct('f', {}, 'n', 1)) AS flags"
+    others = {
+        "type of zip": now.format("7", "'b'"),
+        "type of flags": now.format("'7'", "7"),
+        "different key type": "SELECT '1' AS id",
+    }
+    # Of a keyed table, only the previous generation is still there.
+    for says, sql in list(others.items())[: 1 if is_keyed else 3]:
+        replaced(sql)
+        with pytest.raises(VersionUnavailable, match=says) as refused:
+            pull(last)
+        assert refused.value.code == "AR-403"
+        assert "dbt run --full-refresh --select copy" in refused.value.fix
 
 
 def test_keys_that_a_collation_calls_equal_are_two_rows_from_the_first_batch_on(shop: Any) -> None:
