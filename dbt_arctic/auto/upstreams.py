@@ -32,12 +32,12 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
-from dbt_arctic.refresh.retired_state import retired_state
+from dbt_arctic.refresh.retired_state import retired_state, retyped_column
 from dbt_arctic.store.before_images import count_images
 from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.consumption import has_read_further, not_before
 from dbt_arctic.store.key_ranges import between, key_ranges
-from dbt_arctic.store.plain_snapshot import plain_at, same_columns_at
+from dbt_arctic.store.plain_snapshot import plain_at, same_columns_at, types_at
 from dbt_arctic.store.state import (
     bytes_of_row,
     columns_at,
@@ -354,6 +354,8 @@ def _plain(
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
     present = catalog.of(name).columns_at(name.schema, name.identifier, before)
+    if retyped := retyped_column(types_at(today, there), types_at(today, present)):
+        return made(True, f"the type of {retyped} has changed")
     old = plain_at(name, today, present, before)
     if now is not None and types.keys() <= present.keys() and shows_added_rows(state, before, now):
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, kind_of, parse_type, type_text
+from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
 
 INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -133,19 +133,13 @@ def is_exact(produced: Atomic, stored: Atomic) -> bool:
     return (one, other) in {("float", "double"), ("date", "timestamp"), ("date", "timestamp_ntz")}
 
 
-_NUMBERS = frozenset({*INTEGER_DIGITS, "float", "double", "decimal"})
-_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
-
-
 def is_cast(produced: str, stored: str) -> bool:
-    """Whether a value is converted when it is stored.
+    """Whether a value is converted when it is stored, or a value in it at any depth.
 
-    The types differ, and both are numeric, both are date or time types, or the stored one is a string.
+    >>> is_cast("boolean", "string"), is_cast("int", "int")
+    (True, False)
     """
-    if produced == stored:
-        return False
-    one, other = kind_of(produced), kind_of(stored)
-    return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
+    return not is_spelled_alike(produced, stored)
 
 
 def is_spelled_alike(one: str, other: str) -> bool:

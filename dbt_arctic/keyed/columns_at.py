@@ -85,6 +85,23 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
     return f"CAST({value} AS {column.type})" if found.widened or found.typed or is_changing else value
 
 
+def selected_types(table: KeyedTable, present: Mapping[str, ColumnThen]) -> dict[str, str]:
+    """The Spark type of each column that ``select_columns`` returns for a snapshot.
+
+    It is the current one, unless another generation had a type that is not converted.
+    """
+    return {column.name: _selected_type(present.get(column.name), column) for column in table.columns}
+
+
+def _selected_type(then: ColumnThen | None, column: Column) -> str:
+    if then is None or then.initial or then.type == "void":
+        return column.type
+    is_converted = then.nested and then.nested_today and then.nested != then.nested_today
+    type_ = then.type_today if is_converted else then.type
+    is_kept = type_ != column.type and compare_columns([Column(column.name, type_)], [column]).incompatible
+    return type_ if is_kept else column.type
+
+
 def projected(value: str, type_: str) -> str:
     """SQL of a value with the fields and the type of ``type_``.
 

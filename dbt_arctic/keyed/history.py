@@ -131,19 +131,20 @@ def refuse_history(table: KeyedTable, where: str, what: str) -> None:
 def events_sql(history: History, batch: Batch) -> str:
     """SQL of the events in a batch: the columns of the model and ``DELETED``.
 
-    The statement fails if a sequence or a time is NULL.
+    Values have the types of the table, because they are compared and united with stored ones. The statement
+    fails if a sequence or a time is NULL.
     """
-    selected = [
-        f"{_required(history, name)} AS {quote(name)}"
-        if name in (history.sequence, history.time)
-        else quote(name)
-        for name in history.columns
-    ]
+    selected = []
+    for name in history.columns:
+        value = batch.in_stored_type(name, quote(name))
+        if name in (history.sequence, history.time):
+            value = _required(history, name, value)
+        selected.append(value if value == quote(name) else f"{value} AS {quote(name)}")
     deleted = f"{batch.action_sql} = 'D'" if batch.can_delete else "false"
     return f"SELECT {', '.join(selected)}, {deleted} AS {quote(DELETED)}\nFROM (\n{batch.sql}\n)"
 
 
-def _required(history: History, name: str) -> str:
+def _required(history: History, name: str, value: str) -> str:
     setting = "sequence_by" if name == history.sequence else "updated_at"
     error = raise_error_sql(
         "AR-309",
@@ -153,7 +154,7 @@ def _required(history: History, name: str) -> str:
         f"{setting} decides where the event belongs in the history of its key",
         "filter these rows out in the model, or give them a value with coalesce()",
     )
-    return f"CASE WHEN {quote(name)} IS NULL THEN {error} ELSE {quote(name)} END"
+    return f"CASE WHEN {quote(name)} IS NULL THEN {error} ELSE {value} END"
 
 
 def affected_keys_sql(history: History, new: str, ranges: Sequence[str] = ()) -> str:

@@ -6,11 +6,13 @@ that is too large becomes NULL.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
-from dbt_arctic.keyed.assignment import INTEGER_DIGITS, mismatches
+from dbt_arctic.keyed.assignment import INTEGER_DIGITS, mismatches, stored_value
 from dbt_arctic.keyed.checks import EXACT_JSON, raise_error_sql
+from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.null_safe_equality import comparable
 
 
@@ -98,6 +100,26 @@ def holds_all_values(produced: str, stored: str) -> bool:
     return not any(mismatch.stored for mismatch in mismatches("", produced, stored, fill=True))
 
 
+def in_types(rows: str, then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """SQL of rows with each value unchanged in the type of a column of another state of their table.
+
+    :param rows: SQL of the rows.
+    :param then: Spark types by column of ``rows``.
+    :param now: the types that the columns get, which have all values of the earlier ones
+        (``holds_all_values``).
+    """
+    if all(then.get(name) == type_ for name, type_ in now.items()):
+        return rows
+    values = (
+        quote(name)
+        if then[name] == type_
+        else f"CAST({stored_value(quote(name), then[name], type_)} AS {type_}) AS {quote(name)}"
+        for name, type_ in now.items()
+    )
+    others = (quote(name) for name in then if name not in now)
+    return f"SELECT {', '.join([*values, *others])}\nFROM (\n{rows}\n)"
+
+
 def _whole_digits(type_: Atomic) -> int:
     """The decimal digits before the point; 0 for a type that is neither an integer nor a decimal."""
     if type_.kind == "decimal":
@@ -106,4 +128,4 @@ def _whole_digits(type_: Atomic) -> int:
     return INTEGER_DIGITS.get(type_.kind, 0)
 
 
-__all__ = ["TypeChange", "exact_cast", "holds_all_values", "is_narrower"]
+__all__ = ["TypeChange", "exact_cast", "holds_all_values", "in_types", "is_narrower"]

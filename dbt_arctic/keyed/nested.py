@@ -8,6 +8,7 @@ from typing import Any
 
 from dbt_arctic.keyed.initial_default import initial_value
 from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.widening import can_widen
 
 
 def as_today(value: str, then: str, now: str) -> str:
@@ -19,6 +20,37 @@ def as_today(value: str, then: str, now: str) -> str:
     :param now: the current nested type.
     """
     return _made(value, json.loads(then), json.loads(now), 0)
+
+
+def has_other_types(then: str, now: str) -> bool:
+    """Whether a part with the same field id had a type that Iceberg does not promote to the current one.
+
+    The table was then replaced by one with other types.
+    """
+    return _has_other_types(json.loads(then), json.loads(now))
+
+
+def _has_other_types(then: Any, now: Any) -> bool:
+    if then == now:
+        return False
+    match then, now:
+        case {"type": "struct"}, {"type": "struct"}:
+            known = {field["id"]: field["type"] for field in then["fields"]}
+            return any(
+                field["id"] in known and _has_other_types(known[field["id"]], field["type"])
+                for field in now["fields"]
+            )
+        case {"type": "list"}, {"type": "list"}:
+            return _has_other_types(then["element"], now["element"])
+        case {"type": "map"}, {"type": "map"}:
+            return any(_has_other_types(then[part], now[part]) for part in ("key", "value"))
+        case str(), str():
+            return then != "unknown" and not can_widen(_spark_type(then), _spark_type(now))
+    return True
+
+
+def _spark_type(primitive: str) -> str:
+    return {"long": "bigint"}.get(primitive, primitive.replace(" ", ""))
 
 
 def field_ids(nested: str) -> frozenset[int]:

@@ -7,9 +7,7 @@ would round values when they are stored, and values of a key that differ could b
 from __future__ import annotations
 
 from dbt_arctic.errors import VersionUnavailable
-from dbt_arctic.keyed.assignment import stored_value
-from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.narrowing import holds_all_values
+from dbt_arctic.keyed.narrowing import holds_all_values, in_types
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.context import Context
@@ -23,19 +21,10 @@ def in_current_types(context: Context, table: KeyedTable, rows: str, to: Version
     """
     then = {column.name: column.type for column in context.query_schema(rows)}
     now = table.types
-    if all(then[name] == type_ for name, type_ in now.items()):
-        return rows
     for name, type_ in now.items():
         if not holds_all_values(then[name], type_):
             raise _other_type(table, to, name, then[name])
-    values = (
-        quote(name)
-        if then[name] == type_
-        else f"CAST({stored_value(quote(name), then[name], type_)} AS {type_}) AS {quote(name)}"
-        for name, type_ in now.items()
-    )
-    others = (quote(name) for name in then if name not in now)
-    return f"SELECT {', '.join([*values, *others])}\nFROM (\n{rows}\n)"
+    return in_types(rows, then, now)
 
 
 def _other_type(table: KeyedTable, to: Version, column: str, then: str) -> VersionUnavailable:

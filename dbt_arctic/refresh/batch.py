@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dbt_arctic.data_type import Atomic, parse_type
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.human_readable import counted
@@ -169,7 +170,7 @@ def _as_stored(
     """
     stored = {column.name.lower(): column.type for column in columns}
     values = {
-        column.name: _stored(column, stored[column.name.lower()], column.name in key)
+        column.name: _stored(model, column, stored[column.name.lower()], column.name in key)
         for column in schema
         if column.name.lower() in stored
     }
@@ -177,7 +178,8 @@ def _as_stored(
         type_ = stored.get(column.name.lower(), column.type)
         if column.name == sequence_by and column.name not in key and is_cast(column.type, type_):
             change = TypeChange(column.type, type_)
-            values[column.name] = exact_cast(quote(column.name), change, column=column.name, where=model)
+            value = stored_value(quote(column.name), column.type, type_)
+            values[column.name] = exact_cast(value, change, column=column.name, where=model)
     if all(value == quote(name) for name, value in values.items()):
         return sql
     selected = ", ".join(
@@ -204,9 +206,14 @@ def _type_changes(
     }
 
 
-def _stored(column: ColumnInfo, type_: str, is_key: bool) -> str:
+def _stored(model: str, column: ColumnInfo, type_: str, is_key: bool) -> str:
     value = stored_value(quote(column.name), column.type, type_)
-    return f"TRY_CAST({value} AS {type_})" if is_key and is_cast(column.type, type_) else value
+    if not (is_key and is_cast(column.type, type_)):
+        return value
+    if isinstance(parse_type(type_), Atomic):
+        return f"TRY_CAST({value} AS {type_})"
+    # TRY_CAST would return a struct with NULL in the field that does not fit.
+    return exact_cast(value, TypeChange(column.type, type_), column=column.name, where=model)
 
 
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:

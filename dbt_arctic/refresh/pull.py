@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
@@ -12,15 +13,18 @@ from dbt_arctic.keyed.log import LogRange, has_rows, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.refresh.retired_state import (
+    RetiredState,
     as_generation,
     retired_state,
     retyped_column,
     rows_before_adoption,
+    rows_in_types_of_now,
 )
 from dbt_arctic.store.consumption import has_read_further, not_before
-from dbt_arctic.store.plain_snapshot import plain_at
+from dbt_arctic.store.plain_snapshot import plain_at, types_at
 from dbt_arctic.store.state import (
     columns_at,
     columns_of,
@@ -118,8 +122,8 @@ def _pull_keyed(
     if last is None or last.had_no_snapshot:  # a plain table without rows, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     if not is_token(last.version):
-        state_before = rows_before_adoption(catalog, table, base, last, model)
-        sql = difference(state_before, state_now, table.key, table.types, images)
+        adopted = rows_before_adoption(catalog, table, base, last, model)
+        sql = _difference(adopted, state_now, table.key, table.types, images, table.name, model)
         return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
@@ -133,9 +137,7 @@ def _pull_keyed(
             sql = read.latest_changes_and_before_images(table, before, now, log, known)
         return Pull(table.name, sql, consumed, has_rows(log, change.history()), images)
     retired = retired_state(catalog, table, before, last, model)
-    sql = difference(
-        retired.sql, state_now, table.key, table.types, images, retyped=retired.retyped is not None
-    )
+    sql = _difference(retired, state_now, table.key, table.types, images, table.name, model)
     return Pull(table.name, sql, consumed, True, images)
 
 
@@ -161,9 +163,9 @@ def pull_since_clone(
     now = version_of(table, base, change)
     before = Version.parse(last.version, where=model)
     if last.table_id == origin.generation.change_id:
-        then, retyped = plan_merge_on_read(catalog, source, before.token, model), None
+        then = RetiredState(plan_merge_on_read(catalog, source, before.token, model), origin.types, None)
     else:
-        then, retyped = retired_state(catalog, origin, before, last, model)
+        then = retired_state(catalog, origin, before, last, model)
     if set(origin.key) != set(table.key) or other_key_type(table, origin.types):
         raise VersionUnavailable(
             f"{source} has another key than its clone {upstream}",
@@ -180,9 +182,12 @@ def pull_since_clone(
     )
     now = now if pin is None else _pinned(table, pin, model)
     state_now = plan_merge_on_read(catalog, upstream, now.token, model)
-    is_retyped = retyped is not None or retyped_column(table, origin.types) is not None
-    state_before = f"SELECT {selected}\nFROM (\n{then}\n)"
-    sql = difference(state_before, state_now, table.key, table.types, images, retyped=is_retyped)
+    then = RetiredState(
+        f"SELECT {selected}\nFROM (\n{then.sql}\n)",
+        then.types,
+        then.retyped or retyped_column(table.types, origin.types),
+    )
+    sql = _difference(then, state_now, table.key, table.types, images, upstream, model)
     return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
 
 
@@ -194,6 +199,20 @@ def _pinned(table: KeyedTable, pin: Consumed, model: str) -> Version:
             fix="run the model again",
         )
     return Version.parse(pin.version, where=model)
+
+
+def _difference(
+    before: RetiredState,
+    after: str,
+    key: Sequence[str],
+    types: Mapping[str, str],
+    images: Images,
+    upstream: Name,
+    model: str,
+) -> str:
+    """SQL of the changes since the rows that a model has read, in which columns may have had other types."""
+    rows = rows_in_types_of_now(before.sql, before.types, types, upstream, model)
+    return difference(rows, after, key, types, images, retyped=before.retyped is not None)
 
 
 def check_images(images: str, where: str) -> None:
@@ -227,7 +246,6 @@ def _pull_plain(
 ) -> Pull:
     table_id = plain_id(state)
     today = {column.name: column for column in state.columns}
-    types = {column.name: column.type for column in state.columns}
     columns = tuple(today)
     if state.current_snapshot_id is None or (pin is not None and pin.had_no_snapshot):
         sql = read.everything(plain_at(upstream, today, {}, None), columns)
@@ -260,7 +278,7 @@ def _pull_plain(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     present = catalog.of(upstream).columns_at(upstream.schema, upstream.identifier, before)
-    state_before = plain_at(upstream, today, present, before)
+    state_before, then = plain_at(upstream, today, present, before), types_at(today, present)
     if appended:
         sql = read.everything(f"{state_now}\nEXCEPT ALL\n{state_before}", columns)
         return Pull(upstream, sql, consumed, True)
@@ -271,7 +289,17 @@ def _pull_plain(
             why="without a key, updated rows and new rows cannot be distinguished",
             fix="give the key: incremental_pull(..., unique_key='...')",
         )
-    sql = difference(state_before, state_now, key, types, images)
+    types = types_at(today, there)
+    for name in key:
+        if name in types and not compare_exactly(types[name], then[name]):
+            raise VersionUnavailable(
+                f"{upstream} was replaced by a table with a different key type",
+                where=model,
+                why=f"two different values of {name} that this model has read may be equal now",
+                fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+            )
+    before_it = RetiredState(state_before, then, retyped_column(types, then))
+    sql = _difference(before_it, state_now, key, types, images, upstream, model)
     return Pull(upstream, sql, consumed, True, images)
 
 

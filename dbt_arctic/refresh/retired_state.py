@@ -9,25 +9,64 @@ from typing import NamedTuple
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed import read
-from dbt_arctic.keyed.columns_at import select_columns
+from dbt_arctic.keyed.columns_at import select_columns, selected_types
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.narrowing import holds_all_values, in_types
 from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
+from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.store.state import columns_at, columns_of, other_key_type
 
 
 class RetiredState(NamedTuple):
-    """The merged rows of an earlier generation.
+    """The rows of a table as a model last read them.
 
-    :param retyped: a column that has another type now; ``None`` if there is none.
+    :param types: the Spark types of the columns in ``sql``.
+    :param retyped: a column that had another type; ``None`` if there is none.
     """
 
     sql: str
+    types: Mapping[str, str]
     retyped: str | None
 
 
-def retyped_column(table: KeyedTable, then: Mapping[str, str]) -> str | None:
-    """A column whose type was another one."""
-    return next((name for name, type_ in table.types.items() if then.get(name, type_) != type_), None)
+def retyped_column(now: Mapping[str, str], then: Mapping[str, str]) -> str | None:
+    """A column whose type was another one.
+
+    :param now: the types by name.
+    """
+    return next((name for name, type_ in now.items() if then.get(name, type_) != type_), None)
+
+
+def rows_in_types_of_now(
+    rows: str, then: Mapping[str, str], now: Mapping[str, str], upstream: Name, model: str
+) -> str:
+    """SQL of the rows that a model has read, which can be compared and united with those of now.
+
+    Spark would convert the new values to the types of the old ones: from the number 7 and ``'007'``, it makes
+    7 and 7. Two numeric types are left to Spark if it compares them without a loss.
+
+    :param rows: SQL of the rows.
+    :param then: their types.
+    :param now: the types of the rows of now.
+    :raises VersionUnavailable: the new type of a column does not have all of the old values.
+    """
+    types = {}
+    for name, type_ in now.items():
+        old = then.get(name, type_)
+        if holds_all_values(old, type_):
+            types[name] = type_
+        elif compare_exactly(old, type_):
+            types[name] = old
+        else:
+            raise VersionUnavailable(
+                f"the type of {name} in {upstream} has changed since this model last read it",
+                where=model,
+                why=f"it was {old} and is {type_}, which does not have all of the old values, so deleted "
+                "rows cannot be returned as they were",
+                fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+            )
+    return in_types(rows, {name: then.get(name, type_) for name, type_ in now.items()}, types)
 
 
 def retired_state(
@@ -68,12 +107,15 @@ def retired_state(
             why=f"two different values of {column} that this model has read may be equal now",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    return RetiredState(read.merge_on_read(retired, before, known), retyped_column(table, types))
+    selected = selected_types(table, known[before.base_snapshot])
+    return RetiredState(
+        read.merge_on_read(retired, before, known), selected, retyped_column(table.types, types)
+    )
 
 
 def rows_before_adoption(
     catalog: CatalogReader, table: KeyedTable, base: TableState, last: Consumed, model: str
-) -> str:
+) -> RetiredState:
     """The rows of a plain table as a model last read them. The table is now the base of a keyed table."""
     if last.table_id != base.location or int(last.version) not in {s.snapshot_id for s in base.snapshots}:
         raise VersionUnavailable(
@@ -83,8 +125,10 @@ def rows_before_adoption(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     at = int(last.version)
-    selected = select_columns(table, at, columns_at(catalog, table.base, (at,)))
-    return f"SELECT {selected}\nFROM {table.base.at(at)}"
+    known = columns_at(catalog, table.base, (at,))
+    types = selected_types(table, known[at])
+    sql = f"SELECT {select_columns(table, at, known)}\nFROM {table.base.at(at)}"
+    return RetiredState(sql, types, retyped_column(table.types, types))
 
 
 def as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:

@@ -29,7 +29,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import build, plain_config, upsert
+from dbt_arctic.refresh import batch, build, plain_config, upsert
 from dbt_arctic.refresh.schema_evolution import ColumnPlan
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -293,6 +293,11 @@ MUTANTS: dict[str, Mutant] = {
     "keyed_structs_by_position__change_1": Mutant(
         Model("", "table"), (rows("k int", (1,)), rows("k int", (2,))), patch=_any_name
     ),
+    "boolean_key_compared_as_boolean": Mutant(
+        Model("", "upsert", {"unique_key": "k", "buckets": 1, "merge_update_columns": ["v1"]}),
+        (rows("k string; v1 int; v2 int", ("yes", 10, 1)), rows("k boolean; v1 int; v2 int", (True, 20, 2))),
+        patch=lambda patch: patch.setattr(batch, "is_cast", lambda produced, stored: False),
+    ),
     "late_row_by_position": Mutant(
         Model("", "upsert", {"unique_key": "k", "buckets": 1, "full_refresh": True}),
         (
@@ -481,8 +486,8 @@ def case_of(names: list[str]) -> Case:
 def case_of_retry() -> Case:
     """A full refresh of two batches of which the second fails, ``dbt-arctic plan``, and ``dbt retry``."""
     config = {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}
-    batch = rows("v1 int; at date", (1, _DAY), (2, _DAY + dt.timedelta(days=1)))
-    build = Round({"days": batch})
+    days = rows("v1 int; at date", (1, _DAY), (2, _DAY + dt.timedelta(days=1)))
+    build = Round({"days": days})
     refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}), planned=True)
     again = replace(refresh, verb="retry", poisoned=frozenset(), planned=False)
     return Case(1, (Model("days", "microbatch", config),), (build, refresh, again))

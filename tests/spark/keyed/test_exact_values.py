@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.auto.upstreams import inspect_upstream
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged, VersionUnavailable
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.dml import modify
 from dbt_arctic.refresh.event_time import Interval
+from dbt_arctic.refresh.history import HistoryModel, build_history, write_history
+from dbt_arctic.refresh.history_config import parse_history
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.parse_dml import parse_modification
+from dbt_arctic.refresh.pull import plan_pull
+from dbt_arctic.store.consumption import Consumption
+from tests.extent import extent
+from tests.model import history_story
+from tests.model.history_story import DAY_MS, Event, Rules, scd_id
 
 ADDRESS = "struct<city: string, zip: string>"
 TYPES = {
@@ -197,6 +205,112 @@ def test_a_stored_text_stays_one_beside_the_dates_of_rows_that_lack_values(shop:
     assert table.rows() == [{**KEPT, "seq": 2}, {**KEPT, "id": 2, "seq": 2, **NEW_TEXTS}]
 
 
+def test_a_key_of_any_type_is_compared_as_the_text_that_is_stored(shop: Any) -> None:
+    """Spark compares ``true`` with a text by casting the text: 'yes' would be the same key."""
+    types = {"id": "string", "at": "struct<zip: string, n: int>", "seen": "int", "note": "string"}
+    table = shop.table("named", types, unique_key=["id", "at"], sort_by="id")
+    given = ("'yes'", "'007'"), ("'true'", "'true'"), ("'abc'", "'x'")
+    table.build_sql(
+        "\nUNION ALL\n".join(
+            f"SELECT {one} AS id, named_struct('zip', {zip_}, 'n', 1) AS at, 0 AS seen, 'kept' AS note"
+            for one, zip_ in given
+        )
+    )
+    partial = table.configured(merge_update_columns=["seen"])
+    for seen, zip_ in ((1, "true"), (2, "7")):
+        partial.upsert_sql(
+            f"SELECT true AS id, named_struct('n', 1L, 'zip', {zip_}) AS at, {seen} AS seen, 'new' AS note"
+        )
+    expected = [
+        {"id": "abc", "at": {"zip": "x", "n": 1}, "seen": 0, "note": "kept"},
+        {"id": "true", "at": {"zip": "7", "n": 1}, "seen": 2, "note": "new"},
+        {"id": "true", "at": {"zip": "true", "n": 1}, "seen": 1, "note": "kept"},
+        {"id": "yes", "at": {"zip": "007", "n": 1}, "seen": 0, "note": "kept"},
+    ]
+    found = shop.main.read(f"SELECT * FROM {table.name.sql}", list(types))
+    assert sorted(found, key=lambda row: (row["id"], row["at"]["zip"])) == expected
+    with pytest.raises(SchemaChanged, match="the column at cannot store"):
+        partial.upsert_sql(
+            "SELECT true AS id, named_struct('n', 3000000000, 'zip', 7) AS at, 1 AS seen, 'new' AS note"
+        )
+
+
+STATE = """to_json(struct(zip, box, many, kinds, price), map('ignoreNullFields', 'false'))"""
+STATES = {
+    "text": {"1": "'00501'", "2": "'x1'", "3": "'TRUE'"},
+    "int": {"1": "501", "2": "501", "3": "1"},
+    "date": {"1": "date'2024-01-05'", "2": "date'2024-01-05'", "3": "date'2024-01-05'"},
+    "boolean": {"1": "true", "2": "false", "3": "true"},
+}
+"""What the column ``zip`` of each key is in the batches of each type."""
+AS_TEXT = {"date'2024-01-05'": "2024-01-05"}
+
+
+def as_event(kind: str, key: str, sequence: int, action: str) -> Event:
+    """What is stored: the same value as text, in a decimal with 18 places, and at each depth."""
+    text = AS_TEXT.get(STATES[kind][key], STATES[kind][key].strip("'"))
+    price = "12345678901234567890." + ("1" if kind == "text" else "5") + "0" * 17
+    status = (
+        f'{{"zip":"{text}","box":{{"zip":"{text}","n":1}},"many":[{{"zip":"{text}"}},null],'
+        f'"kinds":{{"home":"{text}"}},"price":{price}}}'
+    )
+    given = (None, None) if action == "D" else (status, text)
+    return Event(key, sequence, sequence * DAY_MS, *given, action)  # type: ignore[arg-type]
+
+
+def events_of(kind: str, events: list[tuple[str, int, str]]) -> str:
+    """A model that returns these events with values, keys, sequences and times of other types than stored."""
+    price = "12345678901234567890." + ("100000000000000000" if kind == "text" else "5")
+    rows = []
+    for key, sequence, action in events:
+        zip_ = STATES[kind][key]
+        of_key = f"'{key}'" if kind == "text" else key
+        at = f"date_add(date'1970-01-01', {sequence})"
+        at = f"CAST({at} AS TIMESTAMP)" if kind == "text" else at
+        box = ["'zip', " + zip_, "'n', 1"]
+        box = box if kind == "text" else box[::-1]
+        order = f"{sequence}L" if kind == "text" else f"CAST({sequence} AS DECIMAL(10,0))"
+        rows.append(
+            f"SELECT {of_key} AS id, {order} AS seq, {at} AS at, {zip_} AS zip, "
+            f"named_struct({', '.join(box)}) AS box, array(named_struct('zip', {zip_}), null) AS many, "
+            f"map('home', {zip_}) AS kinds, {price}BD AS price, {zip_} AS note, '{action}' AS _action"
+        )
+    return "\nUNION ALL\n".join(rows)
+
+
+@pytest.mark.parametrize("records_deletes", [True, False][: extent(1, 2)])
+def test_a_history_compares_and_keeps_the_stored_values_beside_events_of_other_types(
+    shop: Any, records_deletes: bool
+) -> None:
+    name, context = shop.table("states", {"id": "string"}).name, shop.main.context
+    rules = Rules(has_times=True, records_deletes=records_deletes)
+    config = parse_config("states", rules.config)
+    got: list[Event] = []
+
+    def write(kind: str, *events: tuple[str, int, str]) -> None:
+        model = HistoryModel(
+            config, parse_history("states", rules.config), events_of(kind, list(events)), scd_id
+        )
+        if got:
+            write_history(context, name, model, Consumption())
+        else:
+            build_history(context, name, model, {}, owner="model.test")
+        got.extend(as_event(kind, *event) for event in events)
+        deleted = "dbt_is_deleted" if records_deletes else "'False'"
+        found = shop.main.query(
+            f"SELECT id, seq, {STATE}, note, unix_millis(dbt_valid_from), unix_millis(dbt_valid_to), "
+            f"unix_millis(dbt_updated_at), {deleted} FROM {name.sql}"
+        )
+        expected = [tuple(row) for row in history_story.expected(got, rules)]
+        assert sorted(map(tuple, found), key=lambda row: row[:2]) == expected, kind
+
+    write("text", ("1", 10, "U"), ("2", 10, "U"), ("3", 10, "U"), ("1", 12, "U"))
+    write("int", ("1", 20, "U"), ("2", 5, "U"), ("3", 20, "D"))
+    write("date", ("1", 15, "U"), ("2", 20, "U"))
+    write("boolean", ("3", 15, "U"), ("3", 30, "U"), ("1", 11, "U"), ("2", 30, "D"))
+    write("text", ("1", 25, "U"), ("2", 3, "U"))
+
+
 def test_a_late_row_is_not_the_newer_one_because_its_sequence_was_cut(shop: Any) -> None:
     orders = shop.table("orders", {"id": "bigint", "seq": "int"}, sequence_by="seq")
     orders.build_sql("SELECT 1L AS id, 10 AS seq")
@@ -249,6 +363,83 @@ def test_or_the_full_refresh_replaces_nothing_where_the_new_table_would_change_a
     assert "nothing was replaced" in refused.value.fix
     shown = shop.main.query(f"SELECT id, CAST(price AS STRING) FROM {prices.name.sql} ORDER BY id")
     assert [tuple(one) for one in shown] == [(1, "1.00"), (2, "7.25")]
+
+
+NUMBERS_THEN = {1: ("7", "2024-01-05", "true"), 2: ("8", "2024-01-06", "false")}
+"""The text of each value of two rows: of a number, a date, and a boolean in a struct in an array."""
+TEXTS_NOW = {1: ("007", "2024-1-5", "TRUE"), 3: ("x", "y", "z")}
+RETYPED = {"id": "bigint", "zip": "string", "day": "string", "flags": "array<struct<f: string, n: int>>"}
+
+
+STORED_AS = {name: type_.replace(": ", ":").replace(", ", ",") for name, type_ in RETYPED.items()}
+
+
+def rows_of(values: dict[int, tuple[str, str, str]], kinds: tuple[str, str, str], swapped: bool) -> str:
+    """SQL of rows with the values as another type than text, or as text."""
+    found = []
+    for key, row in values.items():
+        zip_, day, flag = (
+            f"{kind.strip()}'{text}'" if kind else text for kind, text in zip(kinds, row, strict=True)
+        )
+        fields = [f"'f', {flag}", "'n', 1"]
+        made = f"named_struct({', '.join(fields[::-1] if swapped else fields)})"
+        found.append(f"SELECT {key}L AS id, {zip_} AS zip, {day} AS day, array({made}) AS flags")
+    return "\nUNION ALL\n".join(found)
+
+
+AS_NUMBERS = rows_of(NUMBERS_THEN, ("", "date", ""), swapped=True)
+AS_TEXTS = rows_of(TEXTS_NOW, (" ", " ", " "), swapped=False)
+
+
+def pulled_row(key: int, values: tuple[str, str, str], action: str) -> tuple[Any, ...]:
+    return (key, values[0], values[1], json.dumps([{"f": values[2], "n": 1}], separators=(",", ":")), action)
+
+
+@pytest.mark.parametrize("is_keyed", [True, False])
+def test_a_pull_across_other_types_returns_each_value_as_it_is_or_is_refused(
+    shop: Any, is_keyed: bool
+) -> None:
+    """Spark would unite a text and a number as numbers, so ``'007'`` would be returned as 7."""
+    catalog, cursor = shop.main.catalog, shop.main.connection.cursor()
+    table = shop.table("upstream", RETYPED)
+    name = table.name
+
+    def replaced(sql: str) -> None:
+        if is_keyed:
+            table.build_sql(sql)
+        else:
+            cursor.execute(f"CREATE OR REPLACE TABLE {name.sql} USING iceberg AS\n{sql}")
+
+    def pull(last: Any, images: Any = "after") -> Any:
+        return plan_pull(catalog, name, last, model="copy", key=("id",), images=images)
+
+    replaced(AS_NUMBERS)
+    last = pull(None).consumed
+    replaced(AS_TEXTS)
+    changed = [pulled_row(key, row, "U") for key, row in TEXTS_NOW.items()]
+    changed.append(pulled_row(2, NUMBERS_THEN[2], "D"))
+    old = [pulled_row(key, row, "-U") for key, row in NUMBERS_THEN.items()]
+    for images, expected in (("after", changed), ("both", [*changed, *old])):
+        sql = pull(last, images).sql
+        found = shop.main.query(f"SELECT id, zip, day, to_json(flags), _action FROM ({sql})")
+        assert sorted(map(tuple, found)) == sorted(expected)
+        types = {column.name: column.type for column in shop.main.context.query_schema(sql)}
+        assert types == {**STORED_AS, "_action": "string"}
+    assert inspect_upstream(catalog, name, last).lost == "the type of zip has changed"
+    last = pull(None).consumed
+    now = "SELECT 1L AS id, {} AS zip, 'a' AS day, array(named_struct('f', {}, 'n', 1)) AS flags"
+    others = {
+        "type of zip": now.format("7", "'b'"),
+        "type of flags": now.format("'7'", "7"),
+        "different key type": "SELECT '1' AS id",
+    }
+    # Of a keyed table, only the previous generation is still there.
+    for says, sql in list(others.items())[: 1 if is_keyed else 3]:
+        replaced(sql)
+        with pytest.raises(VersionUnavailable, match=says) as refused:
+            pull(last)
+        assert refused.value.code == "AR-403"
+        assert "dbt run --full-refresh --select copy" in refused.value.fix
 
 
 def test_keys_that_a_collation_calls_equal_are_two_rows_from_the_first_batch_on(shop: Any) -> None:
