@@ -92,7 +92,7 @@ def is_refreshed(
     facts[key] = UpstreamFacts(True, made.key)
     try:
         tree = named(parse(over), lambda written: full_name(written, state).dotted.lower())
-        query = analyse_query(tree, schemas)
+        query = analyse_query(tree, schemas, wrap_on_overflow=inputs.wrap_on_overflow)
     except CannotPlan:
         return False
     refusal = _refusal(query, Facts(facts), config)

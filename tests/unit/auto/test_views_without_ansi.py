@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import ast
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+import dbt_arctic
 from dbt_arctic.auto import inputs
 from dbt_arctic.auto.auxiliary_view import _worthwhile_view, as_called, view_as_hidden_columns
 from dbt_arctic.auto.inputs import ModelInputs, find_inputs
@@ -31,9 +33,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there)
 
     def found(sql: str, *, is_ansi: bool) -> ModelInputs:
-        made = find_inputs(cast(Any, NO_CATALOG), MODEL, sql, {})
+        settings = f"spark.sql.ansi.enabled={str(is_ansi).lower()}"
+        made = find_inputs(cast(Any, NO_CATALOG), MODEL, sql, {}, settings=settings)
         assert made.reason is None
-        return replace(made, wrap_on_overflow=not is_ansi)
+        return made
 
     return found
 
@@ -64,3 +67,17 @@ def test_a_sum_of_sums_of_which_one_is_null_is_not_taken_for_the_sum(
         return _worthwhile_view(query, facts, found, CONFIG, hides=False)
 
     assert (view(reads(sql, is_ansi=is_ansi)) is not None) is has_view
+
+
+def test_no_query_is_analysed_without_saying_how_integers_overflow() -> None:
+    """The default value of the parameter is for tests of the planner."""
+    package = Path(dbt_arctic.__file__).parent
+    calls = [
+        call
+        for path in package.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "analyse_query"
+    ]
+    assert calls
+    for call in calls:
+        assert "wrap_on_overflow" in [one.arg for one in call.keywords], ast.unparse(call)
