@@ -27,6 +27,7 @@ def advice_for(
     model: Mapping[str, Any],
     root: str | Path | None,
     keys: ProjectKeys,
+    settings: str,
     inputs: ModelInputs | None = None,
 ) -> list[Advice]:
     """The advice for a compiled model. Lines are those of its file, or of the text of a view that it reads.
@@ -34,14 +35,15 @@ def advice_for(
     :param model: dbt's node as a mapping.
     :param root: the folder of the project.
     :param keys: the keys that the project declares.
+    :param settings: those with which the model is run, as far as they are declared.
     :param inputs: what the query reads, if known.
     """
     compiled = str(model["compiled_code"])
     config = parse_config(model["name"], model["config"])
     if inputs is None:
-        config = with_needed_keys(catalog, name, config, compiled, keys)
-        sql = with_decided_order(catalog, name, config, compiled)
-        inputs = find_inputs(catalog, name, sql, {}, declared=config.declared_keys)
+        config = with_needed_keys(catalog, name, config, compiled, keys, settings)
+        sql = with_decided_order(catalog, name, config, compiled, settings)
+        inputs = find_inputs(catalog, name, sql, {}, declared=config.declared_keys, settings=settings)
     text = _file_text(model, root)
     found = []
     for advice in advise(inputs, config):

@@ -241,7 +241,8 @@ class AutoApi(ModelApi):
         root = getattr(self.config, "project_root", None)
         with as_dbt_errors():
             keys = self._declared_keys()
-            for advice in advice_for(self.catalog, name, model, root, keys, inputs):
+            settings = settings_of_meaning(self.config.credentials, model["config"])
+            for advice in advice_for(self.catalog, name, model, root, keys, settings, inputs):
                 _log.warning(advice_text(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:

@@ -86,9 +86,10 @@ def _compared(
     # No other program writes to its upstreams, so their newest versions are those of the run.
     sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
-    if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
+    settings = settings_of_meaning(credentials, config)
+    if unsupported_setting(settings) is not None:
         now = None  # the run evaluated it at an unknown time
-    inputs = replace(find_inputs(session.catalog, name, sql, {}, now=now), last=now)
+    inputs = replace(find_inputs(session.catalog, name, sql, {}, now=now, settings=settings), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, inputs)
     whole = with_texts(whole, texts_of(node.compiled_code))
     differing, rows = _numbers(query, count_differing(stored, whole, columns))

@@ -105,7 +105,8 @@ def plan_models(session: TargetSession, target: Target, select: Sequence[str]) -
             for key, other in first.items()
             if key in node.depends_on.nodes and key != unique_id
         )
-        advice = tuple(advice_for(session.catalog, name, model, target.project_root, keys))
+        root = target.project_root
+        advice = tuple(advice_for(session.catalog, name, model, root, keys, terms.in_effect))
         path, states = node.original_file_path, tuple(shown_states(session.catalog, name, plan))
         table = find_keyed(session.catalog, name)
         earlier = () if table is None else tuple(timings(load_change(session.catalog, table).history()))

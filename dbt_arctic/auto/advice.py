@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.auto.inputs import ModelInputs, analysed_query
+from dbt_arctic.auto.maintained_sums import maintained_sums
 from dbt_arctic.planner.algebra.operators import scans
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
 from dbt_arctic.planner.auxiliary.single_rows import as_one_aggregate
-from dbt_arctic.planner.delta.exact_averages import with_exact_averages
+from dbt_arctic.planner.delta.exact_averages import adds_decimals, with_exact_averages
 from dbt_arctic.planner.delta.plan import Guard, plan_incremental
 from dbt_arctic.planner.frontend.point_in_time import DATE, Clock
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -49,8 +49,11 @@ def advise(inputs: ModelInputs, config: KeyedConfig) -> list[Advice]:
         return []
     inputs = replace(inputs, now=_NEXT_DAY, last=_ONE_DAY)
     try:
-        query = with_exact_averages(analysed_query(inputs, None), in_any_mode=True)
-        if _has_state(query, inputs, config):
+        own = analysed_query(inputs, None)
+        query = with_exact_averages(own, in_any_mode=True)
+        # A sum that overflows is NULL, which a sum of sums would leave out.
+        leaves_out = inputs.wrap_on_overflow and adds_decimals(own)
+        if not leaves_out and _has_state(query, inputs, config):
             query = as_one_aggregate(query)
         else:
             reason = _in_the_way(query, inputs, config)
@@ -101,7 +104,7 @@ def _in_the_way(query: Query, inputs: ModelInputs, config: KeyedConfig) -> Reaso
     for name in inputs.upstreams:
         facts = _facts(inputs, [name])
         try:
-            if plan_summary_delta(query, config.unique_key, facts, config.accept) is None:
+            if maintained_sums(query, inputs, config, facts) is None:
                 plan_incremental(query, config.unique_key, facts, config.accept)
         except CannotPlan as error:
             found = found or error.reason
@@ -112,7 +115,7 @@ def _in_the_way(query: Query, inputs: ModelInputs, config: KeyedConfig) -> Reaso
 
 def _guards(query: Query, inputs: ModelInputs, config: KeyedConfig) -> tuple[Guard, ...]:
     facts = _facts(inputs, list(inputs.upstreams))
-    sums = plan_summary_delta(query, config.unique_key, facts, config.accept)
+    sums = maintained_sums(query, inputs, config, facts)
     if sums is not None:
         return tuple(sums.guards)
     try:

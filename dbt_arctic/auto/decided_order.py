@@ -33,7 +33,7 @@ def with_decided_order(
     name: Name,
     config: KeyedConfig,
     sql: str,
-    settings: str = "",
+    settings: str,
     until: Until = lambda name: None,
 ) -> str:
     """The SQL of a model, which is both built and refreshed by it.
@@ -43,7 +43,7 @@ def with_decided_order(
     """
     if not _may_change(config, sql) or unsupported_setting(settings) is not None:
         return sql
-    inputs = find_inputs(catalog, name, sql, {}, until, declared=config.declared_keys)
+    inputs = find_inputs(catalog, name, sql, {}, until, declared=config.declared_keys, settings=settings)
     if inputs.reason is not None:
         return sql
 

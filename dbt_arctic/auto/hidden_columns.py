@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, view_as_hidden_columns
 from dbt_arctic.auto.group_counts import may_be_many
-from dbt_arctic.auto.inputs import ModelInputs, find_inputs
+from dbt_arctic.auto.inputs import ModelInputs
 from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan
-from dbt_arctic.auto.refresh_request import Request, Schema
+from dbt_arctic.auto.refresh_request import Request, Schema, inputs_of
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.schema_difference import same_columns
@@ -65,9 +65,7 @@ def build_with_hidden_columns(
     if produced is None or [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        shown = find_inputs(
-            catalog, request.name, text, {}, request.terms.until, declared=request.config.declared_keys
-        )
+        shown = inputs_of(catalog, replace(request, sql=text))
         query, facts = as_called(shown, [column.name for column in produced])
         if plan_summary_delta(query, config.unique_key, facts, config.accept) is None:
             return None
@@ -99,9 +97,7 @@ def plan_with_hidden_columns(
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    inputs = find_inputs(
-        catalog, request.name, sql, {}, request.terms.until, declared=request.config.declared_keys
-    )
+    inputs = inputs_of(catalog, request)
     made = None if inputs.reason is not None else view_as_hidden_columns(inputs, request.config, shown)
     if by_name and made is not None and not made.is_named:
         return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dbt_arctic.auto.session_settings import wraps_on_overflow
 from dbt_arctic.auto.upstreams import Upstream, View, inspect_upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
@@ -93,10 +94,14 @@ def find_inputs(
     until: Until = lambda name: None,
     now: Clock | None = None,
     declared: DeclaredKeys | None = None,
+    *,
+    settings: str,
 ) -> ModelInputs:
     """Find the relations that a query reads, with views resolved to their tables, and the time of the run.
 
     :param declared: the declared keys of tables, by dotted name in lower case.
+    :param settings: those with which the query is executed. They have no default value, because all queries
+        of a model must be analysed for the same ones.
     """
     upstreams: dict[str, Upstream] = {}
     views: dict[str, View] = {}
@@ -162,7 +167,8 @@ def find_inputs(
         return ModelInputs(upstreams, views, trees, None, metadata)
     known = last_consumed.get(EVALUATED_AT)
     last = Clock(known.table_id, known.version) if known is not None else None
-    found = ModelInputs(upstreams, views, trees, tree, now=now, last=last)
+    wraps = wraps_on_overflow(settings)
+    found = ModelInputs(upstreams, views, trees, tree, now=now, last=last, wrap_on_overflow=wraps)
     called = (
         name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
     )
@@ -282,7 +288,9 @@ def _more(inputs: ModelInputs, key: str) -> list[str]:
     schemas = {name: upstream.columns for name, upstream in inputs.upstreams.items()}
     schemas |= {name: other.columns for name, other in inputs.views.items()}
     try:
-        text = analyse_query(tree, schemas, None, inputs.trees, inputs.now)
+        text = analyse_query(
+            tree, schemas, None, inputs.trees, inputs.now, wrap_on_overflow=inputs.wrap_on_overflow
+        )
     except CannotPlan:
         return []
     return [f"_more_{place}" for place in range(len(view.columns), len(text.columns))]

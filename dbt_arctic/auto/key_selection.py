@@ -42,7 +42,7 @@ def with_needed_keys(
     config: KeyedConfig,
     sql: str,
     keys: ProjectKeys,
-    settings: str = "",
+    settings: str,
     until: Until = lambda name: None,
 ) -> KeyedConfig:
     """The config with the declared keys without which the model is never refreshed incrementally.
@@ -57,7 +57,7 @@ def with_needed_keys(
     def read_with(declared: DeclaredKeys) -> tuple[ModelInputs, KeyedConfig]:
         own = replace(config, declared_keys=declared)
         text = with_decided_order(catalog, name, own, sql, settings, until)
-        return find_inputs(catalog, name, text, {}, until, declared=declared), own
+        return find_inputs(catalog, name, text, {}, until, declared=declared, settings=settings), own
 
     def suffices(declared: DeclaredKeys) -> bool:
         return _is_incremental(*read_with(declared))

@@ -19,6 +19,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.auxiliary.view_selection import GAIN, find_shared_view
+from dbt_arctic.planner.delta.exact_averages import adds_decimals
 from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -50,6 +51,8 @@ def worthwhile_nested_view(
     :param is_next: whether it is a query over other states, which needs another one only for what these leave
         large.
     """
+    if inputs.wrap_on_overflow and adds_decimals(query):
+        return None
     keys = {source: one.key for source, one in inputs.upstreams.items()}
     rows = {source: one.rows for source, one in inputs.upstreams.items() if one.rows is not None}
     try:
@@ -92,7 +95,7 @@ def is_refreshed(
     facts[key] = UpstreamFacts(True, made.key)
     try:
         tree = named(parse(over), lambda written: full_name(written, state).dotted.lower())
-        query = analyse_query(tree, schemas)
+        query = analyse_query(tree, schemas, wrap_on_overflow=inputs.wrap_on_overflow)
     except CannotPlan:
         return False
     refusal = _refusal(query, Facts(facts), config)

@@ -15,11 +15,10 @@ from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import can_match_by_name, is_of_same_query, keeps_its_columns
 from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.hidden_columns import build_with_hidden_columns, plan_with_hidden_columns
-from dbt_arctic.auto.inputs import find_inputs
 from dbt_arctic.auto.plan import OTHER_COLUMNS, CannotUseView, HiddenColumns, RefreshPlan, StatePlan
 from dbt_arctic.auto.plan_table import RefreshHistory, choose_refresh
 from dbt_arctic.auto.recorded_values import known_values
-from dbt_arctic.auto.refresh_request import DEFAULT_PARAMETERS, RefreshParameters, Request, Schema
+from dbt_arctic.auto.refresh_request import DEFAULT_PARAMETERS, RefreshParameters, Request, Schema, inputs_of
 from dbt_arctic.auto.requests_after_build import with_later_requests
 from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.timings import timings
@@ -108,9 +107,7 @@ def _planned(
         return _plan(catalog, request, schema, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, request.name, request.states + 1)
     if kept is not None and find_keyed(catalog, request.name) is not None:
-        inputs = find_inputs(
-            catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
-        )
+        inputs = inputs_of(catalog, request)
         over = plan_state(catalog, request, schema, inputs, _PLANNERS)
         if over is not None:
             return over
@@ -136,9 +133,7 @@ def _with_state(
     # A model may have a nested auxiliary view in addition to its own sums.
     inputs = plan.inputs
     if plan.hidden is not None:
-        inputs = find_inputs(
-            catalog, request.name, request.sql, {}, request.terms.until, declared=request.config.declared_keys
-        )
+        inputs = inputs_of(catalog, request)
     for place in [True] * inside + [False] * (plan.hidden is None and not request.states):
         over = plan_state(catalog, request, schema, inputs, _PLANNERS, plan, inside=place)
         if over is not None:

@@ -14,19 +14,18 @@ from dbt_arctic.auto.inputs import (
     ModelInputs,
     analysed_query,
     facts_of,
-    find_inputs,
     fingerprint_of,
     pinned_text,
 )
 from dbt_arctic.auto.key_checks import is_unproved, still_not_unique
+from dbt_arctic.auto.maintained_sums import maintained_sums
 from dbt_arctic.auto.plan import Build, ByKeys, BySummaryDelta, Full, Header, Nothing, RefreshPlan, rows_of
 from dbt_arctic.auto.recorded_values import WORTH_ROWS
-from dbt_arctic.auto.refresh_request import Request
+from dbt_arctic.auto.refresh_request import Request, inputs_of
 from dbt_arctic.auto.session_settings import (
     changed_settings,
     recorded,
     unsupported_setting,
-    wraps_on_overflow,
 )
 from dbt_arctic.auto.timings import (
     RECOMPUTED_AT_ONCE,
@@ -42,7 +41,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import EVALUATED_AT, FINGERPRINT, SETTINGS, Consumed
 from dbt_arctic.planner.algebra.query import Query
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta, plan_summary_delta
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import SummaryDelta
 from dbt_arctic.planner.auxiliary.shared_values import shared_values, with_known
 from dbt_arctic.planner.delta.costs import costly_guards
 from dbt_arctic.planner.delta.plan import Incremental, plan_incremental
@@ -140,16 +139,7 @@ def _header(
 ) -> Header:
     """What is read, and the SQL over it, with a reason if there can be no incremental plan."""
     target, sql, terms = request.name, request.sql, request.terms
-    inputs = find_inputs(
-        catalog,
-        target,
-        sql,
-        {} if is_build else last_consumed,
-        terms.until,
-        terms.now,
-        request.config.declared_keys,
-    )
-    inputs = replace(inputs, wrap_on_overflow=wraps_on_overflow(terms.in_effect))
+    inputs = inputs_of(catalog, request, {} if is_build else last_consumed)
     key = request.config.unique_key
     fingerprint = Consumed(fingerprint_of(sql, inputs, key, terms.settings, made_of), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in inputs.upstreams.values()}
@@ -242,9 +232,7 @@ def _incremental(
     facts = replace(_facts(inputs), result_rows=stored_rows(catalog, table))
     shared = shared_values(query.node, facts)
     query = replace(query, node=with_known(query.node, facts, values))
-    # Without ANSI mode, overflows wrap around or become NULL, so stored sums cannot be maintained.
-    exact = not inputs.wrap_on_overflow
-    sums = plan_summary_delta(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
+    sums = maintained_sums(query, inputs, config, facts, table.hidden)
     incremental = _by_keys(query, facts, config, sums)
     guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
     reason = costly_guards(guards, query.node, facts) if config.auto != "strict" else None

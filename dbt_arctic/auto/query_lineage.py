@@ -45,7 +45,7 @@ def find_column_lineage(
     if unsupported_setting(settings) is not None:
         return None
     try:
-        inputs = find_inputs(catalog, target, _of_whole_tables(sql), {})
+        inputs = find_inputs(catalog, target, _of_whole_tables(sql), {}, settings=settings)
     except (TokenError, ConfigError, DamagedKeyedTable, UnknownRelation):
         return None
     if inputs.tree is None:

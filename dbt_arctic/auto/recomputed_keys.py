@@ -18,7 +18,7 @@ from dbt_arctic.auto.decided_order import with_decided_order
 from dbt_arctic.auto.inputs import ModelInputs, analysed_query, find_inputs, pinned_text
 from dbt_arctic.auto.nested_view import consumed_by
 from dbt_arctic.auto.refresh_request import RefreshParameters
-from dbt_arctic.auto.session_settings import unsupported_setting, wraps_on_overflow
+from dbt_arctic.auto.session_settings import unsupported_setting
 from dbt_arctic.auto.verified_sample import Compared, differing_values, rows_of_sample, sample_sql
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import SparkEnded, StatementError, VersionUnavailable
@@ -159,9 +159,16 @@ def _at_its_versions(
         catalog, name, config, sql, terms.in_effect, lambda one: consumed.get(one.dotted)
     )
     inputs = find_inputs(
-        catalog, name, sql, {}, lambda one: consumed.get(one.dotted), now, config.declared_keys
+        catalog,
+        name,
+        sql,
+        {},
+        lambda one: consumed.get(one.dotted),
+        now,
+        config.declared_keys,
+        settings=terms.in_effect,
     )
-    inputs = replace(inputs, wrap_on_overflow=wraps_on_overflow(terms.in_effect), last=now)
+    inputs = replace(inputs, last=now)
     if inputs.reason is not None:
         raise CannotVerify(inputs.reason.what)
     for upstream in inputs.upstreams.values():

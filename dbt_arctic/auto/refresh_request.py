@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbt_arctic.auto.inputs import Until
+from dbt_arctic.auto.inputs import ModelInputs, Until, find_inputs
 from dbt_arctic.auto.session_settings import in_effect
+from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.refresh.config import KeyedConfig
 
@@ -53,4 +55,25 @@ class Request:
     states: int = 0
 
 
-__all__ = ["DEFAULT_PARAMETERS", "RefreshParameters", "Request", "Schema"]
+def inputs_of(
+    catalog: CatalogReader, request: Request, last_consumed: Mapping[str, Consumed] | None = None
+) -> ModelInputs:
+    """What a query reads, at the versions and with the settings of its refresh.
+
+    :param last_consumed: the versions that its table has consumed; without them, the query is analysed for
+        any time.
+    """
+    terms = request.terms
+    return find_inputs(
+        catalog,
+        request.name,
+        request.sql,
+        last_consumed or {},
+        terms.until,
+        None if last_consumed is None else terms.now,
+        request.config.declared_keys,
+        settings=terms.in_effect,
+    )
+
+
+__all__ = ["DEFAULT_PARAMETERS", "RefreshParameters", "Request", "Schema", "inputs_of"]

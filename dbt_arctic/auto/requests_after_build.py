@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt_arctic.auto.inputs import ModelInputs, analysed_query
+from dbt_arctic.auto.maintained_sums import maintained_sums
 from dbt_arctic.auto.plan import Build, Full, OverState, RefreshPlan
 from dbt_arctic.auto.requested_states import RecordedRequests, recorded_by
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import FINGERPRINT
-from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.delta.plan import plan_incremental
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -51,7 +51,7 @@ def later_requests(inputs: ModelInputs, config: KeyedConfig) -> dict[Name, Recor
     try:
         # The recorded time does not matter here.
         query = analysed_query(replace(inputs, last=inputs.now), None)
-        sums = plan_summary_delta(query, config.unique_key, facts, config.accept)
+        sums = maintained_sums(query, inputs, config, facts)
         if sums is not None:
             return recorded_by(sums.nodes, inputs)
         made = plan_incremental(query, config.unique_key, facts, config.accept)

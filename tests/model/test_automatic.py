@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.auto import few_rows
+from dbt_arctic.auto import few_rows, nested_view
 from dbt_arctic.auto.plan import STATE_RELATION, OverState, RefreshPlan
 from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
 from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.refresh_request import RefreshParameters
 from dbt_arctic.auto.stages import stages_of, stages_with_sql
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import KeyColumnMissing
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.auxiliary.auxiliary_view import state_sql
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import find_keyed
 from tests.model import duck
 from tests.model.world import MemoryWorld
 
@@ -203,3 +206,52 @@ def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
     write_rows(context, source, plain, sales((1, 1, 90), (40, 3, 500)), Consumption({}, {}), None)
     assert refresh() == expected
     assert sorted(world.query(f"SELECT * FROM {name.sql}")) == sorted(world.query(sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        # An auxiliary view in a table of its own, hidden columns of the model, and a nested auxiliary view.
+        ("SELECT customer, avg(amount) AS m FROM {} GROUP BY customer HAVING avg(amount) > 0", "m__state"),
+        ("SELECT customer, avg(amount) AS m, min(amount) AS low FROM {} GROUP BY customer", "m"),
+        ("SELECT customer, sum(amount) - (SELECT sum(amount) FROM {0}) AS m FROM {0} GROUP BY 1", "m__state"),
+    ],
+    ids=["view", "hidden columns", "nested view"],
+)
+@pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "of the session"])
+def test_without_ansi_mode_each_refresh_has_the_plan_of_the_build(
+    sql: str, table: str, is_declared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Absolute values are added as decimals, which do not wrap around, in refreshes as in the build."""
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
+    monkeypatch.setattr(nested_view, "WORTH_ROWS", 0)
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("m")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = ", ".join(f"({sale}, {sale % 5}, {sale})" for sale in range(30))
+    columns = "CAST(id AS BIGINT) AS id, customer, CAST(amount AS BIGINT) AS amount"
+    whole = f"SELECT {columns} FROM VALUES {rows} AS t(id, customer, amount)"
+    build_generation(context, source, plain, whole, {}, owner="o", comment="", column_comments=None)
+    settings = {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1}
+    config = parse_config("m", {**settings, "full_refresh_above": 1})
+    mode = "spark.sql.ansi.enabled=false"
+    terms = RefreshParameters(mode if is_declared else "", session=None if is_declared else mode)
+
+    query = sql.format(source.sql)
+    made, actions = [], []
+    for amount in (900, 901):
+        plan = plan_refresh(context.catalog, name, config, query, context.query_schema, terms=terms)
+        actions.append(plan.action)
+        made.append(state_sql(plan.state.view, plan.state.names) if isinstance(plan, OverState) else "")
+        assert "SUM(ABS((" not in f"{made} {plan.sql}"
+        run_refresh(context, name, config, plan, owner="o")
+        assert find_keyed(context.catalog, world.name(table)) is not None
+        assert sorted(world.query(f"SELECT customer, m FROM {name.sql}")) == sorted(
+            world.query(f"SELECT customer, m FROM ({query})")
+        )
+        change = f"SELECT {columns} FROM VALUES (1, 1, {amount}) AS t(id, customer, amount)"
+        write_rows(context, source, plain, change, Consumption({}, {}), None)
+    assert actions == ["build", "incremental"]
+    assert made[0] == made[1]
+    checks = "SUM(ABS(CAST(" in made[0] or "SUM(ABS(CAST(" in plan.sql
+    assert checks == ("avg" in sql)

@@ -53,7 +53,7 @@ class Events:
             "full_refresh_above": 1,
         }
         config = parse_config("last", settings)
-        return with_needed_keys(self.context.catalog, self.model, config, self.sql, self.keys)
+        return with_needed_keys(self.context.catalog, self.model, config, self.sql, self.keys, "")
 
     def planned(self) -> RefreshPlan:
         return plan_refresh(

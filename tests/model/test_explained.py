@@ -35,7 +35,7 @@ def planned(shop: Shop) -> ModelPlan:
     plan = plan_refresh(catalog, shop.model, config, shop.sql, None)
     table = find_keyed(catalog, shop.model)
     took = () if table is None else tuple(timings(load_change(catalog, table).history()))
-    advice = tuple(advise(find_inputs(catalog, shop.model, shop.sql, {}), config))
+    advice = tuple(advise(find_inputs(catalog, shop.model, shop.sql, {}, settings=""), config))
     states = tuple(shown_states(catalog, shop.model, plan))
     return ModelPlan("model", shop.model, plan, False, (), "models/model.sql", advice, states, took)
 

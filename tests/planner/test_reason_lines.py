@@ -379,6 +379,14 @@ def test_a_query_with_an_incremental_plan_has_no_advice(sql: str) -> None:
     assert advise(inputs(sql, {}), CONFIG) == []
 
 
+@pytest.mark.parametrize(("value", "codes"), [("y", []), ("CAST(y AS DECIMAL(10, 2))", ["guard"])])
+def test_a_sum_that_may_be_null_without_ansi_mode_is_no_part_of_a_total(value: str, codes: list[str]) -> None:
+    sql = f"SELECT 1 AS id, (SELECT sum({value}) FROM a) AS n, (SELECT max(v) FROM b) AS m"
+    for wraps, expected in ((False, []), (True, codes)):
+        found = advise(replace(inputs(sql, {}), wrap_on_overflow=wraps), CONFIG)
+        assert sorted({one.reason.code for one in found}) == expected
+
+
 def test_a_refusal_of_a_strict_model_says_the_place() -> None:
     strict = replace(CONFIG, auto="strict")
     with pytest.raises(CannotPlan) as found:

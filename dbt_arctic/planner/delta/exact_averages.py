@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -78,8 +79,8 @@ def adds_decimals(query: Query) -> bool:
     Without ANSI mode, a sum that overflows is NULL, which a sum of sums would leave out.
     """
     types = Types(query.node, query.types)
-    calls = (call for node in walk(query.node) if isinstance(node, Aggregate) for _, call in node.aggregates)
-    added = (call.this for call in calls if isinstance(call, exp.Sum | exp.Avg))
+    parts = (part for node in walk(query.node) for part in all_expressions(node))
+    added = (call.this for part in parts for call in part.find_all(exp.Sum, exp.Avg))
     return any(not is_known(one) or is_decimal(one) for one in map(types.of, added))
 
 

@@ -98,7 +98,7 @@ def test_a_reason_names_the_text_that_contains_it(
         "original_file_path": "models/diced.sql",
         "config": {"materialized": "incremental", "incremental_strategy": "auto", "unique_key": "id"},
     }
-    (found,) = advice_for(NO_CATALOG, Name("lake", "shop", "diced"), model, None, {})
+    (found,) = advice_for(NO_CATALOG, Name("lake", "shop", "diced"), model, None, {}, "")
     assert advice_text(found, model) == (
         "diced can never be refreshed incrementally: rand() gives another value in each run "
         f"(random, {place}). To avoid this: compute it outside the model."

@@ -256,7 +256,7 @@ def test_an_automatic_model_pins_each_catalog_by_its_own_name(
     catalog: CatalogReader, archive: Catalog
 ) -> None:
     sql = "SELECT a.id FROM archive.shop.plain AS a JOIN lake.shop.plain AS b ON a.id = b.id"
-    model_inputs = inputs.find_inputs(catalog, here("m"), sql, {})
+    model_inputs = inputs.find_inputs(catalog, here("m"), sql, {}, settings="")
     assert model_inputs.reason is None
     consumed = {one.name.dotted: one.consumed.table_id for one in model_inputs.upstreams.values()}
     assert len(set(consumed.values())) == 2
@@ -264,19 +264,23 @@ def test_an_automatic_model_pins_each_catalog_by_its_own_name(
 
     archive.view("shown", "SELECT id FROM lake.shop.plain")
     with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
-        inputs.find_inputs(catalog, here("m"), "SELECT id FROM archive.shop.shown", {})
+        inputs.find_inputs(catalog, here("m"), "SELECT id FROM archive.shop.shown", {}, settings="")
     # Even if the query reads that relation itself.
     with pytest.raises(ConfigError, match=r"archive\.shop\.shown reads lake\.shop\.plain"):
         inputs.find_inputs(
-            catalog, here("m"), "SELECT id FROM lake.shop.plain JOIN archive.shop.shown USING (id)", {}
+            catalog,
+            here("m"),
+            "SELECT id FROM lake.shop.plain JOIN archive.shop.shown USING (id)",
+            {},
+            settings="",
         )
-    unknown = inputs.find_inputs(catalog, here("m"), "SELECT id FROM cold.shop.plain", {}).reason
+    unknown = inputs.find_inputs(catalog, here("m"), "SELECT id FROM cold.shop.plain", {}, settings="").reason
     assert unknown is not None
     assert unknown.code == "unknown-relation"
 
 
 def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> None:
-    unknown = inputs.find_inputs(lake, here("m"), "SELECT id FROM archive.shop.plain", {}).reason  # type: ignore[arg-type]
+    unknown = inputs.find_inputs(lake, here("m"), "SELECT id FROM archive.shop.plain", {}, settings="").reason  # type: ignore[arg-type]
     assert unknown is not None
     assert unknown.code == "unknown-relation"
 
@@ -284,11 +288,11 @@ def test_with_one_catalog_a_name_of_another_one_is_unknown(lake: Catalog) -> Non
 def test_a_name_without_a_catalog_is_spark_s_to_complete(catalog: CatalogReader) -> None:
     """Spark completes it by the profile's own catalog, also for a model that is in another one."""
     for sql in ("SELECT id FROM plain", "SELECT id FROM shop.plain"):
-        assert inputs.find_inputs(catalog, here("m"), sql, {}).reason is None
-        unknown = inputs.find_inputs(catalog, there("m"), sql, {}).reason
+        assert inputs.find_inputs(catalog, here("m"), sql, {}, settings="").reason is None
+        unknown = inputs.find_inputs(catalog, there("m"), sql, {}, settings="").reason
         assert unknown is not None
         assert unknown.code == "unknown-relation"
-    named = inputs.find_inputs(catalog, there("m"), "SELECT id FROM lake.shop.plain", {})
+    named = inputs.find_inputs(catalog, there("m"), "SELECT id FROM lake.shop.plain", {}, settings="")
     assert [one.name for one in named.upstreams.values()] == [here("plain")]
 
 

@@ -126,7 +126,7 @@ def test_what_may_read_anything(relation: str, unseen: bool) -> None:
     tree = parse(f"WITH c AS (SELECT 1) SELECT 1 FROM c, {relation}")
     assert any(map(is_unseen, tree.find_all(exp.Table))) is unseen
     if unseen:
-        found = find_inputs(cast(Any, OneCatalog()), T, f"SELECT 1 FROM {relation}", {})
+        found = find_inputs(cast(Any, OneCatalog()), T, f"SELECT 1 FROM {relation}", {}, settings="")
         assert found.reason is not None
         assert found.reason.code == "unknown-relation"
 
@@ -147,7 +147,9 @@ def test_a_view_over_structs_is_analysed_by_its_values_by_name(monkeypatch: pyte
             V: View(V, columns, stored_query(text, columns), T),
         }
         monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more, there=there: there[name])
-        found = find_inputs(cast(Any, OneCatalog()), T, "SELECT s.y, max(id) AS id FROM v GROUP BY s.y", {})
+        found = find_inputs(
+            cast(Any, OneCatalog()), T, "SELECT s.y, max(id) AS id FROM v GROUP BY s.y", {}, settings=""
+        )
         assert found.reason is None
         assert [name for name, _ in inputs.analysed_query(found, ["y", "id"]).columns] == ["y", "id"]
         assert "IDENTIFIER" not in found.trees[V.dotted].sql("spark")
@@ -195,13 +197,13 @@ def test_a_reason_in_a_view_names_the_view(
     made = model_inputs(SQL)
     there = {T: made.upstreams[T.dotted], V: replace(made.views[V.dotted], sql=text)}
     monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
-    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason
+    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}, settings="").reason
     assert found is not None
     assert (found.code, found.line, found.view) == (code, line, V.dotted)
     assert found.fix
     there[V] = replace(made.views[V.dotted], sql="SELECT id FROM t")
-    assert find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}).reason is None
-    mine = find_inputs(cast(Any, OneCatalog()), T, text, {}).reason
+    assert find_inputs(cast(Any, OneCatalog()), T, "SELECT *\n\n\n FROM v", {}, settings="").reason is None
+    mine = find_inputs(cast(Any, OneCatalog()), T, text, {}, settings="").reason
     assert mine is not None
     assert (mine.code, mine.line, mine.view) == (code, line, "")
 
@@ -214,7 +216,7 @@ def test_a_relation_without_versions_is_advised_and_one_that_is_not_built_yet_is
     told = {
         text: [
             one.reason.line
-            for one in advise(find_inputs(cast(Any, OneCatalog()), T, text, {}), config)
+            for one in advise(find_inputs(cast(Any, OneCatalog()), T, text, {}, settings=""), config)
             if one.always
         ]
         for text in ("SELECT id\nFROM yet", "SELECT id\nFROM other.shop.t", "SELECT id\nFROM t.files('x')")
@@ -229,6 +231,6 @@ def test_a_reason_in_a_view_of_a_view_names_the_view_that_contains_it(
     inner = replace(made.views[V.dotted], sql="SELECT id\nFROM t WHERE WHERE")
     there = {V: inner, w: replace(inner, name=w, sql="SELECT *\n\n\nFROM v")}
     monkeypatch.setattr(inputs, "inspect_upstream", lambda catalog, name, *more: there.get(name))
-    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}).reason
+    found = find_inputs(cast(Any, OneCatalog()), T, "SELECT * FROM w", {}, settings="").reason
     assert found is not None
     assert (found.code, found.line, found.view) == ("not-parsed", 2, V.dotted)
