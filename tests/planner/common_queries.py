@@ -299,12 +299,24 @@ def _interchangeable(dice: random.Random) -> _Drawn:
             ("(SELECT t1.x AS g, t1.z + t1.y AS n FROM a AS t1) AS q", "q.g", "q.n"),
         ]
     )
-    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    call, frame = dice.choice(
-        [("row_number()", ""), (f"sum({n})", frame), (f"lag({n})", ""), ("ntile(2)", "")]
-    )
-    over = f"{call} OVER (PARTITION BY {g} ORDER BY {n} {frame})"
-    inner = f"SELECT {g} AS o1, {dice.choice([n, g])} AS o2, {over} AS o3 FROM {relation}"
+    frame = " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    calls = [("row_number()", ""), (f"sum({n})", frame), (f"lag({n})", ""), ("ntile(2)", "")]
+    (call, frame), (other, other_frame) = dice.sample(calls, 2)
+    by = dice.choice([f"{n} DESC", f"abs({n} - 1)", f"coalesce({n}, 1)", f"{n} > 1"])
+    form, first = dice.choice(["value"] * 3 + ["same order"] * 3 + ["rank"] * 3 + ["other order"]), g
+    if form == "value":
+        second = dice.choice([n, g])
+    elif form == "same order":
+        # The rows are in the same places.
+        second = f"{other} OVER (PARTITION BY {g} ORDER BY {n}{other_frame})"
+    elif form == "rank":
+        second = f"{dice.choice(['rank', 'dense_rank'])}() OVER (PARTITION BY {g} ORDER BY {by})"
+    else:
+        # They are not in those of another order. Only the key could say so, and this one is computed.
+        second = f"{other} OVER (PARTITION BY {g} ORDER BY {by}{other_frame})"
+        first = f"{g} + 0"
+    over = f"{call} OVER (PARTITION BY {g} ORDER BY {n}{frame})"
+    inner = f"SELECT {first} AS o1, {second} AS o2, {over} AS o3 FROM {relation}"
     if dice.random() < 0.4:
         inner = f"SELECT r.o3 AS o1, r.o1 AS o2, count(*) AS o3 FROM ({inner}) AS r GROUP BY r.o3, r.o1"
     return inner, 3, dice.choice(["o1", "o1 o2", "o1 o3"])

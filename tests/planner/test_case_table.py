@@ -229,6 +229,40 @@ CASES = {
         "g x y",
         "ties",
     ),
+    **{
+        f"number of rows in the orders {one} and {other}": (
+            f"select g, row_number() over (partition by g order by {one}) x, "
+            f"row_number() over (partition by g order by {other}) y from t",
+            "g x",
+            "ties",
+        )
+        for one, other in (
+            ("n", "abs(n)"),
+            ("abs(n)", "n"),
+            ("g", "lower(g)"),
+            ("n", "coalesce(n, 0)"),
+            ("v", "v > 0"),
+            ("v", "v desc"),
+        )
+    },
+    "value in another order where the number is 1": (
+        "select g, y from (select g, row_number() over (partition by g order by n) x, "
+        "lag(n) over (partition by g order by abs(n)) y from t) where x = 1",
+        "g",
+        "ties",
+    ),
+    "number of equal rows with a rank by another order": (
+        "select g, row_number() over (partition by g order by abs(n)) x, "
+        "rank() over (partition by g order by n) y from t",
+        "g x",
+        "ties",
+    ),
+    "number of equal rows with a rank of theirs": (
+        "select g, row_number() over (partition by g order by n) x, lag(n) over (partition by g order by n) "
+        "y, rank() over (partition by g order by abs(n)) z, count(*) over (partition by g) c from t",
+        "g x",
+        INCREMENTAL,
+    ),
     "number of rows that are filtered by another column": (
         "select r from (select row_number() over (order by v) r, n from t) where n > 1",
         "r",
@@ -239,6 +273,29 @@ CASES = {
         "r",
         "ties",
     ),
+    "first value of an order of floats": (
+        "select id, first_value(v) over (partition by g order by v) m from "
+        "(select id, g, cast(v as double) v from t)",
+        "id",
+        "ties",
+    ),
+    "least value of an order of floats": (
+        "select id, min(v) over (partition by g order by v rows unbounded preceding) m from "
+        "(select id, g, cast(v as double) v from t)",
+        "id",
+        "ties",
+    ),
+    "least value of an order of integers": (
+        "select id, min(v) over (partition by g order by v rows unbounded preceding) m from t",
+        "id",
+        INCREMENTAL,
+    ),
+    "least float": (
+        "select id from o where v = (select f from (select cast(v as double) f from t) order by f limit 1)",
+        "id",
+        "ties",
+    ),
+    "least integer": ("select id from o where v = (select v from t order by v limit 1)", "id", INCREMENTAL),
     "own key in a part of a union": (
         "select tid, field, at, v from u where field <> 'c' union all "
         "select tid, 'c', cast(upd as timestamp), lead(v) over (partition by tid order by upd) from raw",
@@ -395,6 +452,7 @@ BY_KEY = {
     "parts of one table that overlap": "ties",
     # The subquery does not select the key.
     "number of equal floats": "ties",
+    "least float": "ties",
 }
 """How those with ties are refreshed by a model that has the key decide them, if not incrementally."""
 

@@ -38,6 +38,15 @@ def parts_of(sql: str, now: Clock | None = None) -> Nondeterministic:
             "s t",
         ),
         ("SELECT id, rand() + x AS r, y FROM a", "r", ""),
+        # Equal rows may be numbered in any order, but not in two.
+        ("SELECT x, y, row_number() OVER (PARTITION BY x ORDER BY y) AS n FROM a", "", ""),
+        (
+            "SELECT x, y, row_number() OVER (PARTITION BY x ORDER BY y) AS n, "
+            "row_number() OVER (PARTITION BY x ORDER BY abs(y)) AS m FROM a",
+            "m n",
+            "",
+        ),
+        ("SELECT id, min(z) OVER (PARTITION BY x ORDER BY z ROWS UNBOUNDED PRECEDING) AS n FROM a", "n", ""),
         ("SELECT x, sum(z) AS s FROM a GROUP BY x EXCEPT SELECT id, sum(z) FROM a GROUP BY id", "", "s"),
         (
             "SELECT b.id, v, f FROM b LEFT JOIN (SELECT x, first(y) AS f FROM a GROUP BY x) t ON x = aid",
@@ -65,6 +74,7 @@ def test_columns_that_are_open(sql: str, columns: str, digits: str) -> None:
     [
         ("SELECT id, x FROM a WHERE rand() > 0.5", "random", False),
         ("SELECT id, x FROM a ORDER BY x LIMIT 3", "ties", True),
+        ("SELECT z FROM a ORDER BY z LIMIT 3", "ties", True),
         ("SELECT id, x FROM (SELECT * FROM a ORDER BY x LIMIT 3) WHERE x > 1", "ties", False),
         (f"{DEDUPLICATED} WHERE n = 1 AND y > 3", "ties", False),
         (f"{DEDUPLICATED} WHERE n + rand() > 3", "ties", False),

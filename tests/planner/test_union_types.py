@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
+import duckdb
 import pytest
 
 from dbt_arctic.planner.algebra.operators import Join, walk
 from dbt_arctic.planner.algebra.scalars import SAME_TYPE
 from dbt_arctic.planner.delta.plan import analyse_query, full_sql
+from dbt_arctic.planner.frontend.parse import parse
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.reasons import CannotPlan
-from tests.planner.oracle import InDuckDB
+from tests.planner.oracle import InDuckDB, to_duckdb
 
 SCHEMAS = {
     "o": [
@@ -301,3 +305,30 @@ def test_a_date_to_which_hours_are_added_is_none() -> None:
     analyse_query(f"SELECT id, year(x) AS y FROM ({union.format('at, 1')}) AS u", SCHEMAS)
     with pytest.raises(CannotPlan):
         analyse_query(f"SELECT id, year(x) AS y FROM ({union.format('HOUR, 1, at')}) AS u", SCHEMAS)
+
+
+@pytest.mark.parametrize("stored", ["bigint", "int", "boolean"])
+@pytest.mark.parametrize(
+    "columns", list(itertools.combinations(("b", "i", "p", "f", "r", "length(s) + f"), 2))
+)
+def test_the_parts_of_a_view_have_its_type_if_none_loses_a_digit(
+    columns: tuple[str, str], stored: str
+) -> None:
+    """Spark casts BIGINT to DOUBLE first if another part is a float, whatever the type of the view."""
+    types = {"b": "bigint", "i": "int", "p": "decimal(20,0)", "f": "double", "r": "float", "s": "string"}
+    large = 2**53 + 1 if stored == "bigint" else 1
+    values = ", ".join(
+        f"CAST({large if name in 'bpf' else 1} AS {type_}) AS {name}" for name, type_ in types.items()
+    )
+    view = " UNION ALL ".join(f"SELECT {column} AS x FROM w" for column in columns)
+    schemas = {"w": list(types.items()), "v": [("x", stored)]}
+    # A computed type is not known exactly.
+    if columns[1] == "length(s) + f" or (set(columns) & {"b", "p"} and set(columns) & {"f", "r"}):
+        with pytest.raises(CannotPlan, match="UNION"):
+            analyse_query("SELECT x FROM v", schemas, views={"v": parse(view)})
+        return
+    query = analyse_query("SELECT x FROM v", schemas, views={"v": parse(view)})
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE w AS SELECT {values}")
+    wanted = connection.execute(f"SELECT CAST(x AS {stored}) AS x FROM ({view})").fetchall()
+    assert connection.execute(to_duckdb(full_sql(query, InDuckDB()))).fetchall() == wanted

@@ -17,7 +17,12 @@ from dbt_arctic.planner.algebra.scalars import plain
 from dbt_arctic.planner.frontend.collected_sets import with_sorted_sets
 from dbt_arctic.planner.frontend.order_by_positions import Names, mark_orders, place_of, place_of_limit
 from dbt_arctic.planner.frontend.parse import parse
-from dbt_arctic.planner.properties.determinism import first_rows_are_known, is_any_choice, tied_windows
+from dbt_arctic.planner.properties.determinism import (
+    first_rows_are_known,
+    identical,
+    is_any_choice,
+    tied_windows,
+)
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan
@@ -118,7 +123,7 @@ def _of_limit(query: Query, tree: exp.Query, sql: str, key: Sequence[str], facts
         node = node.child
     if place is None or not names or not isinstance(node, Limit):
         return {}
-    if first_rows_are_known(node, facts, names):
+    if first_rows_are_known(node, facts, identical(query.node, query.types), names):
         return {}
     listed = ", ".join(quoted(name) for name in key)
     return {place.place: f", {listed}" if place.is_ordered else f" ORDER BY {listed}"}

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
-from dbt_arctic.planner.algebra.scalars import plain
+from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.frontend.computed_times import may_be_time
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, time_has_changed
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
@@ -129,10 +129,10 @@ def _tied(
     for part in walk(node):
         if isinstance(part, Window):
             mine = next((names for one, names in own if one is part), None)
-            for _, item in part.items:
-                error = ties(item, part, facts, mine)
-                if error is not None and not ties_decide_nothing(part, item, used()[id(part)], facts, same):
-                    assert isinstance(item, exp.Window)
+            tied = tied_functions(part, facts, same, mine)
+            for item, error in tied:
+                others = [one for one, _ in tied]
+                if not ties_decide_nothing(part, item, others, used()[id(part)], facts, same):
                     yield part, item, error
 
 
@@ -184,7 +184,7 @@ def _causes(
     same = identical(node, types)
     for part in walk(node):
         own = limited[1] if limited is not None and limited[0] is part else None
-        if isinstance(part, Limit) and not first_rows_are_known(part, facts, own):
+        if isinstance(part, Limit) and not first_rows_are_known(part, facts, same, own):
             line = first_line(part.limit, part.offset, *part.order)
             what = "a LIMIT whose ORDER BY leaves rows equal"
             yield CannotPlan("ties", what, _UNIQUE, line)
@@ -274,26 +274,43 @@ def _of_time(what: str, found: exp.Expr) -> CannotPlan:
     return CannotPlan(code, text.format(what), fix, line_of(found))
 
 
-def first_rows_are_known(node: Limit, facts: Facts, own: frozenset[str] | None = None) -> bool:
+def first_rows_are_known(
+    node: Limit, facts: Facts, same: Identical, own: frozenset[str] | None = None
+) -> bool:
     """Whether the first rows of an order are determined.
 
     They are if rows that are equal in the order are equal in all columns, or if the order is unique.
 
+    :param same: whether values of an expression that compare equal are identical.
     :param own: columns that identify the rows for another reason.
     """
     named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
     keys = frozenset() if own is None else frozenset({own})
-    return named >= set(node.child.output) or is_unique(node.child, named, facts, keys)
+    if named >= set(node.child.output) and all(same(column(name)) for name in node.child.output):
+        return True
+    return is_unique(node.child, named, facts, keys)
 
 
-def ties(
-    item: exp.Expression, node: Window, facts: Facts, own: frozenset[str] | None = None
-) -> CannotPlan | None:
-    """The error for a window function that depends on the order of rows that its window leaves equal.
+def tied_functions(
+    node: Window, facts: Facts, same: Identical, own: frozenset[str] | None = None
+) -> list[tuple[exp.Window, CannotPlan]]:
+    """The functions that depend on the order of rows that their window leaves equal, each with its error.
 
+    :param same: whether values of an expression that compare equal are identical.
     :param own: columns that identify the rows of the window for another reason.
     """
-    assert isinstance(item, exp.Window)
+    found = []
+    for _, item in node.items:
+        assert isinstance(item, exp.Window)
+        error = _ties(item, node, facts, same, own)
+        if error is not None:
+            found.append((item, error))
+    return found
+
+
+def _ties(
+    item: exp.Window, node: Window, facts: Facts, same: Identical, own: frozenset[str] | None
+) -> CannotPlan | None:
     call = item.this
     while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         call = call.this
@@ -314,15 +331,18 @@ def ties(
     named = {plain(part) for part in (*node.partition, *ordered)}
     if is_unique(node.child, named, facts, frozenset() if own is None else frozenset({own})):
         return None
-    if _is_of_order(item, call, name, named):
+    if _is_of_order(item, call, name, named, same):
         return None
     return CannotPlan("ties", _TIES.format(f"{name}()"), _advice(node.child, facts), line_of(item))
 
 
-def _is_of_order(item: exp.Window, call: exp.Expression, name: str, named: Collection[str | None]) -> bool:
+def _is_of_order(
+    item: exp.Window, call: exp.Expression, name: str, named: Collection[str | None], same: Identical
+) -> bool:
     """Whether rows that are equal in the window's order get the same value.
 
-    This holds for the first or last value of an ordered column in a frame that ends at peer rows.
+    This holds for the first or last value of an ordered column in a frame that ends at peer rows. It does not
+    for floats: of 0.0 and -0.0, which are equal in an order, either may be the first.
     """
     frame = item.args.get("spec")
     arguments = list(call.iter_expressions())
@@ -332,7 +352,7 @@ def _is_of_order(item: exp.Window, call: exp.Expression, name: str, named: Colle
         ends = {str(frame.args.get(end) or "CURRENT ROW") for end in ("start", "end")}
         if not ends <= {"UNBOUNDED", "CURRENT ROW"}:
             return False
-    return plain(arguments[0]) in set(named) - {None}
+    return plain(arguments[0]) in set(named) - {None} and same(arguments[0])
 
 
 def _advice(node: Node, facts: Facts) -> str:

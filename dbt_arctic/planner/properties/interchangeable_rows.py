@@ -2,11 +2,14 @@
 
 Such rows can change places without changing the result: ``row_number() OVER (ORDER BY n)`` over rows of which
 only ``n`` is used has the same numbers for any order of equal rows. So these ties decide nothing.
+
+Spark sorts the rows once for all functions with one ``PARTITION BY`` and ``ORDER BY``. For functions with
+different orders it sorts them again, and may put equal rows into another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
@@ -43,14 +46,25 @@ def used_of_windows(node: Node) -> dict[int, frozenset[str]]:
 
 
 def ties_decide_nothing(
-    node: Window, item: exp.Expression, used: frozenset[str], facts: Facts, same: Identical
+    node: Window,
+    item: exp.Expression,
+    tied: Collection[exp.Expression],
+    used: frozenset[str],
+    facts: Facts,
+    same: Identical,
 ) -> bool:
-    """Whether rows that are equal in the order of a window function are equal in all columns that are used.
+    """Whether rows that are equal in the order of a window function are equal in all that the query uses.
 
+    :param tied: the functions of the operator that distinguish rows that their order leaves equal.
     :param used: the columns of the input that the query uses, as ``used_of_windows`` finds them.
     :param same: whether values of an expression that compare equal are identical.
     """
     order = item.args.get("order")
+    # Which row has which of two numbers is open if each is one of any order of equal rows.
+    if any(one.args.get("order") != order for one in tied):
+        return False
+    others = (one.args.get("order") for _, one in node.items)
+    used |= columns_of(*(one for one in others if one is not None and one != order))
     parts = (*node.partition, *(part.this for part in (order.expressions if order is not None else ())))
     equal = {name for part in parts if (name := plain(part)) is not None}
     if not all(same(column(name)) for name in used & equal):
@@ -116,11 +130,8 @@ def _of_window(node: Window, wanted: frozenset[str], found: dict[int, frozenset[
     items: Mapping[str, frozenset[str]] = {name: columns_of(item) for name, item in node.items}
     own = frozenset(node.child.output)
     arguments = columns_of(*(item.this for _, item in node.items))
-    orders = [columns_of(item.args.get("order")) for _, item in node.items]
-    # If the functions have several orders, each row must be the same for all of them.
-    others = frozenset().union(*orders) if len({frozenset(one) for one in orders}) > 1 else frozenset[str]()
     # An operator may occur twice in a tree.
-    found[id(node)] = found.get(id(node), frozenset()) | (wanted & own) | arguments | others
+    found[id(node)] = found.get(id(node), frozenset()) | (wanted & own) | arguments
     return (wanted & own) | columns_of(*node.partition) | frozenset().union(*items.values())
 
 

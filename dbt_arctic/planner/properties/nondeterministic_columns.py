@@ -39,7 +39,7 @@ from dbt_arctic.planner.properties.determinism import (
     first_rows_are_known,
     float_sum,
     identical,
-    ties,
+    tied_functions,
 )
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
@@ -190,10 +190,9 @@ class _Following:
     def _of_window(self, node: Window) -> _Open:
         child = self.of(node.child)
         why, within = dict(child.why), {}
-        parts = self._worst_of(node.partition, child.why, node)
+        parts, tied = self._worst_of(node.partition, child.why, node), self._tied(node)
         for name, item in node.items:
-            own = self._tied(node, item)
-            found = _worst((parts, self._why(item, child.why, node), own))
+            found = _worst((parts, self._why(item, child.why, node), tied.get(name)))
             if found is None:
                 continue
             why[name] = found
@@ -203,12 +202,18 @@ class _Following:
                     within[name] = columns
         return _Open(_all(node, child.rows) or why, child.rows, child.counted, within)
 
-    def _tied(self, node: Window, item: exp.Expression) -> Reason | None:
-        tied = ties(item, node, self._facts)
-        used = self._used() if tied is not None else {}
-        if tied is None or ties_decide_nothing(node, item, used[id(node)], self._facts, self._identical):
-            return None
-        return tied.reason
+    def _tied(self, node: Window) -> Mapping[str, Reason]:
+        tied = tied_functions(node, self._facts, self._identical)
+        if not tied:
+            return {}
+        errors, used = {id(item): error for item, error in tied}, self._used()[id(node)]
+        items = [item for item, _ in tied]
+        return {
+            name: errors[id(item)].reason
+            for name, item in node.items
+            if id(item) in errors
+            and not ties_decide_nothing(node, item, items, used, self._facts, self._identical)
+        }
 
     def _of_aggregate(self, node: Aggregate) -> _Open:
         child = self.of(node.child)
@@ -221,7 +226,7 @@ class _Following:
     def _of_limit(self, node: Limit) -> _Open:
         child = self.of(node.child)
         reason = child.rows or self._worst_of(node.order, child.why, node)
-        if not _is_open(reason) and not first_rows_are_known(node, self._facts):
+        if not _is_open(reason) and not first_rows_are_known(node, self._facts, self._identical):
             reason = Reason("ties", "a LIMIT whose ORDER BY leaves rows equal")
         if not _is_open(reason):
             return _Open(child.why)

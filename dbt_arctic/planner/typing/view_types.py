@@ -30,6 +30,7 @@ from dbt_arctic.planner.algebra.query import Built, OutputColumn
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import verbatim
+from dbt_arctic.planner.typing.common_type import common_type
 from dbt_arctic.planner.typing.inference import Types
 from dbt_arctic.planner.typing.inferred_type import (
     BIGINT,
@@ -49,8 +50,8 @@ from dbt_arctic.planner.typing.inferred_type import (
 _DOUBLE = Atomic("double")
 _FIT_DOUBLES = (Atomic("float"), INT, SMALLINT, TINYINT)
 _WAYS = (BIGINT, BOOLEAN, INT, TIMESTAMP)
-"""Types to which each part's values can be cast directly, with the same result as through the parts' common
-type."""
+"""Types to which each part's values can be cast directly, with the same result as through a common type of the
+parts that has all their values."""
 
 
 def as_stored(
@@ -147,15 +148,28 @@ class _InParts:
             case UnionAll() | SetOperation():
                 by_row = compared or isinstance(node, SetOperation)
                 place = node.columns.index(name)
+                has_way = not by_row and read_type(type_) in _WAYS and self._is_widened(node.parts, place)
                 return all(
                     _keeps(self.known.get(part.output[place]), type_)
                     or _is_null(part, part.output[place])
-                    or (not by_row and read_type(type_) in _WAYS)
+                    or has_way
                     or self.may(part, part.output[place], type_, compared=by_row)
                     for part in node.parts
                 )
             case Scan() | Values() | Filter() | Join() | KeySemiJoin() | Window() | Generate() | Limit():
                 return conservative(False, "only casts that give all parts one type are moved into the parts")
+
+    def _is_widened(self, parts: Sequence[Node], place: int) -> bool:
+        """Whether the parts' common type has all values of each part.
+
+        That of BIGINT or a decimal and a float is DOUBLE, in which 2^53 + 1 becomes 2^53.
+        """
+        names = ((part, part.output[place]) for part in parts)
+        found = {self.known.get(name) for part, name in names if not _is_null(part, name)}
+        known = {one for one in found if one is not None}
+        if len(known) < len(found):
+            return conservative(False, "a type that is not known may be a float")
+        return len(known) <= 1 or known <= {_DOUBLE, *_FIT_DOUBLES} or common_type(known) is not None
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
         """A set operation whose parts return these types; ``None`` if ``node`` is not a set operation.
