@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from zoneinfo import ZoneInfo
+
 import pytest
 import yaml
 
@@ -184,3 +187,67 @@ def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(bat
     batches.file("models/sources.yml", unfiltered.format(schema=batches.schema))
     batches.dbt("run", "--full-refresh", *FOUR_DAYS)
     assert [len(batches.rows(f"m_{cast}")) for cast in casts] == [5, 5]
+
+
+# Types of the event time
+
+BERLIN = ZoneInfo("Europe/Berlin")
+AS = {"timestamp": "at", "timestamp_ntz": "cast(at as timestamp_ntz) as at", "date": "cast(at as date) as at"}
+Moments = dict[int, tuple[dt.datetime, int]]
+"""Rows by id: an instant without its zone UTC, and an amount."""
+
+
+def moments(shop: Shop, rows: Moments) -> None:
+    values = ", ".join(f"({id_}L, timestamp'{at}Z', {amount})" for id_, (at, amount) in rows.items())
+    shop.source("raw_events", f"select * from values {values} as t(id, at, amount)")
+
+
+def of_type(at: dt.datetime, type_: str, zone: ZoneInfo = BERLIN) -> dt.datetime:
+    """An instant as a model of some type of event time returns it. A date is its midnight."""
+    local = at.replace(tzinfo=dt.timezone.utc).astimezone(zone).replace(tzinfo=None)
+    return {"timestamp": at, "timestamp_ntz": local}.get(type_, dt.datetime.combine(local, dt.time()))
+
+
+def replaced(before: Moments, source: Moments, ends: tuple[dt.datetime, dt.datetime]) -> Moments:
+    """The rows of a table after batches of an interval."""
+    kept = {id_: row for id_, row in before.items() if not ends[0] <= row[0] < ends[1]}
+    return {**kept, **{id_: row for id_, row in source.items() if ends[0] <= row[0] < ends[1]}}
+
+
+def stored(shop: Shop, model: str, type_: str) -> list[tuple[int, dt.datetime, int]]:
+    """The rows of a model, with instants as times in UTC."""
+    at = "to_utc_timestamp(cast(at as timestamp_ntz), current_timezone())" if type_ == "timestamp" else "at"
+    return sorted(shop.sql(f"SELECT id, cast({at} as timestamp_ntz), amount FROM {{s}}.{model}"))
+
+
+def listed(rows: Moments) -> list[tuple[int, dt.datetime, int]]:
+    return sorted((id_, at, amount) for id_, (at, amount) in rows.items())
+
+
+def unfiltered(shop: Shop) -> None:
+    text = SOURCES.replace("config: {{event_time: at}}", "description: all of it")
+    shop.file("models/sources.yml", text.format(schema=shop.schema))
+
+
+@pytest.mark.parametrize("day", [dt.datetime(2024, 3, 31), dt.datetime(2024, 10, 27)])
+def test_batches_over_days_of_23_and_25_hours_and_their_hours(shop: Shop, day: dt.datetime) -> None:
+    """In Berlin, the hour after 02:00 is missing in March, and comes twice in October."""
+    zone(shop, "Europe/Berlin")
+    unfiltered(shop)
+    models = {f"{type_}_day": (type_, "day") for type_ in AS}
+    models |= {f"{type_}_hour": (type_, "hour") for type_ in AS if type_ != "date"}
+    for number, (name, (type_, size)) in enumerate(models.items()):
+        text = MODEL.format(more=KEYED if number % 2 else PLAIN).replace("'day'", f"'{size}'")
+        shop.model(name, text.replace("id, at, amount", f"id, {AS[type_]}, amount"))
+    hour = dt.timedelta(hours=1)
+    first: Moments = {id_: (day + id_ * hour / 2 - 2 * hour, 1) for id_ in range(60)}
+    second = {id_: (at, 2) for id_, (at, _) in first.items() if id_ % 4 != 1}
+    tables: dict[str, Moments] = {name: {} for name in models}
+    for source, start, end in ((first, day - hour, day + 3 * hour), (second, day + hour, day + 3 * hour)):
+        moments(shop, source)
+        shop.dbt("run", "--event-time-start", str(start), "--event-time-end", str(end), "--threads", "2")
+        for name, (type_, size) in models.items():
+            ends = (start, end) if size == "hour" else (start.replace(hour=0), day + 24 * hour)
+            rows = {id_: (of_type(at, type_), amount) for id_, (at, amount) in source.items()}
+            tables[name] = replaced(tables[name], rows, ends)
+            assert stored(shop, name, type_) == listed(tables[name]), name
