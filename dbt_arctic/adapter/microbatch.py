@@ -85,6 +85,7 @@ class MicrobatchApi(KeyedApi):
     @available.parse(lambda *a, **k: "")
     def batch_sql(
         self,
+        this: ArcticRelation,
         model: Mapping[str, Any],
         sql: str,
         kind: str | None,
@@ -110,10 +111,23 @@ class MicrobatchApi(KeyedApi):
                 )
             context, sql = self.context(), without_end(sql)
             columns = context.query_schema(sql)
+            condition = interval.condition(model["name"], columns)
             if interval.is_local(columns) and (filtered := filtered_upstreams(model, graph)):
                 ((zone,),) = context.query("SELECT current_timezone()")
                 refuse_local_time(model["name"], interval.event_time, str(zone), filtered)
-            return interval.restrict(sql, interval.condition(model["name"], columns))
+            if kind == wanted and not full_refresh:
+                # Before the columns of the table are changed.
+                stored = self._stored_columns(this)
+                interval.require_same_batches(model["name"], columns, stored, context.query)
+            return interval.restrict(sql, condition)
+
+    def _stored_columns(self, this: ArcticRelation) -> list[tuple[str, str]]:
+        """Name and type of each column of a table, from the catalog."""
+        keyed, name = find_keyed(self.catalog, this.name_parts), this.name_parts
+        if keyed is not None:
+            return [(column.name, column.type) for column in keyed.columns]
+        state = self.catalog.of(name).load_table(name.schema, name.identifier)
+        return [] if state is None else [(column.name, column.type) for column in state.columns]
 
     @available.parse(lambda *a, **k: "")
     def batch_condition(self, model: Mapping[str, Any], columns: Sequence[ArcticColumn]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.refresh.config import choose_strategy
 from dbt_arctic.refresh.materializations import is_automatic
@@ -51,15 +51,15 @@ class Interval:
         :param columns: name and Spark type of each column to choose from.
         :raises ConfigError: the column does not exist or does not hold a time.
         """
-        types = {name.lower(): (name, type_) for name, type_ in columns}
-        if self.event_time.lower() not in types:
+        there = self._column(columns)
+        if there is None:
             raise ConfigError(
                 f"event_time is {self.event_time}, which the model does not return",
                 where=model,
                 why=f"its columns are: {', '.join(name for name, _ in columns)}",
                 fix="select the column under that name, or correct event_time in the model's config",
             )
-        name, type_ = types[self.event_time.lower()]
+        name, type_ = there
         if type_ not in _LITERALS:
             raise ConfigError(
                 f"event_time is {name}, which is of type {type_}",
@@ -67,7 +67,7 @@ class Interval:
                 why="a batch is an interval of time",
                 fix=f"cast it to one of: {', '.join(_LITERALS)}",
             )
-        if type_ == "date" and any(at.time() != time() for at in (self.start, self.end)):
+        if type_ == "date" and any(at.time() != time() for at in self._ends):
             raise ConfigError(
                 f"event_time is {name}, which is a date, but the batches are hours",
                 where=model,
@@ -95,12 +95,64 @@ class Interval:
 
     def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
         """Whether the event-time column has no time zone, so that its instants depend on the session."""
-        types = {name.lower(): type_ for name, type_ in columns}
-        return types.get(self.event_time.lower()) in ("date", "timestamp_ntz")
+        there = self._column(columns)
+        return there is not None and there[1] in ("date", "timestamp_ntz")
+
+    def require_same_batches(
+        self,
+        model: str,
+        produced: Sequence[tuple[str, str]],
+        stored: Sequence[tuple[str, str]],
+        query: Callable[[str], Sequence[tuple[Any, ...]]],
+    ) -> None:
+        """Require that each row belongs to the same batch by the query's event time and by the stored one.
+
+        The query is restricted by its own type, the stored interval by the table's. Pairs of types that a
+        table does not store are left to the check of the columns.
+
+        :param produced: name and Spark type of the query's columns.
+        :param stored: those of the table's columns.
+        :param query: runs a query in the session, whose time zone decides when a date begins.
+        :raises SchemaChanged: stored rows would belong to another batch than the query's, or to none.
+        """
+        one, other = self._column(produced), self._column(stored)
+        rebuild = f"rebuild the table: dbt run --full-refresh --select {model}"
+        if other is None or other[1] not in _LITERALS:
+            there = "does not have" if other is None else f"stores as {other[1]}"
+            raise SchemaChanged(
+                f"event_time is {self.event_time}, which the table {there}",
+                where=model,
+                why="the stored rows have no time, so no batch would replace them",
+                fix=rebuild,
+            )
+        if one is None or (one[1], other[1]) != ("date", "timestamp"):
+            return
+        # Dates are stored in order, so all are in their batch if those at both ends are.
+        kept = (
+            f"CAST({_LITERALS['date'](at)} AS TIMESTAMP) >= {_LITERALS['timestamp'](at)}" for at in self._ends
+        )
+        ((zone, is_same),) = query(f"SELECT current_timezone(), {' AND '.join(kept)}")
+        if not is_same:
+            raise SchemaChanged(
+                f"event_time is {one[0]}, which is date in the query and timestamp in the table",
+                where=model,
+                why=f"the table stores a date as midnight in {zone}, the session's time zone. That is before "
+                "midnight in UTC, in the interval of another batch",
+                fix=f"return a timestamp from the model, set spark.sql.session.timeZone to UTC, or {rebuild}",
+            )
 
     def restrict(self, sql: str, condition: str) -> str:
         """Restrict a query to rows of the interval. Rows outside of it belong to other batches."""
         return f"SELECT *\nFROM (\n{sql}\n)\nWHERE {condition}"
+
+    @property
+    def _ends(self) -> tuple[datetime, datetime]:
+        return self.start, self.end
+
+    def _column(self, columns: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+        """Name and type of the event-time column."""
+        wanted = self.event_time.lower()
+        return next(((name, type_) for name, type_ in columns if name.lower() == wanted), None)
 
 
 def batch_interval(model: Mapping[str, Any]) -> Interval | None:

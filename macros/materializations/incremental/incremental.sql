@@ -88,7 +88,7 @@
     {#- the interval is compared with a column of the model's SQL, which may depend on its header -#}
     {%- do arctic__run_sql_header() -%}
   {%- endif -%}
-  {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
+  {%- set model_sql = adapter.batch_sql(this, model, model_sql, kind, full_refresh, graph) -%}
 
   {%- if not (keyed and rebuild) -%}
     {%- do adapter.apply_properties(this, model, kind, rebuild) -%}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from zoneinfo import ZoneInfo
+
 import pytest
 import yaml
 
@@ -184,3 +187,135 @@ def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(bat
     batches.file("models/sources.yml", unfiltered.format(schema=batches.schema))
     batches.dbt("run", "--full-refresh", *FOUR_DAYS)
     assert [len(batches.rows(f"m_{cast}")) for cast in casts] == [5, 5]
+
+
+# Types of the event time
+
+BERLIN = ZoneInfo("Europe/Berlin")
+AS = {"timestamp": "at", "timestamp_ntz": "cast(at as timestamp_ntz) as at", "date": "cast(at as date) as at"}
+Moments = dict[int, tuple[dt.datetime, int]]
+"""Rows by id: an instant without its zone UTC, and an amount."""
+
+
+def moments(shop: Shop, rows: Moments) -> None:
+    values = ", ".join(f"({id_}L, timestamp'{at}Z', {amount})" for id_, (at, amount) in rows.items())
+    shop.source("raw_events", f"select * from values {values} as t(id, at, amount)")
+
+
+def of_type(at: dt.datetime, type_: str, zone: ZoneInfo = BERLIN) -> dt.datetime:
+    """An instant as a model of some type of event time returns it. A date is its midnight."""
+    local = at.replace(tzinfo=dt.timezone.utc).astimezone(zone).replace(tzinfo=None)
+    return {"timestamp": at, "timestamp_ntz": local}.get(type_, dt.datetime.combine(local, dt.time()))
+
+
+def replaced(before: Moments, source: Moments, ends: tuple[dt.datetime, dt.datetime]) -> Moments:
+    """The rows of a table after batches of an interval."""
+    kept = {id_: row for id_, row in before.items() if not ends[0] <= row[0] < ends[1]}
+    return {**kept, **{id_: row for id_, row in source.items() if ends[0] <= row[0] < ends[1]}}
+
+
+def stored(shop: Shop, model: str, type_: str) -> list[tuple[int, dt.datetime, int]]:
+    """The rows of a model, with instants as times in UTC."""
+    at = "to_utc_timestamp(cast(at as timestamp_ntz), current_timezone())" if type_ == "timestamp" else "at"
+    return sorted(shop.sql(f"SELECT id, cast({at} as timestamp_ntz), amount FROM {{s}}.{model}"))
+
+
+def listed(rows: Moments) -> list[tuple[int, dt.datetime, int]]:
+    return sorted((id_, at, amount) for id_, (at, amount) in rows.items())
+
+
+def unfiltered(shop: Shop) -> None:
+    text = SOURCES.replace("config: {{event_time: at}}", "description: all of it")
+    shop.file("models/sources.yml", text.format(schema=shop.schema))
+
+
+@pytest.mark.parametrize("day", [dt.datetime(2024, 3, 31), dt.datetime(2024, 10, 27)])
+def test_batches_over_days_of_23_and_25_hours_and_their_hours(shop: Shop, day: dt.datetime) -> None:
+    """In Berlin, the hour after 02:00 is missing in March, and comes twice in October."""
+    zone(shop, "Europe/Berlin")
+    unfiltered(shop)
+    models = {f"{type_}_day": (type_, "day") for type_ in AS}
+    models |= {f"{type_}_hour": (type_, "hour") for type_ in AS if type_ != "date"}
+    for number, (name, (type_, size)) in enumerate(models.items()):
+        text = MODEL.format(more=KEYED if number % 2 else PLAIN).replace("'day'", f"'{size}'")
+        shop.model(name, text.replace("id, at, amount", f"id, {AS[type_]}, amount"))
+    hour = dt.timedelta(hours=1)
+    first: Moments = {id_: (day + id_ * hour / 2 - 2 * hour, 1) for id_ in range(60)}
+    second = {id_: (at, 2) for id_, (at, _) in first.items() if id_ % 4 != 1}
+    tables: dict[str, Moments] = {name: {} for name in models}
+    for source, start, end in ((first, day - hour, day + 3 * hour), (second, day + hour, day + 3 * hour)):
+        moments(shop, source)
+        shop.dbt("run", "--event-time-start", str(start), "--event-time-end", str(end), "--threads", "2")
+        for name, (type_, size) in models.items():
+            ends = (start, end) if size == "hour" else (start.replace(hour=0), day + 24 * hour)
+            rows = {id_: (of_type(at, type_), amount) for id_, (at, amount) in source.items()}
+            tables[name] = replaced(tables[name], rows, ends)
+            assert stored(shop, name, type_) == listed(tables[name]), name
+
+
+@pytest.mark.usefixtures("dbt_log")
+def test_an_event_time_of_another_type_than_the_stored_one(shop: Shop) -> None:
+    """Its rows are stored in their batch, or it is refused before the first change of the table."""
+    zone(shop, "Europe/Berlin")
+    unfiltered(shop)
+    types = {f"{kind}_{type_}": type_ for kind in BOTH for type_ in AS if type_ != "date"}
+
+    def models(columns: str, event_time: str = "at") -> None:
+        for name, type_ in types.items():
+            more = f"{BOTH[name.partition('_')[0]]}, on_schema_change='append_new_columns'"
+            text = MODEL.format(more=more).replace("event_time='at'", f"event_time='{event_time}'")
+            shop.model(name, text.replace("id, at, amount", columns.format(at=AS[type_])))
+
+    def tables() -> dict[str, list[tuple[int, dt.datetime, int]]]:
+        return {name: stored(shop, name, type_) for name, type_ in types.items()}
+
+    def run(command: tuple[str, ...], message: str = "") -> set[str]:
+        """Run dbt, and return the models whose batch is refused with that message."""
+        log = shop.folder / "logs" / "dbt.log"
+        log.unlink(missing_ok=True)
+        results = shop.try_dbt("run", *command).result.results
+        failed = {one.node.name for one in results if str(one.status) != "success"}
+        said = log.read_text(encoding="utf-8")
+        assert failed == {name for name in types if f"{message}\n    where: {name}\n" in said}
+        return failed
+
+    # The last row of each day belongs to the next one in Berlin.
+    first, hour = dt.datetime(2024, 3, 1), dt.timedelta(hours=1)
+    source: Moments = {id_: (first + 12 * id_ * hour - hour / 2, 1) for id_ in range(8)}
+    moments(shop, source)
+    models("id, {at}, amount")
+    assert run(("--event-time-start", "2024-03-01", "--event-time-end", "2024-03-04")) == set()
+    before = tables()
+    assert [len(rows) for rows in before.values()] == [6] * 4
+
+    # Dates become local times, but no instants: midnight in Berlin is the day before in UTC.
+    models("id, cast(at as date) as at, amount + 1 as amount, 1 as more")
+    ends = (first + 24 * hour, first + 48 * hour)
+    day = ("--event-time-start", str(ends[0]), "--event-time-end", str(ends[1]))
+    told = "event_time is at, which is date in the query and timestamp in the table"
+    instants = {name for name, type_ in types.items() if type_ == "timestamp"}
+    assert run(day, told) == instants
+    rows = {id_: (of_type(at, "date"), 2) for id_, (at, _) in source.items()}
+    expected = replaced({id_: (at, amount) for id_, at, amount in before["plain_timestamp_ntz"]}, rows, ends)
+    after = {name: before[name] if name in instants else listed(expected) for name in types}
+    assert tables() == after
+    columns = {name: len(shop.sql(f"SELECT * FROM {{s}}.{name}")[0]) for name in types}
+    assert columns == {name: 3 if name in instants else 4 for name in types}
+
+    # Midnight in New York is on the same day in UTC.
+    zone(shop, "America/New_York")
+    assert run((*day, "--select", *instants)) == set()
+    west = ZoneInfo("America/New_York")
+    rows = {id_: (of_type(at, "date", west), 2) for id_, (at, _) in source.items()}
+    rows = {
+        id_: (at.replace(tzinfo=west).astimezone(dt.timezone.utc).replace(tzinfo=None), 2)
+        for id_, (at, _) in rows.items()
+    }
+    expected = replaced({id_: (at, amount) for id_, at, amount in before["plain_timestamp"]}, rows, ends)
+    after |= dict.fromkeys(instants, listed(expected))
+    assert tables() == after
+
+    # Rows that have no event time would be in no batch.
+    models("id, at, amount, 1 as more, at as other", event_time="other")
+    assert run(day, "event_time is other, which the table does not have") == set(types)
+    assert tables() == after

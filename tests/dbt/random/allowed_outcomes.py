@@ -18,7 +18,7 @@ from tests.dbt.random.oracle import (
     require_allowed,
     with_late_row,
 )
-from tests.dbt.random.project import Model, Round, days_of
+from tests.dbt.random.project import Interval, Model, Round, batches_of
 
 
 class Fault(NamedTuple):
@@ -71,6 +71,12 @@ class RanModel:
     def message(self) -> str:
         return "nothing" if self.result is None else str(self.result.message)
 
+    @property
+    def keeps_batches(self) -> bool:
+        """Whether ``--empty`` leaves the table of a microbatch model as it is, and its properties too."""
+        is_read_in_part = "microbatch" in self.model.kind and self.round.empty and self.before is not None
+        return is_read_in_part and not is_built(self.model, self.before, self.round)
+
     def after(self) -> AllowedOutcomes:
         if self.result is None and not self.cut:
             return AllowedOutcomes([self.before])
@@ -118,16 +124,16 @@ class RanModel:
         return after
 
     def _after_batches(self) -> AllowedOutcomes:
-        days = days_of(self.round)
+        batches = batches_of(self.model, self.round)
         again = self.earlier if self.round.verb == "retry" else None
-        todo = [day for day in days if again is None or day not in done_days(again, days)]
-        done = set(todo) & (set() if self.result is None else done_days(self.result, days))
+        todo = [one for one in batches if again is None or one not in done_batches(again, batches)]
+        done = set(todo) & (set() if self.result is None else done_batches(self.result, batches))
         ways = itertools.product(
-            *[(True,) if day in done else (False, True) if self.cut else (False,) for day in todo]
+            *[(True,) if one in done else (False, True) if self.cut else (False,) for one in todo]
         )
         after = AllowedOutcomes(may_have_changed=self.cut, wrote=len(done) == len(todo))
         for way in ways:
-            table, fault, by_rows = self._through(dict(zip(todo, way, strict=True)), days)
+            table, fault, by_rows = self._through(dict(zip(todo, way, strict=True)), batches)
             after.may_have_changed |= by_rows
             if fault is None:
                 after.candidates.append(table)
@@ -137,39 +143,45 @@ class RanModel:
             after.fault = None
         return after
 
-    def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None, bool]:
-        """The table after the batches of some days, of which some were applied; or why it cannot be so.
+    def _through(
+        self, ways: dict[Interval, bool], batches: list[Interval]
+    ) -> tuple[Table | None, Fault | None, bool]:
+        """The table after some batches, of which some were applied; or why it cannot be so.
 
         The last value: whether a batch was refused for its rows, after it may have changed columns.
         """
         table, skipping, by_rows = self.before, False, False
         batch = as_read(self.model, self.round.batches[self.model.name], self.round)
-        for place, (day, applied) in enumerate(ways.items()):
+        for place, (interval, applied) in enumerate(ways.items()):
             expected: Expected | None = None
             refusal: Refused | None = None
             try:
                 require_allowed(self.model, batch, self.round)
-                if self.round.empty and self.before and not is_built(self.model, self.before, self.round):
+                if self.keeps_batches:
                     expected = Expected(table)
                 else:
                     expected = expect_batch(
                         self.model,
                         table,
                         batch,
-                        day,
-                        rebuild=rebuilds(self.model, self.round) and day == days[0],
+                        interval,
+                        rebuild=rebuilds(self.model, self.round) and interval == batches[0],
                         zone=self.zone,
-                        poisoned=self.model.name in self.round.poisoned and day == days[-1],
+                        poisoned=self.model.name in self.round.poisoned and interval == batches[-1],
                     )
             except Refused as error:
                 refusal = error
             if applied:
                 if expected is None:
-                    return None, Fault("accepted", f"the batch of {day} is to be refused: {refusal}"), False
+                    return (
+                        None,
+                        Fault("accepted", f"the batch of {interval[0]} is to be refused: {refusal}"),
+                        False,
+                    )
                 table = expected.table
             elif expected is not None and not (expected.may_refuse or self.cut or skipping):
                 kind = f"refused {code_of(self.message)}"
-                return None, Fault(kind, f"the batch of {day} is refused: {self.message}"), False
+                return None, Fault(kind, f"the batch of {interval[0]} is refused: {self.message}"), False
             by_rows = by_rows or (not applied and refusal is not None and refusal.by_rows)
             # After the first batch failed, dbt runs no other.
             skipping = skipping or (not applied and place == 0)
@@ -180,13 +192,14 @@ def is_failure(result: Any) -> bool:
     return str(result.status) in ("error", "fail", "skipped", "partial success", "runtime error")
 
 
-def done_days(result: Any, days: list[str]) -> set[str]:
-    """The days whose batches a microbatch model's result calls successful."""
+def done_batches(result: Any, batches: list[Interval]) -> set[Interval]:
+    """The batches that a microbatch model's result calls successful."""
     if not is_failure(result):
-        return set(days)
+        return set(batches)
     if result.batch_results is None:
         return set()
-    return {str(start)[:10] for start, _ in result.batch_results.successful}
+    starts = {start.replace(tzinfo=None) for start, _ in result.batch_results.successful}
+    return {one for one in batches if one[0] in starts}
 
 
 def code_of(message: str) -> str:

@@ -11,9 +11,10 @@ from dbt_arctic.data_type import parse_type, type_text
 from tests.dbt.random.automatic import draw_automatic, with_settings_of_session
 from tests.dbt.random.draw_other_programs import with_others
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, keys_as, new_type, reordered
+from tests.dbt.random.event_times import EventTimes, draw_times
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.oracle import PREDICATES, USED_BY, as_stored_upstream
-from tests.dbt.random.project import KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
+from tests.dbt.random.project import EVENT_TIME, KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
 from tests.dbt.random.properties import draw_properties
 from tests.dbt.random.seeds import draw_seed, seed_value
 from tests.dbt.random.settings import SETTINGS
@@ -77,7 +78,8 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
         kinds = chance.choices(
             list(WEIGHTS), list(WEIGHTS.values()), k=max(1, models + chance.randint(-1, 1))
         )
-        drafts = [_draft(chance, f"m{number}", kind) for number, kind in enumerate(kinds)]
+        times = draw_times(seed, zone)
+        drafts = [_draft(chance, f"m{number}", kind, times) for number, kind in enumerate(kinds)]
         automatic = draw_automatic(chance, [draft.model for draft in drafts])
         automatic = with_settings_of_session(seed, automatic)
         told: list[Round] = []
@@ -86,7 +88,7 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
             if told and _is_retried(chance, told[-1]):
                 told.append(replace(told[-1], verb="retry", ends={}))
             else:
-                told.append(_round(chance, drafts, automatic, len(told)))
+                told.append(_round(chance, drafts, automatic, len(told), times))
     return with_others(Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone))
 
 
@@ -95,7 +97,9 @@ def _is_retried(chance: random.Random, last: Round) -> bool:
     return failed and chance.random() < 0.6
 
 
-def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], number: int) -> Round:
+def _round(
+    chance: random.Random, drafts: list[Draft], automatic: list[Model], number: int, times: EventTimes
+) -> Round:
     batches = {draft.model.name: draft.next_batch(chance, number) for draft in drafts}
     for draft in drafts:
         if number and chance.random() < 0.06:
@@ -119,7 +123,7 @@ def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], n
         full_refresh=chance.random() < 0.08,
         ends=ends,
         poisoned=frozenset(poisoned),
-        days=(chance.randint(0, 2), chance.randint(1, 2)),
+        interval=times.interval(chance.randint(0, 2), chance.randint(1, 2)),
         settings=settings,
         kinds=kinds,
         contracts={
@@ -162,6 +166,7 @@ class Draft:
     :param pool: the values of each column of the key.
     :param kind, settings: what the model is now, where that differs from its first kind and settings.
     :param properties: ``None`` where the model never has any.
+    :param times: of a microbatch model, what draws its event times.
     """
 
     model: Model
@@ -174,6 +179,7 @@ class Draft:
     kind: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     properties: dict[str, str] | None = None
+    times: EventTimes | None = None
 
     def __post_init__(self) -> None:
         self.kind = self.model.kind
@@ -183,6 +189,7 @@ class Draft:
             return self.last
         if self.last is not None and self.model.kind != "seed":
             self._drift(chance)
+            self._drift_of_event_time()
         self.last = Batch(tuple(self.columns), tuple(self._rows(chance, number)))
         return self.last
 
@@ -279,6 +286,8 @@ class Draft:
             return chance.choice((None, 1))
         if name == "_action":
             return "D" if chance.random() < 0.3 else "U"
+        if name == EVENT_TIME and self.times is not None:
+            return self.times.value(column.type)
         if name == "at":
             if chance.random() < 0.06:
                 return None
@@ -291,6 +300,13 @@ class Draft:
         return draw_value(chance, column.type)
 
     # Drift
+
+    def _drift_of_event_time(self) -> None:
+        if self.times is not None and self.drifts:
+            self.columns = [
+                replace(one, type=self.times.other_type(one.type)) if one.name == EVENT_TIME else one
+                for one in self.columns
+            ]
 
     def _drift(self, chance: random.Random) -> None:
         if chance.random() > self.drifts:
@@ -357,7 +373,7 @@ class Draft:
 # Models
 
 
-def _draft(chance: random.Random, name: str, kind: str) -> Draft:
+def _draft(chance: random.Random, name: str, kind: str, times: EventTimes) -> Draft:
     if kind == "seed":
         settings, columns = draw_seed(chance)
         names = {one.name for one in columns}
@@ -379,6 +395,8 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
             mode = chance.choice(("append_new_columns", "fail"))
         if mode is not None:
             config["on_schema_change"] = mode
+    if "microbatch" in kind:
+        config |= times.settings()
     if kind in KEYED:
         config["buckets"] = chance.choice((1, 1, 2))
     protected = {one.name.lower() for one in columns} - {one.name.lower() for one in payload}
@@ -396,7 +414,9 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     model = Model(name, kind, config, source, ending)
     properties: dict[str, str] | None = {} if chance.random() < 0.2 else None
     drifts = chance.choice((0, 0.3, 0.7))
-    return Draft(model, columns, protected, pool, drifts, has_contract=has_contract, properties=properties)
+    draft = Draft(model, columns, protected, pool, drifts, has_contract=has_contract, properties=properties)
+    draft.times = times if "microbatch" in kind else None
+    return draft
 
 
 def _keys(

@@ -29,7 +29,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import batch, build, plain_config, upsert
+from dbt_arctic.refresh import batch, build, event_time, plain_config, upsert
 from dbt_arctic.refresh.schema_evolution import ColumnPlan
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -211,6 +211,10 @@ def _fields_by_case(patch: Patch) -> None:
 
 def _any_setting(patch: Patch) -> None:
     patch.setattr(plain_config, "_USED_BY", {})
+
+
+def _any_stored_type(patch: Patch) -> None:
+    patch.setattr(event_time.Interval, "require_same_batches", lambda *given: None)
 
 
 def _any_time_zone(patch: Patch) -> None:
@@ -451,6 +455,11 @@ MUTANTS: dict[str, Mutant] = {
         (rows("v1 int; at date", (1, _DAY)), rows("v1 int; at date", (2, _DAY))),
         patch=_any_time_zone,
     ),
+    "event_time_of_another_type": Mutant(
+        Model("", "microbatch", {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}),
+        (rows("v1 int; at timestamp", (1, _NOON)), rows("v1 int; at date", (2, _DAY))),
+        patch=_any_stored_type,
+    ),
     "view_with_fields_by_position": Mutant(
         Model("", "view", source="table"),
         (
@@ -470,7 +479,7 @@ def case_of(names: list[str]) -> Case:
     rounds = [
         Round(
             {name: MUTANTS[name].rounds[number] for name in names},
-            days=(0, 1),
+            interval=("2024-03-01", "2024-03-02"),
             settings=others if number else {},
             contracts={name: rows(one).columns for name in names if (one := MUTANTS[name].contract)},
             kinds={name: "upsert" for name in names if number and MUTANTS[name].adopted},

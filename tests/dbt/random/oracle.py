@@ -22,7 +22,17 @@ from tests.dbt.random.columns import (
     listed,
     stored_rows,
 )
-from tests.dbt.random.project import EVENT_TIME, KEYED, PLAIN, SIDE_NAME, Batch, Model, Round, has_event_time
+from tests.dbt.random.project import (
+    EVENT_TIME,
+    KEYED,
+    PLAIN,
+    SIDE_NAME,
+    Batch,
+    Interval,
+    Model,
+    Round,
+    has_event_time,
+)
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import instant
@@ -140,9 +150,11 @@ def as_read(model: Model, batch: Batch, round_: Round) -> Batch:
 
 def _event_time(value: Any, type_: str) -> dt.datetime:
     """The instant of a value of an event time. A local one is one of the session's zone."""
-    if type_ == "date":
-        value = dt.datetime.combine(value, dt.time())
-    return value if type_ == "timestamp" else instant(value)
+    return value if type_ == "timestamp" else instant(_with_time(value))
+
+
+def _with_time(value: dt.date) -> dt.datetime:
+    return value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
 
 
 def as_stored_upstream(model: Model, batch: Batch) -> Batch:
@@ -317,36 +329,46 @@ def expect_batch(
     model: Model,
     before: Table | None,
     batch: Batch,
-    day: str,
+    interval: Interval,
     *,
     rebuild: bool,
     zone: str = "UTC",
     poisoned: bool = False,
 ) -> Expected:
-    """What one batch makes of a table: its day is replaced.
+    """What one batch makes of a table: its interval is replaced. A local time is compared as one of UTC.
 
     :param poisoned: whether a row of this batch fails while it is computed.
     :raises Refused: it has to fail.
     """
     event_time = model.config["event_time"]
     place = [one.name for one in batch.columns].index(event_time)
-    of_day = replace(batch, rows=tuple(row for row in batch.rows if str(row[place])[:10] == day))
-    if model.source != "inline" and zone != "UTC" and batch.columns[place].type != "timestamp":
+    type_ = batch.columns[place].type
+
+    def is_in(value: Any) -> bool:
+        return value is not None and interval[0] <= _with_time(value) < interval[1]
+
+    of_batch = replace(batch, rows=tuple(row for row in batch.rows if is_in(row[place])))
+    if type_ == "date" and model.config["batch_size"] == "hour":
+        raise Refused("a date is in each hour of its day")
+    if model.source != "inline" and zone != "UTC" and type_ != "timestamp":
         raise Refused("upstreams are filtered by UTC, and the model's rows by local times")
-    if poisoned and of_day.rows:
+    stored = type_ if before is None or rebuild else before.types[event_time]
+    if (type_, stored) == ("date", "timestamp") and any(instant(end) < end for end in interval):
+        raise Refused("a date is stored in the interval of another batch")
+    if poisoned and of_batch.rows:
         raise Refused("a row fails while it is computed", by_spark=True)
     # Rows of other days may be computed before they are left out.
     may_refuse = poisoned and bool(batch.rows)
     if before is None or rebuild:
-        return Expected(_built(model, of_day), may_refuse)
+        return Expected(_built(model, of_batch), may_refuse)
 
     def write(table: Table, rows: list[Row]) -> Table:
-        kept = [row for row in table.rows if str(row[event_time])[:10] != day]
+        kept = [row for row in table.rows if not is_in(row[event_time])]
         if model.is_keyed:
             return _upserted(model, replace(table, rows=kept), rows)
         return replace(table, rows=[*kept, *rows])
 
-    expected = _refreshed(model, before, of_day, write)
+    expected = _refreshed(model, before, of_batch, write)
     return replace(expected, may_refuse=expected.may_refuse or may_refuse)
 
 

@@ -129,7 +129,7 @@ class Round:
     :param verb: ``build``, or ``retry`` of the round before, whose batches it has.
     :param ends: models whose run ends at one of their statements: the number, and whether right after it.
     :param poisoned: models of which a row fails while it is computed.
-    :param days: the first day of event time, and how many, for microbatch models.
+    :param interval: the start and the end of the event times of microbatch models, in UTC.
     :param settings: of some models, settings that are others in this round; ``None`` removes one.
     :param kinds: models that are of another kind in this round.
     :param contracts: models with an enforced contract, and the columns that it has.
@@ -150,7 +150,7 @@ class Round:
     full_refresh: bool = False
     ends: dict[str, tuple[int, bool]] = field(default_factory=dict)
     poisoned: frozenset[str] = frozenset()
-    days: tuple[int, int] = (0, 2)
+    interval: tuple[str, str] = (DAY_ZERO, "2024-03-03")
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     contracts: dict[str, tuple[Column, ...]] = field(default_factory=dict)
@@ -269,11 +269,12 @@ def _declared(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
 
 
 def _poison(round_: Round, model: Model) -> str:
-    """A condition that fails in each row; of a microbatch model, in the batch of the last day."""
+    """A condition that fails in each row; of a microbatch model, in the last batch."""
     condition = "where isnull(raise_error('poisoned row'))"
     if "microbatch" not in model.kind:
         return condition
-    is_last = f"(model.batch.event_time_start | string).startswith('{days_of(round_)[-1]}')"
+    start = batches_of(model, round_)[-1][0]
+    is_last = f"(model.batch.event_time_start | string | replace('T', ' ')).startswith('{start}')"
     return f"{{% if execute and model.get('batch') and {is_last} %}}{condition}{{% endif %}}"
 
 
@@ -323,8 +324,7 @@ def arguments_of(case: Case, round_: Round) -> list[str]:
     if round_.full_refresh:
         words.append("--full-refresh")
     if case.has_microbatch:
-        start, end = interval_of(round_)
-        words += ["--event-time-start", start, "--event-time-end", end]
+        words += ["--event-time-start", round_.interval[0], "--event-time-end", round_.interval[1]]
     if round_.empty:
         words.append("--empty")
     if round_.sample is not None:
@@ -342,12 +342,24 @@ def nodes_of(case: Case) -> set[str]:
     return stored | {model.name for model in case.models}
 
 
-def days_of(round_: Round) -> list[str]:
-    """The days whose batches microbatch models run."""
-    first = dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=round_.days[0])
-    return [str(first + dt.timedelta(days=number)) for number in range(round_.days[1])]
+Interval = tuple[dt.datetime, dt.datetime]
 
 
-def interval_of(round_: Round) -> tuple[str, str]:
-    first = dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=round_.days[0])
-    return str(first), str(first + dt.timedelta(days=round_.days[1]))
+def batches_of(model: Model, round_: Round) -> list[Interval]:
+    """The batches of a microbatch model: the first instant, and the one after the last, in UTC."""
+    size = model.config["batch_size"]
+    start, end = map(dt.datetime.fromisoformat, round_.interval)
+    found = []
+    at = start.replace(minute=0)
+    if size != "hour":
+        at = at.replace(hour=0)
+    if size == "month":
+        at = at.replace(day=1)
+    while at < end:
+        lengths = {"hour": dt.timedelta(hours=1), "day": dt.timedelta(days=1), "month": dt.timedelta(days=31)}
+        following = at + lengths[size]
+        if size == "month":
+            following = following.replace(day=1)
+        found.append((at, following))
+        at = following
+    return found

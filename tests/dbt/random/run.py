@@ -394,7 +394,7 @@ class Trial:
             del self.tables[model.name]
 
     def _compare_properties(self, ran: RanModel) -> Fault | None:
-        if ran.failed or ran.model.kind in ("view", "seed", "auto"):
+        if ran.failed or ran.keeps_batches or ran.model.kind in ("view", "seed", "auto"):
             return None
         wrong = wrong_properties(self.catalog, self.schema, ran.model)
         return Fault("properties", wrong) if wrong else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise, permutations
 
 import pytest
 
+from tests.dbt.random.event_times import SIZES, TYPES, changes_of
 from tests.dbt.random.generate import draw_case
-from tests.dbt.random.project import KINDS
+from tests.dbt.random.project import EVENT_TIME, KINDS, batches_of
 from tests.dbt.random.run import Bench, CaseResult, bench
 from tests.dbt.random.soak import add
 from tests.extent import extent
@@ -42,6 +44,23 @@ def test_some_hundred_runs_of_small_projects_hold_what_the_oracle_says(place: Be
         add(total, place.judge(draw_case(seed, models=2, rounds=4)))
         assert [str(one) for one in total.differences] == []
         seed += 1
+
+
+def test_cases_have_batches_of_each_size_and_event_times_of_other_types_over_changes_of_the_zone() -> None:
+    sizes, changes, moved = set(), set(), set()
+    for seed in range(300):
+        case = draw_case(seed)
+        for model in case.models:
+            if "microbatch" not in model.kind:
+                continue
+            sizes.add(model.config["batch_size"])
+            types = [one.batches[model.name].types[EVENT_TIME] for one in case.rounds]
+            moved |= set(pairwise(types))
+            ends = [end for one in case.rounds for batch in batches_of(model, one) for end in batch]
+            changes |= {one for one in changes_of(case.zone) if min(ends) < one < max(ends)}
+    assert sizes == set(SIZES)
+    assert moved >= set(permutations(TYPES, 2))
+    assert {one.month in (3, 4) for one in changes} == {True, False}
 
 
 def test_a_seed_draws_the_same_case_again() -> None:

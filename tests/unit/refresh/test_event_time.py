@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ConfigError, SchemaChanged
+from dbt_arctic.keyed.assignment import mismatches
 from dbt_arctic.refresh.event_time import Interval, batch_interval, refuse_pull
 
 DAY = Interval.of("At", "2020-01-01T00:00:00+00:00", "2020-01-02T00:00:00Z")
@@ -58,6 +62,79 @@ def test_days_have_no_hours() -> None:
     assert hour.condition("m", [("at", "timestamp")])
     with pytest.raises(ConfigError, match="is a date, but the batches are hours"):
         hour.condition("m", [("at", "date")])
+
+
+TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+def instant(local: datetime, zone: str) -> datetime:
+    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(timezone.utc)
+
+
+def in_batch(local: datetime, type_: str, zone: str, batch: Interval) -> bool:
+    at = instant(local, zone) if type_ == "timestamp" else local.replace(tzinfo=timezone.utc)
+    return batch.start <= at < batch.end
+
+
+def in_session(zone: str) -> Callable[[str], list[tuple[Any, ...]]]:
+    """The only query of a check, as Spark answers it."""
+
+    def answer(sql: str) -> list[tuple[Any, ...]]:
+        pairs = re.findall(r"CAST\(DATE '(.+?)' AS TIMESTAMP\) >= TIMESTAMP '(.+?)'", sql)
+        assert len(pairs) == 2
+        kept = [instant(datetime.fromisoformat(day), zone) >= datetime.fromisoformat(at) for day, at in pairs]
+        return [(zone, all(kept))]
+
+    return answer
+
+
+def is_accepted(produced: str, stored: str, zone: str, batch: Interval) -> bool:
+    """Whether a batch of one type is written to a table of another."""
+    if mismatches("at", produced, stored):
+        return False
+    try:
+        batch.require_same_batches("m", [("at", produced)], [("id", "int"), ("AT", stored)], in_session(zone))
+    except SchemaChanged:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("first", [datetime(2020, 1, 1), datetime(2024, 3, 30), datetime(2024, 10, 27)])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Europe/London", "America/New_York", "Asia/Beirut"])
+@pytest.mark.parametrize("stored", TIMES)
+@pytest.mark.parametrize("produced", TIMES)
+def test_a_row_that_is_stored_is_in_the_same_batch_by_both_types(
+    produced: str, stored: str, zone: str, first: datetime
+) -> None:
+    """Refused are types that a table does not store, and those with which a row is in another batch."""
+    step = 24 if produced == "date" else 1
+    for day in range(3):
+        batch = Interval.of("At", first + timedelta(day), first + timedelta(day + 1))
+        moments = [first + timedelta(day - 2, hours=hour) for hour in range(0, 120, step)]
+        is_same = all(
+            in_batch(at, produced, zone, batch) == in_batch(at, stored, zone, batch) for at in moments
+        )
+        is_exact = produced in (stored, "date")
+        assert is_accepted(produced, stored, zone, batch) == (is_exact and is_same)
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        ([("id", "int")], "does not have"),
+        ([("at", "string")], "stores as string"),
+        ([("at", "void")], "as void"),
+    ],
+)
+def test_a_table_without_a_time_has_no_batches(stored: list[tuple[str, str]], told: str) -> None:
+    with pytest.raises(SchemaChanged, match=told):
+        DAY.require_same_batches("m", [("at", "date")], stored, in_session("UTC"))
+
+
+def test_a_date_that_is_stored_in_another_batch_is_refused_with_the_reason() -> None:
+    with pytest.raises(SchemaChanged, match=r"midnight in Asia/Beirut.*before midnight in UTC") as told:
+        DAY.require_same_batches("m", [("at", "date")], [("at", "timestamp")], in_session("Asia/Beirut"))
+    assert "--full-refresh --select m" in str(told.value)
 
 
 def test_its_ends_are_in_utc_whatever_the_zone_they_are_given_in() -> None:
