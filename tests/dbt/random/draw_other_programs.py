@@ -26,6 +26,7 @@ def with_others(case: Case) -> Case:
     models, rounds = _with_structs(chance_of_part, models, rounds)
     rounds = _with_excluded(chance_of_part, models, rounds)
     rounds = _with_parts(random.Random(f"parts {case.seed}"), models, rounds)
+    rounds = _with_evolved(random.Random(f"evolved {case.seed}"), models, rounds)
     keyed = [model.name for model in models if model.kind in KEYED]
     if keyed and chance.random() < 0.1:
         name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
@@ -183,6 +184,21 @@ def _with_parts(chance: random.Random, models: list[Model], rounds: list[Round])
             days = [dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=day) for day in (first, first + 2)]
             one = replace(one, sample=(str(days[0]), str(days[1])))
         found.append(one)
+    return found
+
+
+def _with_evolved(chance: random.Random, models: list[Model], rounds: list[Round]) -> list[Round]:
+    """Tables of which partitions are replaced, and whose partitioning another program changes."""
+    found = list(rounds)
+    for number, round_ in enumerate(rounds):
+        if not number or round_.verb == "retry":
+            continue
+        evolved = {
+            model.name
+            for model in map(round_.settled, models)
+            if model.kind == "insert_overwrite" and model.config.get("partition_by") and chance.random() < 0.2
+        }
+        found[number] = replace(round_, evolved=frozenset(evolved))
     return found
 
 

@@ -53,6 +53,7 @@ class Mutant:
     :param contract: the types of a contract.
     :param adopted: whether ``dbt-arctic adopt`` makes its table a keyed one before the second round.
     :param late: whether another process upserts during the second round, which is a full refresh.
+    :param evolved: whether the files of its table have an older partitioning in the second round.
     :param excluded: whether the second round leaves the model out, and not what it reads.
     """
 
@@ -64,6 +65,7 @@ class Mutant:
     contract: str = ""
     adopted: bool = False
     late: bool = False
+    evolved: bool = False
     excluded: bool = False
 
 
@@ -183,6 +185,10 @@ def _no_check_of_partitions(patch: Patch) -> None:
     patch.setattr(plain_api, "check_partitions", lambda config, stored: "")
 
 
+def _no_look_at_files(patch: Patch) -> None:
+    patch.setattr(plain_api, "has_old_files", lambda *given: False)
+
+
 def _no_new_fields(patch: Patch) -> None:
     patch.setattr(plain_api, "evolve_plain", lambda edge, name, model, mode, stored, columns: stored)
 
@@ -279,6 +285,12 @@ MUTANTS: dict[str, Mutant] = {
         (_OLD, rows(_PARTS, (1, 0, 11))),
         patch=_no_check_of_partitions,
         settings={"partition_by": None},
+    ),
+    "overwrite_with_files_of_an_older_partitioning": Mutant(
+        Model("", "insert_overwrite", {"partition_by": "part"}),
+        (_OLD, rows(_PARTS, (1, 0, 11))),
+        patch=_no_look_at_files,
+        evolved=True,
     ),
     "structs_by_position": Mutant(
         Model("", "append"),
@@ -470,6 +482,7 @@ def case_of(names: list[str]) -> Case:
             contracts={name: rows(one).columns for name in names if (one := MUTANTS[name].contract)},
             kinds={name: "upsert" for name in names if number and MUTANTS[name].adopted},
             adopted=frozenset(name for name in names if number and MUTANTS[name].adopted),
+            evolved=frozenset(name for name in names if number and MUTANTS[name].evolved),
             late=frozenset(name for name in names if MUTANTS[name].late),
             excluded=frozenset(name for name in names if number and MUTANTS[name].excluded),
         )

@@ -135,6 +135,8 @@ class Round:
     :param contracts: models with an enforced contract, and the columns that it has.
     :param cancel: a model and one of its statements, at which Ctrl-C is pressed.
     :param adopted: models whose plain table ``dbt-arctic adopt`` makes a keyed one before the run.
+    :param evolved: models whose partitioning another program changes and changes back before the run, with a
+        rewrite of all files in between.
     :param planned: whether ``dbt-arctic plan`` follows the run.
     :param late: models into which another process upserts while they are refreshed in full.
     :param excluded: nodes that the command leaves out: models, and upstreams of these.
@@ -156,6 +158,7 @@ class Round:
     contracts: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     cancel: tuple[str, int] | None = None
     adopted: frozenset[str] = frozenset()
+    evolved: frozenset[str] = frozenset()
     planned: bool = False
     late: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
@@ -188,6 +191,7 @@ class Round:
             contracts={one: columns for one, columns in self.contracts.items() if one in names},
             cancel=self.cancel if self.cancel and self.cancel[0] in names else None,
             adopted=self.adopted & names,
+            evolved=self.evolved & names,
             late=self.late & names,
             excluded=frozenset(one for one in self.excluded if one.removeprefix("in_") in names),
             threads=1,

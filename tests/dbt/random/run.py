@@ -39,6 +39,7 @@ from tests.dbt.random.other_programs import (
     Interrupt,
     OtherPrograms,
     batch_of,
+    can_evolve,
     is_adoptable,
     is_unique,
     late_row,
@@ -312,6 +313,10 @@ class Trial:
                     self._differ(number, model.name, Fault("adopt", wrong))
                 elif is_unique(model, table):
                     self.tables[model.name] = table = replace(table, form="keyed")
+            if model.name in round_.evolved and table is not None and can_evolve(model, table):
+                self.others.evolve(model)
+                self.judged.met["evolved"] += 1
+                self.tables[model.name] = table = replace(table, old_files="some")
             if model.name in round_.late and model.name in self.tables:
                 row = late_row(model, table, round_)
                 if row is not None and table is not None:
