@@ -22,7 +22,7 @@ from tests.dbt.random.columns import (
     listed,
     stored_rows,
 )
-from tests.dbt.random.project import EVENT_TIME, KEYED, PLAIN, SIDE_NAME, Batch, Model, Round, has_event_time
+from tests.dbt.random.project import EVENT_TIME, KEYED, PLAIN, Batch, Model, Round, has_event_time
 from tests.dbt.random.snapshots import snapshot_taken
 from tests.dbt.random.stored_values import stored_type
 from tests.dbt.random.values import instant
@@ -88,8 +88,6 @@ USED_BY = {
 
 def require_allowed(model: Model, batch: Batch, round_: Round) -> None:
     """:raises Refused: by its settings or its contract the model must not run, whatever its rows are."""
-    if SIDE_NAME.fullmatch(model.name):
-        raise Refused("the name is one of a part of a keyed table")
     _require_settings(model)
     _require_contract(model, batch, round_)
 

@@ -6,7 +6,6 @@ import csv
 import datetime as dt
 import io
 import random
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,8 +39,6 @@ def is_set_aside(name: str, relations: Iterable[str]) -> bool:
     return any(one.startswith(f"{name}__arctic_old_") for one in relations)
 
 
-SIDE_NAME = re.compile(r".+__(base|change)_\d+")
-"""Names of the parts of keyed tables, which no model may have."""
 PACKAGED = "\n{{ shared.all_rows() }}"
 """The end of a query that has no rows unless the package takes Spark's branch."""
 
@@ -137,6 +134,7 @@ class Round:
     :param adopted: models whose plain table ``dbt-arctic adopt`` makes a keyed one before the run.
     :param evolved: models whose partitioning another program changes and changes back before the run, with a
         rewrite of all files in between.
+    :param reserved: the name of an additional model, which is that of a part of a keyed table.
     :param planned: whether ``dbt-arctic plan`` follows the run.
     :param late: models into which another process upserts while they are refreshed in full.
     :param excluded: nodes that the command leaves out: models, and upstreams of these.
@@ -159,6 +157,7 @@ class Round:
     cancel: tuple[str, int] | None = None
     adopted: frozenset[str] = frozenset()
     evolved: frozenset[str] = frozenset()
+    reserved: str = ""
     planned: bool = False
     late: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
@@ -250,6 +249,8 @@ def files_of(case: Case, round_: Round) -> dict[str, str]:
             files.update(_model_files(round_.settled(model), batch, poison))
     if any(PACKAGED in model.ending for model in case.models):
         files |= _PACKAGE
+    if round_.reserved:
+        files[f"models/{round_.reserved}.sql"] = "{{ config(materialized='table') }}\nselect 1 as k"
     if contracts:
         files["models/properties.yml"] = yaml.safe_dump({"models": contracts}, sort_keys=False)
     if seeds:
