@@ -9,7 +9,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 
 from dbt_arctic.adapter import pins
-from dbt_arctic.adapter.catalog_names import is_known
+from dbt_arctic.adapter.catalog_names import is_known, refuse_reserved_name
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import read_contract
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
@@ -33,6 +33,7 @@ class CloneApi(KeyedApi):
         if not is_known(source.database, self.config.credentials.catalog_names):
             return ""
         with as_dbt_errors():
+            refuse_reserved_name(model)
             others = pins.other_reads()
             if others is not None:
                 self._refuse_across(source.name_parts, model)

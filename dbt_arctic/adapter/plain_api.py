@@ -19,6 +19,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
+from dbt_arctic.compaction.rewrite import has_old_files, may_have_old_files
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import base_defaults
 from dbt_arctic.keyed.layout import same_fields
@@ -34,6 +35,7 @@ from dbt_arctic.refresh.plain_config import (
     check_partitions,
     check_predicates,
     parse_plain,
+    refuse_old_files,
 )
 from dbt_arctic.refresh.small_files_warning import many_small_files, newest_commits
 from dbt_arctic.refresh.table_properties import (
@@ -84,7 +86,13 @@ class PlainApi(KeyedApi):
         with as_dbt_errors():
             name = target.name_parts
             state = self.catalog.of(name).load_table(name.schema, name.identifier)
-            return check_partitions(config, None if state is None else state.partitioning)
+            if state is None:
+                return ""
+            warning = check_partitions(config, state.partitioning)
+            replaces = config.strategy == "insert_overwrite" and config.partition_by
+            if replaces and may_have_old_files(state) and has_old_files(self.context(), name, state):
+                refuse_old_files(config, name)
+            return warning
 
     @available.parse(lambda *a, **k: True)
     def is_replaceable(self, target: ArcticRelation, fields: Sequence[str]) -> bool:

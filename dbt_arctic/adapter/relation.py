@@ -10,6 +10,7 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.adapter.catalog_names import refuse_reserved_name
 from dbt_arctic.adapter.external_sources import declared_source, remember, require_meta
 from dbt_arctic.adapter.pins import text_of
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -18,9 +19,10 @@ from dbt_arctic.scheduling.settings import SETTINGS, check_values
 
 
 def check_when_parsed(node: Any) -> None:
-    """Refuse wrong settings that no run reads. dbt creates the relation of each model while it parses.
+    """Refuse wrong settings that no run reads, and reserved names.
 
-    The other settings of the model may not be complete then.
+    dbt creates the relation of each model while it parses. The other settings of the model may not be
+    complete then, nor its alias. dbt creates the relation again at the end, to compare the names of all.
     """
     config = getattr(node, "config", None)
     values = {one: config.get(one) for one in SETTINGS} if hasattr(config, "get") and config else {}
@@ -29,8 +31,18 @@ def check_when_parsed(node: Any) -> None:
             check_values(str(getattr(node, "name", "")), values)
     with as_dbt_errors():
         require_meta(node)
+        if _is_written(node):
+            names = ("name", "alias", "original_file_path")
+            refuse_reserved_name({one: getattr(node, one, None) for one in names})
 
 
+def _is_written(node: Any) -> bool:
+    """Whether a node of this project has its own relation, with its final name."""
+    is_ours = getattr(node, "resource_type", None) in _WRITTEN and hasattr(node, "original_file_path")
+    return is_ours and bool(getattr(node, "relation_name", None))
+
+
+_WRITTEN = frozenset({"model", "seed", "snapshot"})
 _STORED = frozenset({RelationType.Table, RelationType.View, RelationType.MaterializedView})
 
 

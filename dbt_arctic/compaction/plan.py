@@ -48,6 +48,7 @@ class Operation:
     """One operation on one table.
 
     :param buckets: the buckets to rewrite; empty for all that need it.
+    :param due: whether a trigger holds. Otherwise the user requested it.
     :param to_buckets: the new number of buckets of the table; ``None`` to keep it.
     :param why: the trigger, in a few words.
     :param cost_s: estimated duration in seconds; ``gain_s``: seconds that each later read of all rows saves.
@@ -146,7 +147,7 @@ def requested_operation(kind: Kind, status: TableStatus, settings: CompactionSet
         "major": status.size_bytes / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S,
     }.get(kind, status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S)
     saved = _of_changes(status, status.change) if kind in ("trim", "minor", "major") else 0.0
-    return _made(kind, status, "requested", seconds, saved, settings)
+    return replace(_made(kind, status, "requested", seconds, saved, settings), due=False)
 
 
 def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:

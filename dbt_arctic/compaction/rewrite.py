@@ -57,8 +57,13 @@ def compact_minor(context: Context, name: Name, target_bytes: int = TARGET_FILE_
     return rewrite_files(context, "rewrite_changes", name, table.change, before, statement, table)
 
 
+def may_have_old_files(state: TableState) -> bool:
+    """Whether files may have an older partitioning. Reads nothing. By SQL, this is unknown."""
+    return state.current_snapshot_id is not None and (state.has_old_specs or state.spec_id is None)
+
+
 def has_old_files(context: Context, side: Name, state: TableState) -> bool:
-    """Whether a file still has the previous number of buckets. Joins then need a shuffle."""
+    """Whether a file has an older partitioning than new files, such as the previous number of buckets."""
     files = context.catalog.of(side).placed_files(side.schema, side.identifier, head(state))
     now = current_spec(files, state.spec_id)
     return any(file.is_data and file.spec_id != now for file in files)
@@ -127,9 +132,13 @@ def _summed(found: Sequence[RewriteResult]) -> RewriteResult:
     )
 
 
-def merge_small_files(context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
+def merge_small_files(
+    context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES, *, old_files: bool = False
+) -> RewriteResult:
     """Compact the small files of a table without a key.
 
+    :param old_files: rewrite the whole table if a file has an older partitioning. No option of Iceberg
+        selects only these files.
     :raises UnknownRelation: no table has this name.
     """
     before = context.catalog.of(name).load_table(name.schema, name.identifier)
@@ -137,7 +146,8 @@ def merge_small_files(context: Context, name: Name, target_bytes: int = TARGET_F
         raise UnknownRelation(
             f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
         )
-    statement = compact.rewrite_plain(name, target_bytes)
+    every_file = old_files and may_have_old_files(before) and has_old_files(context, name, before)
+    statement = compact.rewrite_plain(name, target_bytes, every_file)
     return rewrite_files(context, "rewrite_plain", name, name, before, statement, None)
 
 

@@ -144,7 +144,7 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> _Execute
     elif operation.kind == "full":
         result = compact_full(context, name, operation.buckets, target)
     else:
-        result = merge_small_files(context, name, target)
+        result = merge_small_files(context, name, target, old_files=not operation.due)
     return _Executed(result.outcome, _files(result))
 
 

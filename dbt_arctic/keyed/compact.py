@@ -232,9 +232,13 @@ def _in_buckets(table: KeyedTable, buckets: Iterable[int]) -> str:
     return f"{bucket} IN ({', '.join(map(str, numbers))})"
 
 
-def rewrite_plain(table: Name, target_bytes: int) -> str:
-    """Compact small files of a plain table, and files with many deleted rows."""
-    return _rewrite(table, target_bytes, {"min-input-files": "2", "delete-ratio-threshold": "0.1"})
+def rewrite_plain(table: Name, target_bytes: int, every_file: bool = False) -> str:
+    """Compact small files of a plain table, and files with many deleted rows.
+
+    :param every_file: also rewrite all other files, into the current partitioning.
+    """
+    options = {"min-input-files": "2", "delete-ratio-threshold": "0.1"}
+    return _rewrite(table, target_bytes, {"rewrite-all": "true"} if every_file else options)
 
 
 def _rewrite(

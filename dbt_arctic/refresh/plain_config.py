@@ -196,6 +196,23 @@ def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
     return f"{config.model}: {described}. It has no effect until the table is rebuilt with --full-refresh."
 
 
+def refuse_old_files(config: PlainConfig, table: Name) -> None:
+    """Refuse to replace partitions of a table of which a file has an older partitioning.
+
+    Iceberg replaces the files of a partition of the current partitioning only.
+
+    :raises ConfigError: always.
+    """
+    raise ConfigError(
+        "files of the table have an older partitioning, from before its partitioning was changed",
+        where=config.model,
+        why="insert_overwrite replaces partitions of the current one: the rows in these files would stay, "
+        "next to the new rows",
+        fix=f"rewrite the files: dbt-arctic compact {table.schema}.{table.identifier} --kind merge; "
+        f"or rebuild: dbt run --full-refresh --select {config.model}",
+    )
+
+
 def _listed(value: Any) -> tuple[str, ...]:
     return ((value,) if value.strip() else ()) if isinstance(value, str) else tuple(value or ())
 

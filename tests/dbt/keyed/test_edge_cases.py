@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
+from dbt_arctic.adapter import relation
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.settings import SparkSettings
@@ -152,10 +154,37 @@ def test_a_value_that_the_type_of_a_seed_would_change_is_an_error(shop: Shop) ->
         assert f"the column v of the seed is {type_.upper()}, and a row has the value {value}" in says, name
 
 
-def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -> None:
+def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.model("side", "{{ config(materialized='incremental', unique_key='id', buckets=1) }} select 1 as id")
     shop.dbt("run")
     parts = ("side__change_1", "side__base_1")
+    snapshot = "{{ config(unique_key='id', strategy='check', check_cols='all') }} select 1 as id"
+    named = {
+        "models/other.sql": f"{{{{ config(alias={parts[0]!r}) }}}} select 1 as id",
+        f"seeds/{parts[0]}.csv": "id\n1\n",
+        f"snapshots/{parts[0]}.sql": f"{{% snapshot {parts[0]} %}}{snapshot}{{% endsnapshot %}}",
+    }
+    for file, text in named.items():
+        shop.file(file, text)
+        for command in ("parse", "ls", "compile", "run") if file.startswith("models") else ("parse",):
+            says = shop.fail(command)
+            assert f"{parts[0]} is reserved for a side table of the keyed table side" in says, (file, command)
+            assert "AR-301" in says, (file, command)
+            assert file in says, (file, command)
+        (shop.folder / file).unlink()
+    # Its alias decides, wherever it is set, and a disabled model has no relation.
+    shop.model(parts[0], "{{ config(materialized='view') }} select '{{ this }}' as x")
+    shop.model(parts[1], "{{ config(alias='side_in_config', materialized='view') }} select '{{ this }}' as x")
+    shop.model("side__base_2", "{{ config(enabled=false) }} select 1 as id")
+    shop.file("models/aliases.yml", f"models: [{{name: {parts[0]}, config: {{alias: side_in_yaml}}}}]")
+    shop.dbt("run", "--select", *parts)
+    assert {"side_in_config", "side_in_yaml"} <= {one.name for one in shop.catalog.list_names(shop.schema)}
+    (shop.folder / "models/aliases.yml").unlink()
+    (shop.folder / "models/side__base_2.sql").unlink()
+    # Each run looks as well: its manifest may come from elsewhere.
+    monkeypatch.setattr(relation, "refuse_reserved_name", lambda model: None)
     for form in ("table", "view", "incremental"):
         for name in parts:
             shop.model(name, f"{{{{ config(materialized='{form}') }}}} select 2 as id")
@@ -166,6 +195,11 @@ def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -
     own = ("side__arctic_new_x", "side__arctic_old_2024", f"side__arctic_new_{1:019}")
     for name in own:
         shop.model(name, "{{ config(materialized='table') }} select 3 as id")
+    shop.dbt("parse")
+    (shop.folder / "state").mkdir()
+    shutil.copy(shop.folder / "target" / "manifest.json", shop.folder / "state")
+    cloned = shop.refusals("clone", "--state", "state", "--full-refresh", "--select", parts[0])
+    assert f"{parts[0]} is reserved for" in cloned[parts[0]]
     told = shop.refusals("run", "--select", own[-1])
     assert f"{own[-1]} is reserved for what a run of side builds or renames" in told[own[-1]]
     shop.dbt("run", "--select", *own[:2])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
 import pytest
 import yaml
 
-from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.conftest import Shop, Terminal
 
 
 def test_an_overwrite_replaces_the_partitions_of_the_batch_or_the_table(shop: Shop) -> None:
@@ -258,6 +259,50 @@ def test_a_partition_column_that_was_gone_for_one_build_is_another_one(shop: Sho
     run("id, part", "'part'", "--full-refresh")
     run("id, part + 1 as part", "'part'")
     assert shop.rows("orders") == [(1, 11)]
+
+
+EVOLVED = {
+    "parts": "incremental_strategy='insert_overwrite', partition_by='day'",
+    "refreshed": "incremental_strategy='insert_overwrite', partition_by='day'",
+    "whole": "incremental_strategy='insert_overwrite'",
+    "batches": "incremental_strategy='microbatch', event_time='day', batch_size='day', begin='2024-01-01', "
+    "partition_by='day'",
+    "merged": "incremental_strategy='merge', unique_key='n', partition_by='day'",
+}
+"""Models on tables whose partitioning another program changes."""
+
+
+def test_an_overwrite_of_partitions_refuses_files_of_an_older_partitioning(
+    shop: Shop, type_in: Terminal
+) -> None:
+    """Iceberg would leave their rows, next to the new rows of the same partition."""
+    both = "SELECT * FROM VALUES (date'2024-01-01', 1), (date'2024-01-02', 2) AS t(day, n)"
+    for name, config in EVOLVED.items():
+        shop.model(
+            name,
+            f"{{{{ config(materialized='incremental', {config}) }}}}\n"
+            "select day, n from {{ source('raw', 'raw_orders') }}",
+        )
+        clause, change = ("PARTITIONED BY (day)", "DROP") if name == "whole" else ("", "ADD")
+        shop.sql(f"CREATE TABLE {{s}}.{name} USING iceberg {clause} AS {both}")
+        shop.sql(f"ALTER TABLE {{s}}.{name} {change} PARTITION FIELD day")
+    shop.source("raw_orders", "SELECT date'2024-01-01' AS day, 1 AS n")
+    days = ("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-02")
+    refused = ("parts", "refreshed")
+    before = [snapshot_ids(shop, name) for name in refused]
+    for name, says in shop.refusals("run", "--select", *refused).items():
+        assert "AR-301" in says, name
+        assert "older partitioning" in says, name
+        assert f"dbt-arctic compact {shop.schema}.{name} --kind merge" in says
+    assert [snapshot_ids(shop, name) for name in refused] == before, "nothing was written"
+    shop.dbt("run", *days, "--exclude", *refused)
+    a, b = (dt.date(2024, 1, 1), 1), (dt.date(2024, 1, 2), 2)
+    expected = {"parts": [a, b], "refreshed": [a], "whole": [a], "batches": [a, b], "merged": [a, b]}
+    assert "rewritten (1 file into 2)" in type_in("compact", f"{shop.schema}.parts", "--kind", "merge")
+    shop.dbt("run", "--full-refresh", "--select", "refreshed")
+    for _ in range(2):
+        shop.dbt("run", *days)
+        assert {name: shop.rows(name) for name in EVOLVED} == expected
 
 
 def snapshot_ids(shop: Shop, name: str) -> set[int]:

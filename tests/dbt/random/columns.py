@@ -43,6 +43,8 @@ class Table:
     :param form: ``plain``, ``keyed`` or ``view``.
     :param ends_are_days: of a snapshot, whether its ends are of type DATE.
     :param is_partial: of a view, whether it shows a part of its upstream (``--empty``, ``--sample``).
+    :param old_files: whether files have an older partitioning, from before another program changed it:
+        ``some``, or ``perhaps``, after rows were written since.
     :param current_end: of a snapshot, ``dbt_valid_to_current``; empty for NULL.
     """
 
@@ -56,6 +58,7 @@ class Table:
     current_end: str = ""
     ends_are_days: bool = False
     is_partial: bool = False
+    old_files: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,9 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
     changed = before.partitions != frozenset(listed(model.config.get("partition_by")))
     if changed and (model.is_keyed or model.kind == "insert_overwrite"):
         raise Refused("partition_by is not what the table is partitioned by")
+    replaces_partitions = model.kind == "insert_overwrite" and bool(model.config.get("partition_by"))
+    if replaces_partitions and before.old_files == "some":
+        raise Refused("files have an older partitioning")
     mode = model.config.get("on_schema_change", "ignore")
     is_snapshot = model.kind == "snapshot"
     lower = {name.lower(): name for name in before.types}
@@ -87,7 +93,7 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
         model.kind == "upsert" and any(key.startswith("merge_") for key in model.config)
     )
     # What a partial model may lack counts as a difference or not: that is left open.
-    may_refuse = mode == "fail" and bool(gone)
+    may_refuse = (mode == "fail" and bool(gone)) or (replaces_partitions and bool(before.old_files))
     _refuse_columns(model, mode, new=bool(new), gone=gone, may_lack=may_lack)
     types = dict(before.types)
     for low, one in produced.items():
@@ -112,7 +118,8 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
         if name in types and types[name] != old:
             for row in rows:
                 row[name] = keep(row[name], old, types[name])
-    return replace(before, types=types, rows=rows), may_refuse
+    old_files = before.old_files if model.kind == "append" or not before.old_files else "perhaps"
+    return replace(before, types=types, rows=rows, old_files=old_files), may_refuse
 
 
 def _refuse_columns(model: Model, mode: str, *, new: bool, gone: list[str], may_lack: bool) -> None:

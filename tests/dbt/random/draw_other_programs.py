@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from tests.dbt.random.drift import reordered
@@ -26,14 +26,11 @@ def with_others(case: Case) -> Case:
     models, rounds = _with_structs(chance_of_part, models, rounds)
     rounds = _with_excluded(chance_of_part, models, rounds)
     rounds = _with_parts(random.Random(f"parts {case.seed}"), models, rounds)
+    rounds = _with_evolved(random.Random(f"evolved {case.seed}"), models, rounds)
     keyed = [model.name for model in models if model.kind in KEYED]
     if keyed and chance.random() < 0.1:
         name = f"{chance.choice(keyed)}__{chance.choice(('base', 'change'))}_1"
-        models.insert(
-            0, Model(name, chance.choice(("table", "view", "append", "upsert")), {"unique_key": "k"})
-        )
-        batch = Batch((Column("k", "int"),), ((1,),))
-        rounds = [replace(one, batches={**one.batches, name: batch}) for one in rounds]
+        rounds = _with_reserved_name(chance, name, rounds)
     return replace(case, models=tuple(models), rounds=tuple(rounds))
 
 
@@ -183,6 +180,39 @@ def _with_parts(chance: random.Random, models: list[Model], rounds: list[Round])
             days = [dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=day) for day in (first, first + 2)]
             one = replace(one, sample=(str(days[0]), str(days[1])))
         found.append(one)
+    return found
+
+
+def _with_evolved(chance: random.Random, models: list[Model], rounds: list[Round]) -> list[Round]:
+    """Tables of which partitions are replaced, and whose partitioning another program changes."""
+    found = list(rounds)
+    for number, round_ in enumerate(rounds):
+        if not number or round_.verb == "retry":
+            continue
+        evolved = {
+            model.name
+            for model in map(round_.settled, models)
+            if model.kind == "insert_overwrite" and model.config.get("partition_by") and chance.random() < 0.2
+        }
+        found[number] = replace(round_, evolved=frozenset(evolved))
+    return found
+
+
+def _with_reserved_name(chance: random.Random, name: str, rounds: list[Round]) -> list[Round]:
+    """A round that has an additional model of a name that no model may have, so that nothing runs."""
+    usual = {"batches", "threads", "full_refresh", "days", "settings", "kinds", "contracts"}
+    others = [one.name for one in fields(Round) if one.name not in usual]
+    first = Round({})
+    possible = [
+        number
+        for number, round_ in enumerate(rounds)
+        if all(getattr(round_, one) == getattr(first, one) for one in others)
+        and (number + 1 == len(rounds) or rounds[number + 1].verb != "retry")
+    ]
+    found = list(rounds)
+    if possible:
+        number = chance.choice(possible)
+        found[number] = replace(rounds[number], reserved=name)
     return found
 
 

@@ -18,6 +18,7 @@ from dbt_arctic.adapter import (
     microbatch,
     model_api,
     plain_api,
+    relation,
     seed_api,
     snapshot_api,
     snapshots,
@@ -53,6 +54,7 @@ class Mutant:
     :param contract: the types of a contract.
     :param adopted: whether ``dbt-arctic adopt`` makes its table a keyed one before the second round.
     :param late: whether another process upserts during the second round, which is a full refresh.
+    :param evolved: whether the files of its table have an older partitioning in the second round.
     :param excluded: whether the second round leaves the model out, and not what it reads.
     """
 
@@ -64,6 +66,7 @@ class Mutant:
     contract: str = ""
     adopted: bool = False
     late: bool = False
+    evolved: bool = False
     excluded: bool = False
 
 
@@ -183,6 +186,10 @@ def _no_check_of_partitions(patch: Patch) -> None:
     patch.setattr(plain_api, "check_partitions", lambda config, stored: "")
 
 
+def _no_look_at_files(patch: Patch) -> None:
+    patch.setattr(plain_api, "has_old_files", lambda *given: False)
+
+
 def _no_new_fields(patch: Patch) -> None:
     patch.setattr(plain_api, "evolve_plain", lambda edge, name, model, mode, stored, columns: stored)
 
@@ -234,10 +241,6 @@ def _semicolons_inside_statements(patch: Patch) -> None:
         patch.setattr(module, "without_inner_ends", lambda sql: sql)
 
 
-def _any_name(patch: Patch) -> None:
-    patch.setattr(model_api, "refuse_reserved_name", lambda model: None)
-
-
 def _arctic_in_packages(patch: Patch) -> None:
     patch.setattr(target_type, "in_package", lambda context: False)
 
@@ -248,6 +251,11 @@ def _times_are_strange(patch: Patch) -> None:
 
 def _replays_by_position(patch: Patch) -> None:
     patch.setattr(replay, "stored_value", lambda value, *types: value)
+
+
+def any_name_when_parsed(patch: Patch) -> None:
+    """A model may have the name of a part of a keyed table, until it runs."""
+    patch.setattr(relation, "refuse_reserved_name", lambda model: None)
 
 
 def plan_that_writes_artifacts(patch: Patch) -> None:
@@ -284,6 +292,12 @@ MUTANTS: dict[str, Mutant] = {
         patch=_no_check_of_partitions,
         settings={"partition_by": None},
     ),
+    "overwrite_with_files_of_an_older_partitioning": Mutant(
+        Model("", "insert_overwrite", {"partition_by": "part"}),
+        (_OLD, rows(_PARTS, (1, 0, 11))),
+        patch=_no_look_at_files,
+        evolved=True,
+    ),
     "structs_by_position": Mutant(
         Model("", "append"),
         (rows(f"k int; addr {_ADDR}", (1, _BERN)), rows(f"k int; addr {_SWAPPED}", (2, _ROME))),
@@ -293,9 +307,6 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "upsert", {"unique_key": "k", "buckets": 1}),
         (rows(f"k int; addr {_ADDR}", (1, _BERN)), rows(f"k int; addr {_SWAPPED}", (2, _ROME))),
         patch=_keyed_structs_by_position,
-    ),
-    "keyed_structs_by_position__change_1": Mutant(
-        Model("", "table"), (rows("k int", (1,)), rows("k int", (2,))), patch=_any_name
     ),
     "boolean_key_compared_as_boolean": Mutant(
         Model("", "upsert", {"unique_key": "k", "buckets": 1, "merge_update_columns": ["v1"]}),
@@ -484,6 +495,7 @@ def case_of(names: list[str]) -> Case:
             contracts={name: rows(one).columns for name in names if (one := MUTANTS[name].contract)},
             kinds={name: "upsert" for name in names if number and MUTANTS[name].adopted},
             adopted=frozenset(name for name in names if number and MUTANTS[name].adopted),
+            evolved=frozenset(name for name in names if number and MUTANTS[name].evolved),
             late=frozenset(name for name in names if MUTANTS[name].late),
             excluded=frozenset(name for name in names if number and MUTANTS[name].excluded),
         )
@@ -500,3 +512,11 @@ def case_of_retry() -> Case:
     refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}), planned=True)
     again = replace(refresh, verb="retry", poisoned=frozenset(), planned=False)
     return Case(1, (Model("days", "microbatch", config),), (build, refresh, again))
+
+
+def case_of_reserved_name() -> Case:
+    """Another model has the name of the change table of a keyed one, for one round."""
+    build = Round({"kept": rows("k int; v1 int", (1, 10))})
+    named = Round({"kept": rows("k int; v1 int", (1, 11))}, reserved="kept__change_1")
+    model = Model("kept", "upsert", {"unique_key": "k", "buckets": 1})
+    return Case(1, (model,), (build, named, replace(named, reserved="")))

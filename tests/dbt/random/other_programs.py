@@ -69,6 +69,16 @@ class OtherPrograms:
             return "" if error.code == code else f"adopt is refused: {error}"
         return f"adopt is to be refused with {code}" if code else ""
 
+    def evolve(self, model: Model) -> None:
+        """Leave all files of a partitioned table with another partitioning than its current one."""
+        name, fields = Name("lake", self.schema, model.name), listed(model.config.get("partition_by"))
+        for field_ in fields:
+            self.context.run("drop", f"ALTER TABLE {name.sql} DROP PARTITION FIELD {field_}")
+        call = f"CALL lake.system.rewrite_data_files({name.procedure_argument()}"
+        self.context.run("rewrite", f"{call}, options => map('rewrite-all', 'true'))")
+        for field_ in fields:
+            self.context.run("add", f"ALTER TABLE {name.sql} ADD PARTITION FIELD {field_}")
+
     def before(self, sql: str) -> None:
         """Upsert if the statement is the one that a late upsert waits for."""
         for name, (model, batch) in list(self.late.items()):
@@ -105,6 +115,11 @@ def _repeats(model: Model, table: Table) -> bool:
 
 def is_adoptable(model: Model, table: Table | None) -> bool:
     return table is not None and table.form == "plain" and bool(model.keys)
+
+
+def can_evolve(model: Model, table: Table | None) -> bool:
+    fields = frozenset(listed(model.config.get("partition_by")))
+    return table is not None and table.form == "plain" and bool(table.rows) and table.partitions == fields
 
 
 def late_row(model: Model, before: Table | None, round_: Round) -> Row | None:

@@ -6,7 +6,6 @@ import csv
 import datetime as dt
 import io
 import random
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,8 +39,6 @@ def is_set_aside(name: str, relations: Iterable[str]) -> bool:
     return any(one.startswith(f"{name}__arctic_old_") for one in relations)
 
 
-SIDE_NAME = re.compile(r".+__(base|change)_\d+")
-"""Names of the parts of keyed tables, which no model may have."""
 PACKAGED = "\n{{ shared.all_rows() }}"
 """The end of a query that has no rows unless the package takes Spark's branch."""
 
@@ -135,6 +132,9 @@ class Round:
     :param contracts: models with an enforced contract, and the columns that it has.
     :param cancel: a model and one of its statements, at which Ctrl-C is pressed.
     :param adopted: models whose plain table ``dbt-arctic adopt`` makes a keyed one before the run.
+    :param evolved: models whose partitioning another program changes and changes back before the run, with a
+        rewrite of all files in between.
+    :param reserved: the name of an additional model, which is that of a part of a keyed table.
     :param planned: whether ``dbt-arctic plan`` follows the run.
     :param late: models into which another process upserts while they are refreshed in full.
     :param excluded: nodes that the command leaves out: models, and upstreams of these.
@@ -156,6 +156,8 @@ class Round:
     contracts: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     cancel: tuple[str, int] | None = None
     adopted: frozenset[str] = frozenset()
+    evolved: frozenset[str] = frozenset()
+    reserved: str = ""
     planned: bool = False
     late: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
@@ -188,6 +190,7 @@ class Round:
             contracts={one: columns for one, columns in self.contracts.items() if one in names},
             cancel=self.cancel if self.cancel and self.cancel[0] in names else None,
             adopted=self.adopted & names,
+            evolved=self.evolved & names,
             late=self.late & names,
             excluded=frozenset(one for one in self.excluded if one.removeprefix("in_") in names),
             threads=1,
@@ -246,6 +249,8 @@ def files_of(case: Case, round_: Round) -> dict[str, str]:
             files.update(_model_files(round_.settled(model), batch, poison))
     if any(PACKAGED in model.ending for model in case.models):
         files |= _PACKAGE
+    if round_.reserved:
+        files[f"models/{round_.reserved}.sql"] = "{{ config(materialized='table') }}\nselect 1 as k"
     if contracts:
         files["models/properties.yml"] = yaml.safe_dump({"models": contracts}, sort_keys=False)
     if seeds:

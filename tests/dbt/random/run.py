@@ -39,6 +39,7 @@ from tests.dbt.random.other_programs import (
     Interrupt,
     OtherPrograms,
     batch_of,
+    can_evolve,
     is_adoptable,
     is_unique,
     late_row,
@@ -48,7 +49,6 @@ from tests.dbt.random.other_programs import (
 from tests.dbt.random.project import (
     CONF,
     HOOK_LOG,
-    SIDE_NAME,
     Case,
     Model,
     Round,
@@ -259,7 +259,11 @@ class Trial:
         results = {one.node.name: one for one in getattr(outcome.result, "results", None) or []}
         is_cancelled = round_.cancel is not None and isinstance(outcome.exception, KeyboardInterrupt)
         self.judged.met["cancelled"] += is_cancelled
-        if not is_cancelled and (outcome.exception is not None or not results):
+        if round_.reserved and f"{round_.reserved} is reserved for" not in str(outcome.exception):
+            self._differ(number, "", Fault("names", f"a model may have the name {round_.reserved}"))
+            return
+        is_over = is_cancelled or bool(round_.reserved)
+        if not is_over and (outcome.exception is not None or not results):
             self._differ(number, "", Fault("dbt", f"dbt ended with {outcome.exception!r}"))
             return
         began = time.monotonic()
@@ -312,6 +316,10 @@ class Trial:
                     self._differ(number, model.name, Fault("adopt", wrong))
                 elif is_unique(model, table):
                     self.tables[model.name] = table = replace(table, form="keyed")
+            if model.name in round_.evolved and table is not None and can_evolve(model, table):
+                self.others.evolve(model)
+                self.judged.met["evolved"] += 1
+                self.tables[model.name] = table = replace(table, old_files="some")
             if model.name in round_.late and model.name in self.tables:
                 row = late_row(model, table, round_)
                 if row is not None and table is not None:
@@ -321,9 +329,7 @@ class Trial:
 
     def _compared(self, round_: Round, results: dict[str, Any]) -> list[Model]:
         """The models whose rows are compared. A view that did not run may read what is not there any more."""
-        known = [
-            one for one in self.case.models if one.name in self.tables and not SIDE_NAME.fullmatch(one.name)
-        ]
+        known = [one for one in self.case.models if one.name in self.tables]
         views = [round_.settled(one) for one in known if round_.settled(one).kind == "view"]
         shown = {one.name: shown_by(one, self.tables[one.name], round_, results) for one in views}
         self.left_alone = {name: table for name, table in shown.items() if table is not None}

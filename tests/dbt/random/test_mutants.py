@@ -9,7 +9,9 @@ import pytest
 
 from tests.dbt.random.mutants import (
     MUTANTS,
+    any_name_when_parsed,
     case_of,
+    case_of_reserved_name,
     case_of_retry,
     catalog_without_tables,
     plan_that_writes_artifacts,
@@ -51,6 +53,15 @@ def test_a_retry_that_takes_a_batch_for_the_first_or_finds_nothing_to_do_is_seen
         plan_that_writes_artifacts(patch)
         wrong = place.judge(case_of_retry())
     assert [(one.model, one.kind) for one in wrong.differences] == [("", "dbt")]
+
+
+def test_a_name_that_is_reserved_for_a_part_of_a_keyed_table_is_seen_before_anything_runs(
+    place: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [str(one) for one in place.judge(case_of_reserved_name()).differences] == []
+    any_name_when_parsed(monkeypatch)
+    wrong = place.judge(case_of_reserved_name())
+    assert [(one.model, one.kind) for one in wrong.differences] == [("", "names")]
 
 
 def test_a_new_catalog_whose_first_sessions_would_create_its_tables_is_seen(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.catalog.api import PlacedFile
 from dbt_arctic.compaction import major, rewrite
 from dbt_arctic.compaction.major import CompactionPlan
 from dbt_arctic.compaction.rewrite import OVERTAKEN, merge_small_files
@@ -84,6 +85,22 @@ def test_any_other_failure_of_a_trim_is_reported(orders: Orders) -> None:
     context: Any = Context(StatementError("No space left on device"))
     with pytest.raises(StatementError, match="No space"):
         major._trim(context, plan(orders))
+
+
+def test_files_of_an_older_partitioning_are_looked_up_only_where_there_may_be_some() -> None:
+    context: Any = Context()
+    name, state = Name("lake", "shop", "events"), context.catalog.load_table("shop", "events")
+    known = replace(state, spec_id=2)
+    assert not rewrite.may_have_old_files(known)
+    assert rewrite.may_have_old_files(replace(known, has_old_specs=True))
+    assert rewrite.may_have_old_files(replace(known, spec_id=None)), "as it is read by SQL"
+    assert not rewrite.may_have_old_files(replace(known, has_old_specs=True, current_snapshot_id=None))
+    files = [PlacedFile(True, 1, 1, (), spec_id=2), PlacedFile(False, 1, 1, (), spec_id=1)]
+    context.catalog.placed_files = lambda *given: files
+    assert not rewrite.has_old_files(context, name, known), "deletes are no rows"
+    files.append(PlacedFile(True, 1, 1, (), spec_id=1))
+    assert rewrite.has_old_files(context, name, known)
+    assert rewrite.has_old_files(context, name, replace(known, spec_id=None))
 
 
 @pytest.mark.parametrize("error", [CommitConflict("found new delete"), StatementError(GONE)])
