@@ -1,7 +1,7 @@
 """Refuses a catalog that stores tables in an older format version than the one that was requested.
 
-Row lineage and deletion vectors need version 3. A server that does not know it may create a table of version 2
-without an error, and a keyed table would then miss changes.
+Row lineage and deletion vectors need version 3. A server that does not know it may create a table of version
+2 without an error, and a keyed table would then miss changes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ def require_stored_format(context: Context, side: Name, where: str) -> None:
         raise ConfigError(
             f"the catalog `{side.catalog}` stores tables in format version {stored}",
             where=where,
-            why=f"a keyed table needs version {_NEEDED}, for row lineage and deletion vectors. {side} was created "
+            why=f"a keyed table needs version {_NEEDED}, for row lineage and deletion vectors. {side} was "
+            f"created "
             f"with format-version={_NEEDED}; nothing was published",
-            fix="update the catalog's server, or use another catalog, such as postgres, rest or hive; or use plain "
+            fix="update the catalog's server, or use another catalog, such as postgres, rest or hive; or "
+            "use plain "
             "tables, without a unique_key. `dbt debug` shows what the catalog can do",
         )
 
