@@ -90,16 +90,19 @@ class SparkSqlCatalog(OneCatalog):
     def _fails_without_schema(self) -> bool:
         try:
             self._run(f"SHOW VIEWS IN {quoted(self._catalog, NO_SCHEMA)}")
-        except StatementError as error:
+        except (CatalogUnavailable, StatementError) as error:
+            if _WITHOUT_SCHEMA.search(str(error)) is not None:
+                return True
+            if isinstance(error, CatalogUnavailable):
+                raise
             # The next statement shows whether another error is lasting.
-            return _WITHOUT_SCHEMA.search(str(error)) is not None
         return False
 
     def _knows_views(self) -> bool:
         view = quoted(self._catalog, NO_SCHEMA, "v")
         try:
             self._run(f"CREATE VIEW {view} AS SELECT 1 AS a")
-        except StatementError as error:
+        except (CatalogUnavailable, StatementError) as error:
             if _WITHOUT_VIEWS.search(str(error)) is not None:
                 return False
             if _WITHOUT_SCHEMA.search(str(error)) is None:

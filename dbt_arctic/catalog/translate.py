@@ -31,9 +31,21 @@ _DRIVERS = {
 }
 # Parameters with the same name in the JDBC driver and libpq.
 _OF_POSTGRES = ("sslmode", "sslrootcert")
+_KEEPALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+"""libpq's parameters of a connection without traffic, in seconds. The system's own begin after two hours."""
 # Properties of the JDBC catalog that a client of another language reads, or that do not change what it reads.
 _OF_JDBC = frozenset(
-    {"jdbc.user", "jdbc.password", "jdbc.schema-version", "jdbc.strict-mode", "jdbc.init-catalog-tables"}
+    {
+        *(
+            "jdbc.user",
+            "jdbc.password",
+            "jdbc.schema-version",
+            "jdbc.strict-mode",
+            "jdbc.init-catalog-tables",
+        ),
+        *("jdbc.connectTimeout", "jdbc.socketTimeout", "jdbc.tcpKeepAlive", "jdbc.loginTimeout"),
+        *("jdbc.ApplicationName", "jdbc.cancelSignalTimeout"),
+    }
 )
 
 
@@ -127,9 +139,23 @@ def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     user, password = properties.get("jdbc.user"), properties.get("jdbc.password", "")
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
     named = {name: properties.get(f"jdbc.{name}") for name in _OF_POSTGRES}
+    if database == "postgresql":
+        named |= _limits(properties)
     parameters = urlencode({name: value for name, value in named.items() if value})
     uri = f"{dialects[0]}://{login}{rest.removeprefix('//')}" + (f"?{parameters}" if parameters else "")
     return {**_common(properties), "type": "sql", "uri": uri}
+
+
+def _limits(properties: Mapping[str, str]) -> dict[str, str | None]:
+    """libpq's parameters for the limits on time of the JDBC driver. Zero means no limit in both."""
+    seconds = properties.get("jdbc.socketTimeout", "")
+    keeps_alive = properties.get("jdbc.tcpKeepAlive", "").lower() == "true"
+    return {
+        "connect_timeout": properties.get("jdbc.connectTimeout"),
+        # libpq has no limit for an answer, but one for data that the other side does not confirm.
+        "tcp_user_timeout": f"{seconds}000" if seconds.isdigit() and int(seconds) else None,
+        **(_KEEPALIVE if keeps_alive else {}),
+    }
 
 
 _KINDS: dict[str, Callable[[Mapping[str, str]], dict[str, Any] | None]] = {

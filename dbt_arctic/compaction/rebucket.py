@@ -25,7 +25,7 @@ from dbt_arctic.compaction.rewrite import (
     has_old_files,
     rewrite_files,
 )
-from dbt_arctic.errors import CommitStateUnknown, StatementError
+from dbt_arctic.errors import CatalogUnavailable, CommitStateUnknown, StatementError
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import compact, create, write
 from dbt_arctic.keyed.log import PROPERTY_MARKERS
@@ -116,7 +116,7 @@ def _partition(context: Context, as_created: KeyedTable, side: Name, load: _Load
         return
     try:
         context.run("change_bucket_count", compact.change_bucket_count(side, table.layout, buckets), table)
-    except (StatementError, CommitStateUnknown):
+    except (StatementError, CatalogUnavailable, CommitStateUnknown):
         # Another process has done this, or the commit succeeded without a response.
         if with_current_buckets(as_created, load(context.catalog, as_created)).layout.buckets != buckets:
             raise

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from dbt_arctic.engine.jdbc_driver import TIMEOUTS
 from dbt_arctic.errors import ProfileError
 
 DEFAULT_NAME = "lake"
@@ -195,6 +196,7 @@ def _postgres(options: _Options) -> dict[str, str]:
         "catalog-impl": JDBC_CATALOG,
         "uri": f"jdbc:{driver}postgresql://{address}{parts.path}",
         "jdbc.schema-version": "V1",  # V0 does not support views
+        **TIMEOUTS,
         **{key: value for key, value in given.items() if value},
     }
 

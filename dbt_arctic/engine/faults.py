@@ -12,6 +12,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from dbt_arctic import errors
+from dbt_arctic.engine.aws_faults import aws_error
+from dbt_arctic.engine.catalog_faults import catalog_error
 from dbt_arctic.engine.clock_faults import clock_error
 from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.error_position import Position, position, without_position, without_useless_hints
@@ -62,15 +64,6 @@ _BUSY = re.compile(r"\[SQLITE_(BUSY|LOCKED)\w*\]|database (table )?is locked")
 _DAMAGED = re.compile(r"\[SQLITE_(NOTADB|CORRUPT|CANTOPEN)\w*\]")
 # The commit was made, but it is unknown whether the folder entry is on disk.
 _MAYBE_LANDED = re.compile(r"\[SQLITE_IOERR_DIR_FSYNC")
-_CATALOG_CLASSES = {
-    "ServiceUnavailableException",
-    "NotAuthorizedException",
-    "RESTException",
-    "ForbiddenException",
-}
-_CATALOG_CONNECTION = re.compile(
-    r"(Failed to connect|Cannot initialize JDBC catalog|Database Connection timeout)"
-)
 # Iceberg's clients use this message, among others, for a commit without a response.
 _NO_ANSWER = re.compile(
     r"Error occurred while processing POST request|^Unknown failure$|^Database Connection failed$"
@@ -171,15 +164,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     sent = first_word(sql) not in _READS and not _names(causes) & _NOTHING_SENT
     if sent and _first(causes, _NO_ANSWER) is not None:
         return unknown
-    if _names(causes) & _CATALOG_CLASSES or _first(causes, _CATALOG_CONNECTION) is not None:
-        return Fault(
-            CatalogUnavailable(
-                "The catalog cannot be reached.",
-                where=where,
-                why=message,
-                fix="check the catalog in the profile (uri, credentials), and that its server runs",
-            )
-        )
+    of_service = aws_error(causes, where) or catalog_error(causes, where, message)
+    if of_service is not None:
+        return Fault(of_service)
     found = _line_of(sql, message)
     return Fault(
         StatementError(
@@ -320,4 +307,6 @@ def _advice(causes: Sequence[Cause]) -> str:
     messages = "\n".join(cause.message for cause in causes)
     if _LOST_FILE in {cause.java_class for cause in causes} or f"{_LOST_FILE}: " in messages:
         return "restore the file from a backup. `dbt-arctic verify` lists damaged tables, and other repairs"
+    if "BadRequestException" in _names(causes):
+        return "`why` has the reason of the catalog's server, and `dbt debug` shows what the catalog supports"
     return next((fix for condition, fix in _FIXES.items() if f"[{condition}" in messages), "")

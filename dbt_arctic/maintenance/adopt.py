@@ -47,6 +47,7 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.side_table import refuse_side_table
 from dbt_arctic.store.state import find_keyed, keyed_from_view, load_base, to_columns
+from dbt_arctic.store.stored_format import require_stored_format
 from dbt_arctic.store.view_support import require_views
 
 _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
@@ -111,12 +112,18 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
 def adopt_table(context: Context, plan: Adoption) -> KeyedTable:
     """Adopt the table. Its data files stay unchanged.
 
+    :raises ConfigError: the catalog stores tables in an older format version. It is still a plain table.
     :raises ConcurrentRun: other programs kept writing to it. It is still a plain table.
     """
     table, name = plan.table, plan.table.name
     created = context.now_ms()
     _drop_unfinished(context, name)
     context.run("create_change", create.create_change(table, created), table)
+    try:
+        require_stored_format(context, table.change, name.dotted)
+    except ConfigError:
+        _drop_unfinished(context, name)
+        raise
     properties = {PROPERTY_RUN: context.run_id}
     consumed = consumed_versions(plan.state.history())
     if consumed:

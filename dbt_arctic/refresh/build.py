@@ -52,6 +52,7 @@ from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, load_base, with_current_buckets
+from dbt_arctic.store.stored_format import require_stored_format
 from dbt_arctic.store.view_support import require_views
 
 _ROWS_OF_A_TASK = 4_000_000
@@ -106,7 +107,7 @@ def build_generation(
     :param like: a generation with the same columns, whose layout and types are kept regardless of the config.
     :param hidden: the columns of ``sql`` that are stored and not shown.
     :param notes: additional properties of the first commit.
-    :raises ConfigError: the catalog has no views.
+    :raises ConfigError: the catalog has no views, or stores tables in an older format version.
     :raises ConcurrentRun: another build is in progress or was faster, or the table was changed in the
         meantime in a way that cannot be carried over. The view is unchanged.
     """
@@ -148,6 +149,7 @@ def build_generation(
         stack.enter_context(held_lease(context, table, lease))
         _create_base(context, table, config, lease, comment)
         build = stack.enter_context(_dropped_unless_shown(context, table))
+        require_stored_format(context, table.base, config.model)
         context.run("order_base", create.order_base(table), table)
         fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id}, context.cores)
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)

@@ -61,7 +61,7 @@ Row = tuple[int, ...]
 
 
 class Different(AssertionError):
-    """A table is not as the events say, or a user gets an error without a code."""
+    """A table is not as the events say, or a user gets an error without a code or a fix."""
 
 
 class Machine:
@@ -133,7 +133,7 @@ class Machines:
     said: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     raw: list[str] = field(default_factory=list)
-    """Errors without a code, which a user cannot look up."""
+    """Errors without a code or a fix, which a user can neither look up nor follow."""
     _number: int = 0
 
     def start(self) -> None:
@@ -207,8 +207,8 @@ class Machines:
         if not is_done:
             self.counts["errors"] += 1
             # dbt prints the error of an operation, and does not return it.
-            if "run-operation" not in words and not re.search(r"\bAR-\d{3}\b", told):
-                self.raw.append(f"{machine.host}: {' '.join(words)} failed without a code: {told[-2000:]}")
+            if "run-operation" not in words and not _says_what_to_do(told):
+                self.raw.append(f"{machine.host}: {' '.join(words)} failed without a fix: {told[-2000:]}")
         return is_done
 
     def settle(self, machine: Machine) -> None:
@@ -254,6 +254,12 @@ def _expected(events: list[Row]) -> dict[str, list[Row]]:
 def _operation(sql: str) -> list[str]:
     """A command that executes a statement."""
     return ["dbt", "run-operation", "run_statement", "--args", json.dumps({"sql": sql})]
+
+
+def _says_what_to_do(told: str) -> bool:
+    """Whether a failed command reported errors, each with a code and a fix."""
+    _, *errors = re.split(r"^\s*(?=AR-\d{3} )", told, flags=re.MULTILINE)
+    return bool(errors) and all(re.search(r"^\s*fix: ", error, re.MULTILINE) for error in errors)
 
 
 def _first_line(told: str) -> str:

@@ -13,6 +13,7 @@ from dbt_arctic.catalog import translate
 from dbt_arctic.catalog.translate import pyiceberg_properties
 from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.connectors import AWS_BUNDLE, POSTGRES_DRIVER
+from dbt_arctic.engine.jdbc_driver import TIMEOUTS
 from dbt_arctic.engine.settings import SQLITE_DRIVER, is_embedded, packages, session_conf
 from dbt_arctic.errors import ProfileError
 from dbt_arctic.secret import without_secrets
@@ -68,12 +69,31 @@ def test_postgres_is_one_database_for_spark_and_pyiceberg(monkeypatch: pytest.Mo
         "jdbc.user": "ada",
         "jdbc.password": "p@ss/word",
         "jdbc.sslmode": "require",
+        **TIMEOUTS,
     }
     translated = pyiceberg_properties(made.iceberg_properties)
     assert translated is not None
-    assert translated["uri"] == "postgresql+psycopg://ada:p%40ss%2Fword@db:5433/lake?sslmode=require"
+    address, _, parameters = translated["uri"].partition("?")
+    assert address == "postgresql+psycopg://ada:p%40ss%2Fword@db:5433/lake"
+    assert parameters == (
+        "sslmode=require&connect_timeout=10&tcp_user_timeout=60000"
+        "&keepalives_idle=30&keepalives_interval=10&keepalives_count=3"
+    )
     assert POSTGRES_DRIVER.rpartition(":")[0] in jars(made)
     assert AWS_BUNDLE not in jars(made)
+
+
+def test_limits_on_time_of_the_user_win_and_metadata_is_still_read_without_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(translate, "find_spec", lambda module: module == "sqlalchemy" or module == "psycopg")
+    own = {"jdbc.socketTimeout": 0, "jdbc.connectTimeout": 3, "jdbc.tcpKeepAlive": False}
+    made = profile(catalog=POSTGRES, catalog_properties=own)
+    found = catalog_of(session_conf(made.spark_settings()))
+    assert [found[name] for name in own] == ["0", "3", "false"]
+    translated = pyiceberg_properties(made.iceberg_properties)
+    assert translated is not None
+    assert translated["uri"] == "postgresql+psycopg://db:5433/lake?connect_timeout=3"
 
 
 def test_a_password_comes_from_the_setting_the_address_a_file_or_the_environment(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from dbt_arctic.catalog.translate import pyiceberg_properties
-from dbt_arctic.engine.jdbc_driver import CLASS_PATH, JAR, with_catalog_driver
+from dbt_arctic.engine.jdbc_driver import CLASS_PATH, JAR, TIMEOUTS, with_catalog_driver
 from dbt_arctic.engine.jvm import SparkProcess, _makes_no_difference
 from dbt_arctic.engine.settings import OtherCatalog, SparkSettings, packages, session_conf
 from tests.packaging.jdbc_driver import DRIVER, manifest
@@ -34,6 +34,17 @@ def test_a_catalog_in_a_database_has_the_driver_and_its_jar() -> None:
     assert conf["spark.sql.catalog.archive.uri"] == "jdbc:arctic:mysql://db/archive"
     assert conf[CLASS_PATH] == str(JAR)
     assert with_catalog_driver(conf)[URI] == conf[URI]
+
+
+def test_a_catalog_in_postgres_waits_for_a_limited_time_as_the_user_wants() -> None:
+    """The driver's own default waits for ever."""
+    prefix = URI.removesuffix("uri")
+    other = OtherCatalog("archive", properties={**POSTGRES, "uri": "jdbc:mysql://db/archive"})
+    settings = SparkSettings("lake", "/w", {**POSTGRES, "jdbc.socketTimeout": "7"}, others=(other,))
+    conf = session_conf(settings)
+    limits = {name: conf.get(f"{prefix}{name}") for name in TIMEOUTS}
+    assert limits == {**TIMEOUTS, "jdbc.socketTimeout": "7"}
+    assert "spark.sql.catalog.archive.jdbc.socketTimeout" not in conf  # MySQL counts milliseconds
 
 
 def test_a_class_path_of_the_user_stays() -> None:
