@@ -29,7 +29,9 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.checks import EXACT_JSON
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.plain_columns import evolve_snapshot
+from dbt_arctic.refresh.plain_columns import evolve_snapshot, snapshot_columns
+from dbt_arctic.refresh.plain_config import of_snapshot
+from dbt_arctic.refresh.snapshot_times import OwnColumns
 from dbt_arctic.refresh.valid_to_current import keep_current_end
 
 
@@ -38,18 +40,71 @@ class SnapshotApi(PlainApi):
 
     @available.parse(lambda *a, **k: {})
     def evolve_snapshot(
-        self, queried: Sequence[ArcticColumn], target: ArcticRelation, model: Mapping[str, Any]
+        self,
+        queried: Sequence[ArcticColumn],
+        target: ArcticRelation,
+        model: Mapping[str, Any],
+        strategy: Mapping[str, Any],
+        names: Mapping[str, str],
+        sql: str,
     ) -> dict[str, str]:
         """Add the new fields and wider types of its query to a snapshot.
 
+        :param names: the names of the snapshot's own columns, by dbt's names.
+        :param sql: the query of the snapshot, and ``queried`` its columns.
         :returns: SQL of the query's columns as the snapshot stores them, by lower-case name.
         """
         with as_dbt_errors():
+            name, produced = target.name_parts, as_columns(queried)
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
-            after = evolve_snapshot(
-                self.context(), target.name_parts, model["name"], stored, as_columns(queried)
+            after, _ = snapshot_columns(model["name"], stored, produced)
+            values = values_of_stored_types(model["name"], queried, after)
+            types = {column.name.lower(): column.type for column in after}
+            own = self._own_columns(model, strategy, names, queried, types, values, sql)
+            state = self.catalog.of(name).load_table(name.schema, name.identifier)
+            own.refuse_other_types(stored, (state.partitioning if state is not None else None) or ())
+            evolve_snapshot(self.context(), name, model["name"], stored, (*produced, *own.columns))
+            return values
+
+    @available.parse(lambda *a, **k: "")
+    def check_snapshot_partitions(self, model: Mapping[str, Any], target: ArcticRelation) -> str:
+        """A warning if ``partition_by`` is not the partitioning of a snapshot, or an empty string."""
+        return cast(str, self.check_partitions(of_snapshot(model["name"], model["config"]), target))
+
+    def _own_columns(
+        self,
+        model: Mapping[str, Any],
+        strategy: Mapping[str, Any],
+        names: Mapping[str, str],
+        queried: Sequence[ArcticColumn],
+        stored: Mapping[str, str],
+        values: Mapping[str, str],
+        sql: str,
+    ) -> OwnColumns:
+        """The columns that a run adds to the query. Spark analyses those whose types are not known."""
+        updated_at, scd_id = strategy["updated_at"].strip(), strategy["scd_id"].strip()
+        types = {column.quoted: stored.get(column.name.lower(), column.dtype) for column in queried}
+        time = {"current_timestamp()": "timestamp", **types}.get(updated_at)
+        if time is None or not scd_id.startswith("md5("):
+            selected = [
+                f"{values.get(column.name.lower(), column.quoted)} AS {column.quoted}" for column in queried
+            ]
+            source = f"SELECT {', '.join(selected)}\nFROM (\n{sql}\n)"
+            found = self._schema(
+                f"SELECT {updated_at} AS arctic_time, {scd_id} AS arctic_id\nFROM (\n{source}\n)"
             )
-            return values_of_stored_types(model["name"], queried, after)
+            time, id_type = found[0].type, found[1].type
+        else:
+            id_type = "string"
+        return OwnColumns(
+            model["name"],
+            names,
+            updated_at,
+            time,
+            id_type,
+            strategy.get("hard_deletes") or "ignore",  # a project's own strategy may lack it
+            model["config"].get("dbt_valid_to_current"),
+        )
 
     @available.parse(lambda *a, **k: {})
     def snapshot_columns(
@@ -130,20 +185,28 @@ class SnapshotApi(PlainApi):
         strategy: Mapping[str, Any],
         sql: str,
         queried: Sequence[ArcticColumn],
+        target: ArcticRelation | None,
+        valid_from: str,
     ) -> str:
         """The type of the times of a snapshot; empty for TIMESTAMP. See ``time_type``.
 
         :param sql: the query of the snapshot.
         :param queried: its columns.
+        :param target: ``None`` if the snapshot does not exist yet.
+        :param valid_from: its column of the start of a record.
         """
         if not model["config"].get("updated_at"):
             return ""
+        stored = {} if target is None else self._types_of(target)
         updated_at = strategy["updated_at"]
         with as_dbt_errors():
             types = {column.quoted: column.dtype for column in queried}
             type_ = types.get(updated_at) or self._schema(f"SELECT {updated_at}\nFROM (\n{sql}\n)")[0].type
             hard_deletes = strategy.get("hard_deletes") or "ignore"  # a project's own strategy may lack it
-            return time_type(model["name"], model["config"]["updated_at"], type_, hard_deletes)
+            found = time_type(model["name"], model["config"]["updated_at"], type_, hard_deletes)
+            there = stored.get(valid_from.strip("`").lower(), "")
+            # Cut to a day, the time of the run could be before the start of the record that it ends.
+            return {"timestamp": "", "timestamp_ntz": there}.get(there, found) if found == "date" else found
 
     @available.parse(lambda *a, **k: "")
     def known_deletions(self, rows: str, is_deleted: str) -> str:
@@ -153,9 +216,12 @@ class SnapshotApi(PlainApi):
     @available.parse(lambda *a, **k: "")
     def ended_rows(self, rows: str, target: ArcticRelation, valid_to: str, now: str) -> str:
         """The rows that a snapshot writes, in which each record that is replaced has an end."""
-        columns = cast(Any, self).get_columns_in_relation(target)
-        types = {column.name.lower(): column.dtype for column in columns}
+        types = self._types_of(target)
         return ended_rows(rows, valid_to, f"CAST({now} AS {types.get(valid_to.lower(), 'TIMESTAMP')})")
+
+    def _types_of(self, relation: ArcticRelation) -> dict[str, str]:
+        columns = cast(Any, self).get_columns_in_relation(relation)
+        return {column.name.lower(): column.dtype for column in columns}
 
     @available.parse(lambda *a, **k: None)
     def keep_current_end(

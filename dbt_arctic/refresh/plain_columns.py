@@ -40,7 +40,28 @@ def evolve_plain(
     if on_schema_change in ("ignore", FULL_REFRESH):
         require_same_columns(model, stored, produced)
     changes = changes_to_make(model, on_schema_change, compare_columns(stored, produced))
-    return _altered(context, name, model, changes, stored, produced, fill=on_schema_change in FILLING)
+    _refuse_partition_columns(context, name, model, changes)
+    after = _fitting(model, changes, stored, produced, fill=on_schema_change in FILLING)
+    _alter(context, name, changes)
+    return after
+
+
+def snapshot_columns(
+    model: str, stored: Sequence[Column], produced: Sequence[Column]
+) -> tuple[tuple[Column, ...], list[FieldChange]]:
+    """The columns of a snapshot with the new fields and wider types of its query, and the changes to these.
+
+    Nothing is dropped, since a snapshot cannot be rebuilt. New columns are added together with the rows.
+
+    :raises SchemaChanged: a value would be changed when it is stored.
+    """
+    require_no_metadata_columns(model, [column.name for column in produced])
+    changes = [
+        change
+        for change in compare_columns(stored, produced).of("added", "widened", "typed")
+        if change.is_nested or change.kind != "added"
+    ]
+    return _fitting(model, changes, stored, produced, fill=True), changes
 
 
 def evolve_snapshot(
@@ -48,23 +69,14 @@ def evolve_snapshot(
 ) -> tuple[Column, ...]:
     """Add the new fields of a query to a snapshot, and widen its column types. Returns the new columns.
 
-    Nothing is dropped, since a snapshot cannot be rebuilt. New columns are added together with the rows.
-
     :raises SchemaChanged: a value would be changed when it is stored. Nothing was changed.
     """
-    require_no_metadata_columns(model, [column.name for column in produced])
-    difference = compare_columns(stored, produced)
-    changes = [
-        change
-        for change in difference.of("added", "widened", "typed")
-        if change.is_nested or change.kind != "added"
-    ]
-    return _altered(context, name, model, changes, stored, produced, fill=True)
+    after, changes = snapshot_columns(model, stored, produced)
+    _alter(context, name, changes)
+    return after
 
 
-def _altered(
-    context: Context,
-    name: Name,
+def _fitting(
     model: str,
     changes: Sequence[FieldChange],
     stored: Sequence[Column],
@@ -72,12 +84,19 @@ def _altered(
     *,
     fill: bool,
 ) -> tuple[Column, ...]:
-    _refuse_partition_columns(context, name, model, changes)
+    """The columns of a table after some changes.
+
+    :raises SchemaChanged: they cannot store the values of the query without loss.
+    """
     after = evolved(stored, changes)
     given = ((column.name, column.type) for column in produced)
     found = unstorable(given, ((column.name, column.type) for column in after), fill=fill)
     if found:
         raise not_storable(model, found)
+    return after
+
+
+def _alter(context: Context, name: Name, changes: Sequence[FieldChange]) -> None:
     # Iceberg cannot change the type of an untyped field in place. It holds no value that could be lost.
     if typed := [change.path for change in changes if change.kind == "typed"]:
         context.run("drop_columns", drop_columns(name, typed))
@@ -88,7 +107,6 @@ def _altered(
             context.run("widen_column", widen_column(name, change.path, change.new))
     if removed := [change.path for change in changes if change.kind == "removed"]:
         context.run("drop_columns", drop_columns(name, removed))
-    return after
 
 
 def _refuse_partition_columns(

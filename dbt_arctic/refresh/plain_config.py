@@ -13,6 +13,8 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.refresh.config import PARTIAL_SETTINGS, choose_strategy, refuse_both, writes_keyed
 from dbt_arctic.refresh.schema_policy import parse_on_schema_change
 
+SNAPSHOT = "snapshot"
+"""In the place of a strategy: a snapshot, which is never rebuilt."""
 _BY_KEY = ("merge", "delete+insert")
 _USED_BY = {
     "incremental_predicates": _BY_KEY,
@@ -54,6 +56,11 @@ class PlainConfig:
             "merge_exclude_columns": self.exclude,
         }
         return tuple((setting, column) for setting, columns in named.items() for column in columns)
+
+
+def of_snapshot(model: str, config: Mapping[str, Any]) -> PlainConfig:
+    """The settings of a snapshot that it shares with incremental models."""
+    return PlainConfig(model, SNAPSHOT, partition_by=_listed(config.get("partition_by")))
 
 
 def replaces_by_key(model: str, config: Mapping[str, Any]) -> bool:
@@ -193,7 +200,11 @@ def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
             "rows of other partitions would be lost",
             fix=f"set partition_by back, or rebuild: dbt run --full-refresh --select {config.model}",
         )
-    return f"{config.model}: {described}. It has no effect until the table is rebuilt with --full-refresh."
+    if config.strategy == SNAPSHOT:
+        effect = "on a snapshot that exists. ALTER TABLE with ADD or DROP PARTITION FIELD changes the table"
+    else:
+        effect = "until the table is rebuilt with --full-refresh"
+    return f"{config.model}: {described}. It has no effect {effect}."
 
 
 def refuse_old_files(config: PlainConfig, table: Name) -> None:

@@ -34,7 +34,11 @@
   {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- set strategy = arctic__with_quoted_columns(strategy, queried) -%}
   {%- if kind is not none -%}
-    {%- set values = adapter.evolve_snapshot(queried, target_relation, model) -%}
+    {%- set warning = adapter.check_snapshot_partitions(model, target_relation) -%}
+    {%- if warning -%}
+      {%- do exceptions.warn(warning) -%}
+    {%- endif -%}
+    {%- set values = adapter.evolve_snapshot(queried, target_relation, model, strategy, columns, snapshot_sql) -%}
     {%- set produced = queried | map(attribute='name') | map('lower') | list -%}
   {%- endif -%}
   {%- set staged = adapter.stage_snapshot(this, snapshot_sql, queried, model) -%}
@@ -43,7 +47,8 @@
     {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation, strategy.updated_at) -%}
     {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- endif -%}
-  {%- do model.update({'arctic_time_type': adapter.snapshot_time_type(model, strategy, snapshot_sql, queried)}) -%}
+  {%- do model.update({'arctic_time_type': adapter.snapshot_time_type(
+      model, strategy, snapshot_sql, queried, none if kind is none else target_relation, columns.dbt_valid_from)}) -%}
   {%- set compared = [] -%}
   {%- for column in queried if kind is none or column.name | lower in produced -%}
     {%- do compared.append(column) -%}

@@ -41,7 +41,8 @@ class Table:
     :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
         ended.
     :param form: ``plain``, ``keyed`` or ``view``.
-    :param ends_are_days: of a snapshot, whether its ends are of type DATE.
+    :param starts: of a snapshot, the start of each record.
+    :param start_type, end_type: of a snapshot, the types of starts and ends.
     :param is_partial: of a view, whether it shows a part of its upstream (``--empty``, ``--sample``).
     :param old_files: whether files have an older partitioning, from before another program changed it:
         ``some``, or ``perhaps``, after rows were written since.
@@ -56,7 +57,9 @@ class Table:
     partitions: frozenset[str] = frozenset()
     form: str = "plain"
     current_end: str = ""
-    ends_are_days: bool = False
+    starts: tuple[Any, ...] = ()
+    start_type: str = ""
+    end_type: str = ""
     is_partial: bool = False
     old_files: str = ""
 

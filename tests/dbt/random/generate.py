@@ -10,6 +10,7 @@ from typing import Any
 from dbt_arctic.data_type import parse_type, type_text
 from tests.dbt.random.automatic import draw_automatic, with_settings_of_session
 from tests.dbt.random.draw_other_programs import with_others
+from tests.dbt.random.draw_times import with_other_times
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, keys_as, new_type, reordered
 from tests.dbt.random.event_times import EventTimes, draw_times
 from tests.dbt.random.hooks import hooks_of
@@ -89,7 +90,8 @@ def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
                 told.append(replace(told[-1], verb="retry", ends={}))
             else:
                 told.append(_round(chance, drafts, automatic, len(told), times))
-    return with_others(Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone))
+        case = Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone)
+        return with_others(with_other_times(case))
 
 
 def _is_retried(chance: random.Random, last: Round) -> bool:

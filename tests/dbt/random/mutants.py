@@ -30,7 +30,7 @@ from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
-from dbt_arctic.refresh import batch, build, event_time, plain_config, upsert
+from dbt_arctic.refresh import batch, build, event_time, plain_config, snapshot_times, upsert
 from dbt_arctic.refresh.schema_evolution import ColumnPlan
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -150,6 +150,11 @@ def _no_end_without_a_time(patch: Patch) -> None:
 
 def _any_current_end(patch: Patch) -> None:
     patch.setattr(snapshot_api, "keep_current_end", lambda *_: None)
+
+
+def _any_type_of_time(patch: Patch) -> None:
+    patch.setattr(snapshot_times.OwnColumns, "refuse_other_types", lambda *given: None)
+    patch.setattr(snapshot_api, "evolve_snapshot", lambda *given: given[3])
 
 
 def _types_of_the_query(patch: Patch) -> None:
@@ -373,6 +378,12 @@ MUTANTS: dict[str, Mutant] = {
         _snapshot(unique_key="k", strategy="timestamp", updated_at="at"),
         (rows("k int; at date", (1, None)), rows("k int; at date", (1, _DAY))),
         patch=_older_than_null,
+    ),
+    "snapshot_with_times_that_are_cut": Mutant(
+        _snapshot(unique_key="k", strategy="timestamp", updated_at="day"),
+        (rows("k int; day date; at timestamp", (1, _DAY, _NOON)),) * 2,
+        patch=_any_type_of_time,
+        settings={"updated_at": "at"},
     ),
     "record_with_the_id_of_an_earlier_one": Mutant(
         _snapshot(unique_key="k", strategy="check", check_cols=["v1"], updated_at="at"),

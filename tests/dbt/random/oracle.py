@@ -53,16 +53,12 @@ def expect(
     if poisoned and batch.rows:
         raise Refused("a row fails while it is computed", by_spark=True)
     if model.kind == "snapshot":
-        return snapshot_taken(_without_deletes(model) if round_.is_partial else model, before, batch)
+        # With a part of the rows, a key that the part lacks is not a deleted one.
+        return snapshot_taken(model, before, batch, ends_deleted=not round_.is_partial)
     if is_built(model, before, round_):
         return Expected(_built(model, batch))
     assert before is not None
     return _refreshed(model, before, batch, lambda evolved, rows: _write(model, evolved, rows, batch))
-
-
-def _without_deletes(model: Model) -> Model:
-    """A snapshot in a run that reads a part of the rows: a key that the part lacks is not a deleted one."""
-    return replace(model, config={**model.config, "hard_deletes": "ignore"})
 
 
 def is_built(model: Model, before: Table | None, round_: Round) -> bool:

@@ -57,6 +57,11 @@ def instant(local: dt.datetime) -> dt.datetime:
     return local.replace(tzinfo=ZoneInfo(_ZONE.get())).astimezone(dt.timezone.utc).replace(tzinfo=None)
 
 
+def local(at: dt.datetime) -> dt.datetime:
+    """The local time of an instant in the session."""
+    return at.replace(tzinfo=dt.timezone.utc).astimezone(ZoneInfo(_ZONE.get())).replace(tzinfo=None)
+
+
 # Drawing
 
 ATOMS = (
