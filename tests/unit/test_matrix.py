@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix import __main__ as matrix
-from tests.matrix.__main__ import chosen
+from tests.matrix.__main__ import chosen, run
 from tests.matrix.cells import ALL, Cell
 from tests.matrix.page import Result, keep, stored_results, write_page
 from tests.matrix.story import Oracle
@@ -77,8 +76,8 @@ def test_what_a_cell_raises_fails_this_cell_only(tmp_path: Path, monkeypatch: py
     def fails(*given: object) -> None:
         raise RuntimeError("a broken pipe")
 
-    monkeypatch.setattr(matrix, "running", fails)
-    result = matrix.run(ALL[0], tmp_path, tmp_path)
+    monkeypatch.setattr("tests.matrix.__main__.running", fails)
+    result = run(ALL[0], tmp_path, tmp_path)
     assert (result.state, result.why) == ("failed", "RuntimeError: a broken pipe")
 
 
