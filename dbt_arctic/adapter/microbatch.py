@@ -20,6 +20,7 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh import microbatch
@@ -121,13 +122,13 @@ class MicrobatchApi(KeyedApi):
                 interval.require_same_batches(model["name"], columns, stored, context.query)
             return interval.restrict(sql, condition)
 
-    def _stored_columns(self, this: ArcticRelation) -> list[tuple[str, str]]:
-        """Name and type of each column of a table, from the catalog."""
+    def _stored_columns(self, this: ArcticRelation) -> list[ColumnInfo]:
+        """The columns of a table, from the catalog."""
         keyed, name = find_keyed(self.catalog, this.name_parts), this.name_parts
         if keyed is not None:
-            return [(column.name, column.type) for column in keyed.columns]
+            return [ColumnInfo(column.name, column.type) for column in keyed.columns]
         state = self.catalog.of(name).load_table(name.schema, name.identifier)
-        return [] if state is None else [(column.name, column.type) for column in state.columns]
+        return [ColumnInfo(column.name, column.type) for column in ([] if state is None else state.columns)]
 
     @available.parse(lambda *a, **k: "")
     def batch_condition(self, model: Mapping[str, Any], columns: Sequence[ArcticColumn]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.refresh.config import choose_strategy
@@ -96,7 +97,7 @@ class Interval:
     def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
         """Whether the event-time column has no time zone, so that its instants depend on the session."""
         there = self._column(columns)
-        return there is not None and there[1] in ("date", "timestamp_ntz")
+        return there is not None and there.type in ("date", "timestamp_ntz")
 
     def require_same_batches(
         self,
@@ -117,15 +118,15 @@ class Interval:
         """
         one, other = self._column(produced), self._column(stored)
         rebuild = f"rebuild the table: dbt run --full-refresh --select {model}"
-        if other is None or other[1] not in _LITERALS:
-            there = "does not have" if other is None else f"stores as {other[1]}"
+        if other is None or other.type not in _LITERALS:
+            there = "does not have" if other is None else f"stores as {other.type}"
             raise SchemaChanged(
                 f"event_time is {self.event_time}, which the table {there}",
                 where=model,
                 why="the stored rows have no time, so no batch would replace them",
                 fix=rebuild,
             )
-        if one is None or (one[1], other[1]) != ("date", "timestamp"):
+        if one is None or (one.type, other.type) != ("date", "timestamp"):
             return
         # Dates are stored in order, so all are in their batch if those at both ends are.
         kept = (
@@ -134,7 +135,7 @@ class Interval:
         ((zone, is_same),) = query(f"SELECT current_timezone(), {' AND '.join(kept)}")
         if not is_same:
             raise SchemaChanged(
-                f"event_time is {one[0]}, which is date in the query and timestamp in the table",
+                f"event_time is {one.name}, which is date in the query and timestamp in the table",
                 where=model,
                 why=f"the table stores a date as midnight in {zone}, the session's time zone. That is before "
                 "midnight in UTC, in the interval of another batch",
@@ -149,10 +150,10 @@ class Interval:
     def _ends(self) -> tuple[datetime, datetime]:
         return self.start, self.end
 
-    def _column(self, columns: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-        """Name and type of the event-time column."""
+    def _column(self, columns: Sequence[tuple[str, str]]) -> ColumnInfo | None:
+        """The event-time column, if it is one of the columns."""
         wanted = self.event_time.lower()
-        return next(((name, type_) for name, type_ in columns if name.lower() == wanted), None)
+        return next((ColumnInfo(*column) for column in columns if column[0].lower() == wanted), None)
 
 
 def batch_interval(model: Mapping[str, Any]) -> Interval | None:
