@@ -9,11 +9,11 @@ or the same command creates the view.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.data_type import atoms, parse_type
+from dbt_arctic.data_type import Atomic, atoms, parse_type
 from dbt_arctic.errors import (
     ArcticError,
     CommitStateUnknown,
@@ -94,6 +94,8 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
         )
     matched = tuple(by_name[column.lower()] for column in key)
     _refuse_columns(name, columns)
+    types = {column.name: column.type for column in columns}
+    _refuse_key(name, {column: types[column] for column in matched})
     _check_keys(context, name, state, matched)
     numbers = generation_numbers(context.catalog, name)
     table = KeyedTable(
@@ -267,6 +269,25 @@ def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:
             f"{name} has columns of a type that Spark cannot write: {', '.join(unsuitable)}",
             where=name.dotted,
             fix="cast them to another type in a new table, and adopt that",
+        )
+
+
+def _refuse_key(name: Name, key: Mapping[str, str]) -> None:
+    """Refuse a key with a column whose values Spark cannot compare, or by which Iceberg cannot sort files.
+
+    :param key: the types of the columns of the key.
+    """
+    unsuitable = [
+        f"{column} {type_}"
+        for column, type_ in key.items()
+        if not isinstance(parse_type(type_), Atomic) or type_ in ("variant", "void")
+    ]
+    if unsuitable:
+        raise ConfigError(
+            f"{name} cannot have the key {', '.join(key)}",
+            where=name.dotted,
+            why=f"files cannot be sorted, or rows compared, by {', '.join(unsuitable)}",
+            fix="name other columns; or compute a column of a simple type in a new table, and adopt that",
         )
 
 

@@ -132,6 +132,20 @@ def require_storable(
         raise not_storable(config.model, found)
 
 
+def how_to_type(found: Sequence[Mismatch], otherwise: str) -> str:
+    """The remedy for values that a statement or an append cannot store. A VOID column stores no value at all.
+
+    :param otherwise: the remedy if none of the columns is VOID.
+    """
+    untyped = next((one for one in found if one.stored == "void"), None)
+    if untyped is None:
+        return otherwise
+    return (
+        f"give {untyped.path} a type first: run the model of the table with on_schema_change="
+        f"'append_new_columns', and with a value of this type: cast(null as {untyped.produced})"
+    )
+
+
 def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
     """The error for values that a table would change when it stores them. Nothing was written."""
     return SchemaChanged(

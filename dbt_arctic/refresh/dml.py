@@ -28,6 +28,7 @@ from dbt_arctic.keyed.modify import (
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.narrowing import TypeChange, exact_cast, is_narrower
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.batch import how_to_type
 from dbt_arctic.refresh.config import match_columns
 from dbt_arctic.refresh.parse_dml import ParsedClause, ParsedModification
 from dbt_arctic.store.computed_write import Attempt, Purpose, WriteResult, write_computed
@@ -137,7 +138,7 @@ def _as_stored(context: Context, table: KeyedTable, modification: Modification, 
             "the table cannot store the statement's values without loss",
             where=table.name.dotted,
             why="; ".join(mismatch.describe() for mismatch in found),
-            fix="cast the value to the type of the column",
+            fix=how_to_type(found, "cast the value to the type of the column"),
         )
     return replace(
         clause,

@@ -21,7 +21,7 @@ from dbt_arctic.keyed.rollback import required_checks
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.keyed.write import insert_into_change, insert_plain
-from dbt_arctic.refresh.batch import make_batch
+from dbt_arctic.refresh.batch import how_to_type, make_batch
 from dbt_arctic.refresh.clone import is_clone
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.upsert import upsert
@@ -257,7 +257,7 @@ def _require_columns(where: str, stored: Sequence[Column], given: Sequence[Colum
             "the table cannot store the values of the batch without loss",
             where=where,
             why="; ".join(mismatch.describe() for mismatch in found),
-            fix="cast the column to the type of the table before the append",
+            fix=how_to_type(found, "cast the column to the type of the table before the append"),
         )
 
 

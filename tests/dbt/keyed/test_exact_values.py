@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import yaml
 
-from tests.dbt.keyed.conftest import Shop
+import dbt_arctic
+from dbt_arctic.errors import ArcticError
+from tests.dbt.keyed.conftest import Shop, Terminal
 
 ADDR = "struct<city:string,zip:string>"
 PLACES = {
@@ -184,6 +188,55 @@ def test_a_column_of_nothing_but_null_gets_the_type_of_its_first_value(places: S
     places.dbt("run", "--select", *typed)
     assert places.rows("keyed", "id, n, s.a") == places.rows("partial", "id, n, s.a")
     assert places.rows("keyed", "id, n, s.a") == [(1, None, 1), (2, None, None)]
+
+
+def test_the_remedy_for_a_value_of_a_column_without_a_type_can_be_followed(
+    places: Shop, type_in: Terminal
+) -> None:
+    forms = {"keyed": "unique_key='id', buckets=1", "appended": "incremental_strategy='append'"}
+    for name, config in forms.items():
+        places.model(
+            name, f"{{{{ config(materialized='incremental', {config}) }}}} select 1L as id, null as n"
+        )
+    places.dbt("run")
+    folder = str(places.folder)
+    batch = places.connection.session.sql("select 2L as id, 5 as n")
+
+    def attempts() -> list[Callable[[], object]]:
+        return [
+            lambda: type_in("sql", "update keyed set n = 4 where id = 1", code=code),
+            *(
+                lambda name=name: dbt_arctic.append(name, batch, project_dir=folder, profiles_dir=folder)
+                for name in forms
+            ),
+        ]
+
+    code = 2
+    says = [str(attempts()[0]())]
+    for attempt in attempts()[1:]:
+        with pytest.raises(ArcticError) as raised:
+            attempt()
+        says.append(str(raised.value))
+    for said in says:
+        words = " ".join(said.split())
+        assert "AR-305" in words
+        assert (
+            "give n a type first: run the model of the table with on_schema_change='append_new_columns'"
+            in words
+        )
+        assert "cast(null as int)" in words
+    for name, config in forms.items():
+        config += ", on_schema_change='append_new_columns'"
+        places.model(
+            name,
+            f"{{{{ config(materialized='incremental', {config}) }}}} select 1L as id, cast(null as int) as n",
+        )
+    places.dbt("run")
+    code = 0
+    for attempt in attempts():
+        attempt()
+    assert places.rows("keyed") == [(1, 4), (2, 5)]
+    assert places.rows("appended") == [(1, None), (1, None), (2, 5)]
 
 
 @pytest.mark.parametrize("strategy", ["upsert", "merge"])

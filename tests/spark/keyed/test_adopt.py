@@ -13,6 +13,7 @@ from dbt_arctic.errors import (
     DuplicateKey,
     KeyColumnMissing,
     NullKey,
+    StatementError,
     VersionUnavailable,
 )
 from dbt_arctic.keyed.table import KeyedTable
@@ -25,6 +26,7 @@ from dbt_arctic.maintenance.undo_adoption import undo_adoption
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import rows_at
 from dbt_arctic.refresh.pull import plan_pull
+from tests.extent import first
 
 
 def plain(shop: Any, name: str = "orders", version: int = 2, layout: str = "") -> None:
@@ -271,3 +273,116 @@ def test_a_view_that_is_made_again_stays_out_of_the_folder_of_the_tables_files(
     names = [path.name for path in (warehouse / schema / "orders" / "metadata").glob("*.json")]
     assert len(names) == len({name.partition("-")[0] for name in names}), "of one relation only"
     assert list(folder.iterdir())
+
+
+STORED = {
+    "boolean": ("true", "false"),
+    "tinyint": ("1", "-128"),
+    "smallint": ("1", "-32768"),
+    "int": ("1", "2147483647"),
+    "bigint": ("1", "-9223372036854775808"),
+    "float": ("0.5", "'-0.1'"),
+    "double": ("0.1", "'NaN'"),
+    "decimal(4,2)": ("1.5", "-99.99"),
+    "decimal(38,10)": ("1.5", "9999999999999999999999999999.9999999999"),
+    "date": ("DATE'2020-02-29'", "DATE'0001-01-01'"),
+    "timestamp": ("TIMESTAMP'2020-01-01 00:00:00.000001Z'", "TIMESTAMP'1969-12-31 23:59:59Z'"),
+    "timestamp_ntz": ("TIMESTAMP_NTZ'2020-03-29 02:30:00'", "TIMESTAMP_NTZ'1900-01-01 00:00:00.000001'"),
+    "string": ("'a'", "'ß '"),
+    "char(5)": ("'a'", "'b'"),
+    "varchar(5)": ("'a'", "'b '"),
+    "string collate utf8_lcase": ("'a'", "'B'"),
+    "binary": ("X'00FF'", "X''"),
+    "struct<a:int,s:struct<b:array<int>>>": (
+        "named_struct('a', 1, 's', named_struct('b', array(1, NULL)))",
+        "named_struct('a', NULL, 's', named_struct('b', array()))",
+    ),
+    "array<struct<a:int,b:string>>": ("array(named_struct('a', 1, 'b', 'x'))", "array()"),
+    "map<string,map<date,array<double>>>": ("map('a', map(DATE'2020-01-01', array(1.5D)))", "map()"),
+}
+"""The types that Spark writes to a table of any format version, each with two values."""
+STORED_IN_V3 = {"variant": ("parse_json('{\"a\": [1, 2]}')", "parse_json('2')"), "void": ("NULL", "NULL")}
+NOT_STORED = ("interval year to month", "interval day to second", "interval", "time", "geometry(4326)")
+NESTED = ("struct", "array", "map", "variant", "void")
+
+
+def typed(value: str, type_: str) -> str:
+    """A value as it is stored: Iceberg has no lengths and no collations."""
+    if type_.startswith(("char", "varchar", "string")):
+        return f"CAST({value} AS STRING)"
+    return f"CAST({value} AS {type_})"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_table_with_a_column_of_each_type_is_adopted(shop: Any, version: int) -> None:
+    """Each type as a value, and each one that can be a key as a part of the key."""
+    session, name = shop.main, shop.main.name("orders")
+    types = STORED | (STORED_IN_V3 if version == 3 else {})
+    keys = {f"k{at}": type_ for at, type_ in enumerate(types) if not type_.startswith(NESTED)}
+    values = {f"v{at}": type_ for at, type_ in enumerate(types)}
+    columns = keys | values
+
+    def row(key: int, value: int | None) -> str:
+        """A row with the first or second value of each type in the key and in the other columns."""
+        sides = [(keys, key), (values, value)]
+        return "SELECT " + ", ".join(
+            f"{typed('NULL' if which is None else types[type_][which], type_)} AS {column}"
+            for side, which in sides
+            for column, type_ in side.items()
+        )
+
+    def found(sql: str) -> list[tuple[str, ...]]:
+        texts = (
+            f"{'to_json' if one == 'variant' else 'string'}({column})" for column, one in columns.items()
+        )
+        return sorted(session.query(f"SELECT {', '.join(texts)} FROM (\n{sql}\n)"), key=repr)
+
+    session.query(
+        f"CREATE TABLE {name.sql} ({', '.join(f'{column} {type_}' for column, type_ in columns.items())}) "
+        f"USING iceberg TBLPROPERTIES ('format-version'='{version}')"
+    )
+    session.query(f"INSERT INTO {name.sql} {row(0, 0)}")
+    adopted(shop, key=tuple(keys))
+    orders = shop.table(types=columns, unique_key=list(keys), buckets=None)
+    assert found(f"SELECT * FROM {name.sql}") == found(row(0, 0))
+    for values_of in ((1, None), (None, 1)):
+        rows = " UNION ALL ".join(row(key, value) for key, value in enumerate(values_of))
+        orders.upsert_sql(rows)
+        expected = found(rows)
+        assert found(f"SELECT * FROM {name.sql}") == expected
+    orders.compact()
+    assert found(f"SELECT * FROM {orders.table.base.sql}") == expected
+    orders.upsert_sql(f"SELECT *, 'D' AS _action FROM ({row(1, 1)})")
+    assert found(f"SELECT * FROM {name.sql}") == found(row(0, None))
+
+
+def test_the_types_that_are_not_adopted_are_not_stored_or_no_keys(shop: Any, schema: str) -> None:
+    for type_ in NOT_STORED:
+        with pytest.raises(StatementError):
+            shop.main.query(f"CREATE TABLE {shop.main.name('none').sql} (v {type_}) USING iceberg")
+    values = {
+        kind: next(one for one in {**STORED, **STORED_IN_V3} if one.startswith(kind)) for kind in NESTED
+    }
+    name = shop.main.name("nested")
+    columns = ", ".join(f"k_{kind} {type_}" for kind, type_ in values.items())
+    shop.main.query(
+        f"CREATE TABLE {name.sql} (id INT, {columns}) USING iceberg TBLPROPERTIES ('format-version'='3')"
+    )
+    for kind in NESTED:
+        for key in ([f"k_{kind}"], ["id", f"k_{kind}"]):
+            with pytest.raises(ConfigError, match=f"cannot have the key {', '.join(key)}"):
+                plan_adoption(shop.main.context, name, key)
+    assert {entry.name for entry in shop.main.catalog.list_names(schema)} == {"nested"}
+
+
+@pytest.mark.parametrize("type_", first(2, [one for one in STORED if not one.startswith(NESTED)]))
+def test_each_simple_type_is_a_key_by_itself(shop: Any, type_: str) -> None:
+    name, (one, other) = shop.main.name("orders"), STORED[type_]
+    shop.main.query(f"CREATE TABLE {name.sql} (k {type_}, v INT) USING iceberg")
+    shop.main.query(f"INSERT INTO {name.sql} SELECT {typed(one, type_)}, 1")
+    adopted(shop, key=("k",))
+    orders = shop.table(types={"k": type_, "v": "int"}, unique_key="k", buckets=None)
+    orders.upsert_sql(f"SELECT {typed(one, type_)} AS k, 2 AS v UNION ALL SELECT {typed(other, type_)}, 3")
+    for _ in range(2):
+        assert sorted(row[0] for row in shop.main.query(f"SELECT v FROM {name.sql}")) == [2, 3]
+        orders.compact()
