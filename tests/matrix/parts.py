@@ -1,4 +1,4 @@
-"""The parts of a cell in addition to its own project: steps of the oracle, classes of dbt's suite, the example.
+"""The parts of a cell in addition to its project: steps of the oracle, classes of dbt's suite, the example.
 
 The steps run in the process of the cell, the others in processes of their own.
 """
