@@ -15,6 +15,7 @@ from tests.dbt.random.oracle import (
     expect_batch,
     is_built,
     rebuilds,
+    refreshed_with_late_row,
     require_allowed,
     with_late_row,
 )
@@ -87,9 +88,11 @@ class RanModel:
             batch = as_read(self.model, self.round.batches[self.model.name], self.round)
             poisoned = self.model.name in self.round.poisoned
             expected = expect(self.model, self.before, batch, self.round, poisoned)
-            if self.late is not None and expected.table is not None:
-                return replace(expected, table=with_late_row(self.model, expected.table, self.late))
-            return expected
+            if self.late is None or expected.table is None:
+                return expected
+            assert self.before is not None
+            refreshed = refreshed_with_late_row(self.model, self.before, expected.table, self.late)
+            return replace(refreshed, may_refuse=refreshed.may_refuse or expected.may_refuse)
         if self.upstream is None or (self.failed and str(self.result and self.result.status) == "skipped"):
             raise Refused("the upstream model failed", by_upstream=True)
         if self.before is not None and self.round.is_partial and not rebuilds(self.model, self.round):
@@ -105,6 +108,10 @@ class RanModel:
         except Refused as error:
             refusal = error
         after = AllowedOutcomes([self.before], wrote=refusal is None)
+        if self.late is not None and self.before is not None and self.failed:
+            # It may have landed before the refresh was refused; if it is the reason, it has.
+            landed = with_late_row(self.model, self.before, self.late)
+            after.candidates = [landed] if refusal and refusal.by_late_row else [self.before, landed]
         if not self.failed:
             if expected is None:
                 after.fault = Fault("accepted", f"it reports success, and is to be refused: {refusal}")
@@ -118,6 +125,9 @@ class RanModel:
             after.fault = Fault(f"refused {code_of(self.message)}", f"it is refused: {self.message}")
         elif not (refusal and refusal.by_upstream):
             wrong = unclear(self.message, by_spark=refusal is not None and refusal.by_spark)
+            if not wrong and refusal and refusal.by_late_row and not refusal.by_spark:
+                code = code_of(self.message)
+                wrong = "" if code == "AR-404" else f"{code} in place of AR-404"
             if wrong:
                 after.fault = Fault(wrong, f"{wrong} ({refusal}): {self.message}")
             after.may_have_changed = refusal is None or refusal.by_rows

@@ -21,13 +21,20 @@ class Refused(Exception):
     :param by_spark: whether the error is Spark's own, wrapped: it is found while rows are computed.
     :param by_rows: whether it is found in the rows, and so after the columns have changed.
     :param by_upstream: whether dbt does not run it, since what it reads failed.
+    :param by_late_row: whether a row that another process upserts during a full refresh is the reason.
     """
 
     def __init__(
-        self, why: str, by_spark: bool = False, by_rows: bool = False, by_upstream: bool = False
+        self,
+        why: str,
+        by_spark: bool = False,
+        by_rows: bool = False,
+        by_upstream: bool = False,
+        by_late_row: bool = False,
     ) -> None:
         super().__init__(why)
         self.by_upstream = by_upstream
+        self.by_late_row = by_late_row
         self.by_spark = by_spark
         self.by_rows = by_rows or by_spark
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -325,6 +326,15 @@ MUTANTS: dict[str, Mutant] = {
             rows(f"k int; part int; addr {_SWAPPED}", (2, 0, _ROME)),
         ),
         patch=_replays_by_position,
+        late=True,
+    ),
+    "late_row_that_is_rounded": Mutant(
+        Model("", "upsert", {"unique_key": "k", "buckets": 1, "full_refresh": True}),
+        (
+            rows("k int; part int; v1 decimal(8,2)", (1, 0, Decimal("7.25"))),
+            rows("k int; part int; v1 decimal(8,1)", (2, 0, Decimal("1.5"))),
+        ),
+        patch=lambda patch: patch.setattr("dbt_arctic.store.replay.unstorable", lambda *types, fill: []),
         late=True,
     ),
     "adoption_without_times": Mutant(

@@ -33,7 +33,7 @@ from tests.dbt.random.project import (
     has_event_time,
 )
 from tests.dbt.random.snapshots import snapshot_taken
-from tests.dbt.random.stored_values import stored_type
+from tests.dbt.random.stored_values import NotExact, TooLarge, keep, require_carried_over, stored_type
 from tests.dbt.random.values import instant
 
 
@@ -308,11 +308,45 @@ def _one_a_key(model: Model, table: Table, rows: list[Row]) -> dict[Any, Row]:
 
 
 def with_late_row(model: Model, table: Table, row: Row) -> Table:
-    """A keyed table that was refreshed in full, and in which a row is replayed that landed meanwhile."""
-    names = {name.lower(): name for name in row}
-    stored = {name: row[names[name.lower()]] if name.lower() in names else None for name in table.types}
+    """A keyed table with a row that another process upserts."""
     config = {name: value for name, value in model.config.items() if name != "delete_when"}
-    return _upserted(replace(model, config=config), table, [stored])
+    return _upserted(replace(model, config=config), table, [row])
+
+
+def refreshed_with_late_row(model: Model, before: Table, after: Table, row: Row) -> Expected:
+    """A keyed table that was refreshed in full while a row landed in the earlier one.
+
+    :raises Refused: the new table does not hold the row, and nothing is replaced.
+    """
+    try:
+        carried = carried_over(model, before, row, after.types)
+    except NotExact as error:
+        raise Refused(f"the new table does not hold a late row: {error}", by_late_row=True) from error
+    except TooLarge as error:
+        raise Refused(f"a late row: {error}", by_spark=True, by_late_row=True) from error
+    return Expected(with_late_row(model, after, carried), has_other_key_types(model, before, after.types))
+
+
+def carried_over(model: Model, before: Table, row: Row, types: dict[str, str]) -> Row:
+    """The row of a table as its successor holds it: NULL in new columns, and without the lost ones.
+
+    :raises NotExact: / :raises TooLarge: it does not.
+    """
+    names = {name.lower(): name for name in before.types}
+    found: Row = {}
+    for name, type_ in types.items():
+        old = names.get(name.lower())
+        if old is not None:
+            require_carried_over(before.types[old], type_)
+        found[name] = None if old is None else keep(row[old], before.types[old], type_)
+    return found
+
+
+def has_other_key_types(model: Model, before: Table, types: dict[str, str]) -> bool:
+    """Whether the key has other types: two earlier keys may be one, so that both outcomes are right."""
+    now = {name.lower(): type_ for name, type_ in types.items()}
+    then = {name.lower(): type_ for name, type_ in before.types.items()}
+    return any(now.get(key.lower()) != then.get(key.lower()) for key in model.keys)
 
 
 # Microbatch

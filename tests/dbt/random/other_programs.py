@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,26 +24,48 @@ from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.upsert import upsert
 from dbt_arctic.store.context import Context
 from tests.dbt.random.columns import Row, Table, key_of, listed
-from tests.dbt.random.oracle import rebuilds
+from tests.dbt.random.oracle import carried_over, has_other_key_types, rebuilds
 from tests.dbt.random.project import Batch, Column, Model, Round
-from tests.dbt.random.stored_values import stored_type
-from tests.dbt.random.values import comparable_type
+from tests.dbt.random.stored_values import NotExact, TooLarge, keep, stored_type
 
 WRITES_A_KEY = ("unique_key", "buckets", "partition_by", "sequence_by")
 """Settings of the process that upserts during a full refresh."""
+
+
+@dataclass(frozen=True)
+class LateUpsert:
+    """An upsert of another process into a table that is refreshed in full.
+
+    :param early: whether it lands right before the first commit to the new change table, after which the
+        build looks for rows to carry over; otherwise right before the new table is shown.
+    """
+
+    model: Model
+    batch: Batch
+    early: bool
+
+    @property
+    def right_before(self) -> str:
+        """The statement before which it lands, as a regular expression."""
+        name = self.model.name
+        return (
+            rf"INSERT INTO \S+\.`?{name}__change_\d+`?"
+            if self.early
+            else rf"CREATE OR REPLACE VIEW \S+\.`?{name}`? \("
+        )
 
 
 @dataclass
 class OtherPrograms:
     """Other programs, with a session of their own.
 
-    :ivar late: by model, an upsert that lands right before its full refresh shows the new table.
+    :ivar late: by model, an upsert that lands during its full refresh.
     """
 
     connection: SessionConnection
     catalog: EmbeddedCatalog
     schema: str
-    late: dict[str, tuple[Model, Batch]] = field(default_factory=dict)
+    late: dict[str, LateUpsert] = field(default_factory=dict)
 
     @property
     def context(self) -> Context:
@@ -81,11 +103,12 @@ class OtherPrograms:
 
     def before(self, sql: str) -> None:
         """Upsert if the statement is the one that a late upsert waits for."""
-        for name, (model, batch) in list(self.late.items()):
-            if re.search(rf"CREATE OR REPLACE VIEW \S+\.`?{name}`? \(", sql):
+        for name, late in list(self.late.items()):
+            if re.search(late.right_before, sql):
                 del self.late[name]
-                given = {one: value for one, value in model.config.items() if one in WRITES_A_KEY}
-                upsert(self.context, Name("lake", self.schema, name), parse_config(name, given), batch.sql)
+                given = {one: value for one, value in late.model.config.items() if one in WRITES_A_KEY}
+                config = parse_config(name, given)
+                upsert(self.context, Name("lake", self.schema, name), config, late.batch.sql)
 
 
 @dataclass
@@ -124,20 +147,30 @@ def can_evolve(model: Model, table: Table | None) -> bool:
 
 def late_row(model: Model, before: Table | None, round_: Round) -> Row | None:
     """The row that another process upserts during a full refresh: the first one of the table, with another
-    value; ``None`` where the new table would not have the same key, partitions and types.
+    value; ``None`` where there is none, or the upsert would ask for other partitions.
     """
     if before is None or before.form != "keyed" or not before.rows or not rebuilds(model, round_):
         return None
     if before.partitions != frozenset(listed(model.config.get("partition_by"))):
         return None
-    types = {name.lower(): comparable_type(one) for name, one in before.types.items()}
-    produced = round_.batches[model.name].columns
-    if any(
-        types.get(one.name.lower(), "") not in ("", comparable_type(stored_type(one.type)))
-        for one in produced
-    ):
-        return None
-    return {**before.rows[0], "part": 7}
+    row, type_ = before.rows[0], before.types.get("part", "")
+    with suppress(NotExact):
+        return {**row, "part": keep(7, "int", type_)} if type_ else row
+    return row
+
+
+def lands_early(model: Model, before: Table, row: Row, round_: Round) -> bool:
+    """Whether the row lands before the build looks for rows to carry over.
+
+    Where the new table may not hold the row, nothing is then replaced.
+    """
+    batch = round_.batches[model.name]
+    now = {one.name: stored_type(one.type) for one in batch.columns if one.name != "_action"}
+    try:
+        carried_over(model, before, row, now)
+    except (NotExact, TooLarge):
+        return True
+    return has_other_key_types(model, before, now)
 
 
 def batch_of(row: Row, table: Table) -> Batch:

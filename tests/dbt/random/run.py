@@ -37,11 +37,13 @@ from tests.dbt.random.columns import Row, Table
 from tests.dbt.random.hooks import has_hooks, wrong_steps
 from tests.dbt.random.other_programs import (
     Interrupt,
+    LateUpsert,
     OtherPrograms,
     batch_of,
     can_evolve,
     is_adoptable,
     is_unique,
+    lands_early,
     late_row,
     wrong_catalog,
     wrong_plan,
@@ -324,7 +326,8 @@ class Trial:
                 row = late_row(model, table, round_)
                 if row is not None and table is not None:
                     late[model.name] = row
-                    self.others.late[model.name] = (model, batch_of(row, table))
+                    early = lands_early(model, table, row, round_)
+                    self.others.late[model.name] = LateUpsert(model, batch_of(row, table), early)
         return late
 
     def _compared(self, round_: Round, results: dict[str, Any]) -> list[Model]:
