@@ -7,7 +7,7 @@ from typing import Any
 
 _INTERNAL = frozenset({"dbt", "dbt_spark", "dbt_arctic"})
 _OF_STRATEGIES = {"delete+insert": ("delete_sql",), "merge": ("get_merge_sql", "get_merge_update_columns")}
-"""The macros of a strategy besides its own one."""
+"""The macros that a strategy uses in addition to its own one."""
 _OF_ALL = ("insert_sql", "stored_columns", "batch_as_stored", "incremental_statements")
 
 
