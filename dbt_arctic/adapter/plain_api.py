@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timezone
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values, v
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.dbt_warning import emit_warning
 from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.project_macros import is_written_by_project
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import TableState
@@ -28,7 +29,7 @@ from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
-from dbt_arctic.refresh.plain_columns import evolve_plain
+from dbt_arctic.refresh.plain_columns import EvolvedColumns, drop_last, evolve_plain
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
     check_named_columns,
@@ -51,6 +52,19 @@ _METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNOREC
 
 def _properties_of(model: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
+
+
+@dataclass(frozen=True)
+class PlainBatch:
+    """A batch of a plain table whose columns were changed for it.
+
+    :param values: SQL of its columns as the table stores them, by lower-case name. Those of the key have the
+        types of the table, so that keys of the batch and of the table are compared as stored.
+    :param changed: the columns of the table; ``None`` if nothing is written.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    changed: EvolvedColumns | None = None
 
 
 class PlainApi(KeyedApi):
@@ -186,31 +200,50 @@ class PlainApi(KeyedApi):
         context.run("stage", plain.stage(staging, batch, schema, stored))
         return plain.StagedRows(staging, tuple(schema), None if state is None else state.current_snapshot_id)
 
-    @available.parse(lambda *a, **k: {})
+    @available.parse(lambda *a, **k: None)
     def evolve_plain(
         self,
         on_schema_change: str,
         produced: Sequence[ArcticColumn],
         target: ArcticRelation,
         config: PlainConfig,
-    ) -> dict[str, str]:
+        macros: Mapping[str, Any],
+    ) -> PlainBatch:
         """Change the columns of a plain table to those of a batch, as far as ``on_schema_change`` allows.
 
-        :returns: SQL of the batch's columns as the table stores them, by lower-case name. Those of the key
-            have the types of the table, so that keys of the batch and of the table are compared as stored.
+        Columns are dropped by ``drop_columns``, after the batch is written. A macro of the project may write
+        every column of the table, so that they are dropped here.
+
+        :param macros: the macros of the project, by name.
         """
         with as_dbt_errors():
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
             columns = as_columns(produced)
             if on_schema_change == "fail" and compare_columns(stored, columns):
-                return {}  # dbt's own macro raises the error next
-            after = evolve_plain(
-                self.context(), target.name_parts, config.model, on_schema_change, stored, columns
+                return PlainBatch()  # dbt's own macro raises the error next
+            changed = evolve_plain(
+                self.context(),
+                target.name_parts,
+                config.model,
+                on_schema_change,
+                stored,
+                columns,
+                drop_first=is_written_by_project(config.strategy, macros),
             )
             key = {name.lower() for name in config.key}
             of_key = [one for one in produced if one.name.lower() in key]
-            typed = values_of_stored_types(config.model, of_key, after)
-            return {**stored_values(produced, after), **typed}
+            typed = values_of_stored_types(config.model, of_key, changed.columns)
+            return PlainBatch({**stored_values(produced, changed.columns), **typed}, changed)
+
+    @available.parse(lambda *a, **k: None)
+    def drop_columns(self, target: ArcticRelation, model: Mapping[str, Any], batch: PlainBatch) -> None:
+        """Drop the columns that a written batch does not have. Emits a dbt warning if it fails."""
+        if batch.changed is None:
+            return
+        with as_dbt_errors():
+            warning = drop_last(self.context(), target.name_parts, model["name"], batch.changed)
+        if warning is not None:
+            emit_warning(warning)
 
     @available.parse(lambda *a, **k: None)
     def refuse_metadata_columns(self, relation: ArcticRelation, sql: str) -> None:

@@ -182,9 +182,9 @@ def _path(path: Path) -> str:
     return ".".join(map(quote, path))
 
 
-def drop_not_null(table: Name, columns: Sequence[str]) -> str:
-    """The statement that drops NOT NULL from columns."""
-    listed = ", ".join(f"{quote(column)} DROP NOT NULL" for column in columns)
+def drop_not_null(table: Name, columns: Sequence[Path]) -> str:
+    """The statement that drops NOT NULL from columns and nested fields."""
+    listed = ", ".join(f"{_path(column)} DROP NOT NULL" for column in columns)
     return f"ALTER TABLE {table.sql} ALTER COLUMN {listed}"
 
 

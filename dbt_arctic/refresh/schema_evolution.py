@@ -112,7 +112,9 @@ def _change(context: Context, config: KeyedConfig, plan: ColumnPlan) -> KeyedTab
     if required:
         # Rows written from here on lack these columns, and must be mergeable even if this run ends before
         # they are dropped.
-        context.run("drop_not_null", create.drop_not_null(table.base, required), table)
+        context.run(
+            "drop_not_null", create.drop_not_null(table.base, [(column,) for column in required]), table
+        )
     removed = _removed(changes)
     if any(len(path) > 1 for path in removed):
         target = replace(target, projected=table.projected)
@@ -207,7 +209,7 @@ def relax(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTabl
     loosened = [column for column in table.required if column.lower() not in wanted]
     if not loosened:
         return table
-    context.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
+    context.run("drop_not_null", create.drop_not_null(table.base, [(column,) for column in loosened]), table)
     relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
     replace_view(context, relaxed, before=table, where=config.model)
     return relaxed

@@ -178,13 +178,17 @@
   {#- analysed once: a large query takes long -#}
   {%- set batch_columns = adapter.get_columns_in_relation(source_relation) -%}
   {%- do adapter.check_plain_model(plain, batch_columns) -%}
-  {%- set values = adapter.evolve_plain(on_schema_change, batch_columns, target_relation, plain) -%}
-  {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
+  {%- set batch = adapter.evolve_plain(on_schema_change, batch_columns, target_relation, plain, context) -%}
+  {#- what is to be dropped still exists: dbt's macro would drop it before the rows are written -#}
+  {%- set dest_columns = process_schema_changes(
+      'append_new_columns' if batch.changed.dropped else on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
   {%- endif -%}
   {%- if strategy == 'microbatch' -%}
-    {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}
+    {%- set response = arctic__replace_rows(target_relation, source_relation, dest_columns, batch.values) -%}
+    {%- do adapter.drop_columns(target_relation, model, batch) -%}
+    {{ return(response) }}
   {%- endif -%}
   {%- set staged = none -%}
   {%- if strategy == 'delete+insert' -%}
@@ -198,11 +202,13 @@
       'batch_columns': batch_columns,
       'unique_key': config.get('unique_key'),
       'dest_columns': dest_columns,
-      'values': values,
+      'values': batch.values,
       'incremental_predicates': plain.predicates | list or none,
   }) -%}
   {%- do write(statements | join(';\n')) -%}
-  {{ return(adapter.execute_plain_write(write_to, model, statements)) }}
+  {%- set response = adapter.execute_plain_write(write_to, model, statements) -%}
+  {%- do adapter.drop_columns(target_relation, model, batch) -%}
+  {{ return(response) }}
 {%- endmacro %}
 
 {# One batch of a plain microbatch table: its interval is replaced, directly or on a branch. #}

@@ -35,12 +35,14 @@ class AllowedOutcomes:
 
     :param fault: what is wrong whatever there is.
     :param may_have_changed: whether the table may have other columns, with its old rows.
+    :param may_have_dropped: whether it may then lack columns. A plain table drops them after it has new rows.
     :param wrote: whether the oracle says that rows are written.
     """
 
     candidates: list[Table | None] = field(default_factory=list)
     fault: Fault | None = None
     may_have_changed: bool = False
+    may_have_dropped: bool = False
     wrote: bool = True
 
 
@@ -107,7 +109,7 @@ class RanModel:
             expected = self._expect()
         except Refused as error:
             refusal = error
-        after = AllowedOutcomes([self.before], wrote=refusal is None)
+        after = AllowedOutcomes([self.before], may_have_dropped=self.model.is_keyed, wrote=refusal is None)
         if self.late is not None and self.before is not None and self.failed:
             # It may have landed before the refresh was refused; if it is the reason, it has.
             landed = with_late_row(self.model, self.before, self.late)
@@ -120,7 +122,7 @@ class RanModel:
         elif self.cut:
             after.may_have_changed = True
             if expected is not None:
-                after.candidates.append(expected.table)
+                after.candidates += [expected.table, *filter(None, [expected.undropped])]
         elif refusal is None and not (expected and expected.may_refuse):
             after.fault = Fault(f"refused {code_of(self.message)}", f"it is refused: {self.message}")
         elif not (refusal and refusal.by_upstream):
@@ -141,12 +143,14 @@ class RanModel:
         ways = itertools.product(
             *[(True,) if one in done else (False, True) if self.cut else (False,) for one in todo]
         )
-        after = AllowedOutcomes(may_have_changed=self.cut, wrote=len(done) == len(todo))
+        after = AllowedOutcomes(
+            may_have_changed=self.cut, may_have_dropped=self.model.is_keyed, wrote=len(done) == len(todo)
+        )
         for way in ways:
-            table, fault, by_rows = self._through(dict(zip(todo, way, strict=True)), batches)
+            tables, fault, by_rows = self._through(dict(zip(todo, way, strict=True)), batches)
             after.may_have_changed |= by_rows
             if fault is None:
-                after.candidates.append(table)
+                after.candidates += tables
             else:
                 after.fault = after.fault or fault
         if after.candidates:
@@ -155,12 +159,14 @@ class RanModel:
 
     def _through(
         self, ways: dict[Interval, bool], batches: list[Interval]
-    ) -> tuple[Table | None, Fault | None, bool]:
+    ) -> tuple[list[Table | None], Fault | None, bool]:
         """The table after some batches, of which some were applied; or why it cannot be so.
 
+        If the run may have ended at any statement, the table may still have columns that are dropped last.
         The last value: whether a batch was refused for its rows, after it may have changed columns.
         """
         table, skipping, by_rows = self.before, False, False
+        undropped: Table | None = None
         batch = as_read(self.model, self.round.batches[self.model.name], self.round)
         for place, (interval, applied) in enumerate(ways.items()):
             expected: Expected | None = None
@@ -184,18 +190,18 @@ class RanModel:
             if applied:
                 if expected is None:
                     return (
-                        None,
+                        [],
                         Fault("accepted", f"the batch of {interval[0]} is to be refused: {refusal}"),
                         False,
                     )
-                table = expected.table
+                table, undropped = expected.table, expected.undropped
             elif expected is not None and not (expected.may_refuse or self.cut or skipping):
                 kind = f"refused {code_of(self.message)}"
-                return None, Fault(kind, f"the batch of {interval[0]} is refused: {self.message}"), False
+                return [], Fault(kind, f"the batch of {interval[0]} is refused: {self.message}"), False
             by_rows = by_rows or (not applied and refusal is not None and refusal.by_rows)
             # After the first batch failed, dbt runs no other.
             skipping = skipping or (not applied and place == 0)
-        return table, None, by_rows
+        return [table, *([undropped] if self.cut and undropped is not None else [])], None, by_rows
 
 
 def is_failure(result: Any) -> bool:

@@ -76,15 +76,18 @@ class Expected:
     """:param table: what is there after a run that succeeds.
 
     :param may_refuse: the documentation leaves it open whether this is refused.
+    :param undropped: what is there if the run ends right before it drops columns.
     """
 
     table: Table | None
     may_refuse: bool = False
+    undropped: Table | None = None
 
 
-def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
-    """The table with the columns that it has while the batch is written, and whether that may be refused.
+def evolve(model: Model, before: Table, batch: Batch, *, drops: bool = True) -> tuple[Table, bool]:
+    """The table with the columns that it has after the batch is written, and whether that may be refused.
 
+    :param drops: whether columns that the model lacks are dropped where its setting says so.
     :raises Refused: the columns do not fit, by ``on_schema_change``.
     """
     changed = before.partitions != frozenset(listed(model.config.get("partition_by")))
@@ -112,9 +115,12 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
             types[name], uncertain = _type_of(
                 name, one.type, types[name], "snapshot" if is_snapshot else mode
             )
+            if not drops:
+                # The nested fields that are dropped are there, too.
+                types[name] = evolved_type(before.types[name], one.type, "snapshot")
             may_refuse |= uncertain
     rows = [dict(row) for row in before.rows]
-    if mode == "sync_all_columns":
+    if mode == "sync_all_columns" and drops:
         for name in gone:
             del types[name]
             for row in rows:

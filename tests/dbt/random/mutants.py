@@ -32,6 +32,7 @@ from dbt_arctic.keyed import assignment, replay
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.maintenance import adopt
 from dbt_arctic.refresh import batch, build, event_time, plain_config, snapshot_times, upsert
+from dbt_arctic.refresh.plain_columns import EvolvedColumns
 from dbt_arctic.refresh.schema_evolution import ColumnPlan
 from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import PACKAGED, Batch, Case, Column, Model, Round
@@ -153,6 +154,10 @@ def _any_current_end(patch: Patch) -> None:
     patch.setattr(snapshot_api, "keep_current_end", lambda *_: None)
 
 
+def _drops_before_rows(patch: Patch) -> None:
+    patch.setattr(plain_api, "is_written_by_project", lambda strategy, macros: True)
+
+
 def _any_type_of_time(patch: Patch) -> None:
     patch.setattr(snapshot_times.OwnColumns, "refuse_other_types", lambda *given: None)
     patch.setattr(snapshot_api, "evolve_snapshot", lambda *given: given[3])
@@ -197,7 +202,7 @@ def _no_look_at_files(patch: Patch) -> None:
 
 
 def _no_new_fields(patch: Patch) -> None:
-    patch.setattr(plain_api, "evolve_plain", lambda edge, name, model, mode, stored, columns: stored)
+    patch.setattr(plain_api, "evolve_plain", lambda *given, **how: EvolvedColumns(given[4]))
 
 
 def _columns_before_checks(patch: Patch) -> None:
@@ -410,6 +415,11 @@ MUTANTS: dict[str, Mutant] = {
         (_OLD, _OLD),
         patch=_any_current_end,
         settings={"dbt_valid_to_current": None},
+    ),
+    "columns_dropped_before_the_rows": Mutant(
+        Model("", "merge", {"unique_key": "k", "on_schema_change": "sync_all_columns"}),
+        (rows("k int; v1 int; v2 int", (1, 10, 100)), rows("k int; v1 int", (1, 20), (1, 30))),
+        patch=_drops_before_rows,
     ),
     "fields_that_are_new_are_left_out": Mutant(
         Model("", "append", {"on_schema_change": "append_new_columns"}),

@@ -165,8 +165,12 @@ def _refreshed(
     model: Model, before: Table, batch: Batch, write: Callable[[Table, list[Row]], Table]
 ) -> Expected:
     evolved, may_refuse = evolve(model, before, batch)
-    rows = stored_rows(batch, evolved.types)
-    return Expected(write(evolved, rows), may_refuse)
+    expected = Expected(write(evolved, stored_rows(batch, evolved.types)), may_refuse)
+    if model.is_keyed or model.config.get("on_schema_change") != "sync_all_columns":
+        return expected
+    # Of a plain table, columns are dropped after the rows are written.
+    whole, _ = evolve(model, before, batch, drops=False)
+    return replace(expected, undropped=write(whole, stored_rows(batch, whole.types)))
 
 
 # Strategies

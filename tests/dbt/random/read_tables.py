@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow
 
+from dbt_arctic.data_type import Array, DataType, Map, Struct, parse_type
 from tests.dbt.random.columns import Table
 from tests.dbt.random.project import Model
 from tests.dbt.random.snapshots import LAST_DAY
@@ -75,10 +76,18 @@ def as_found(model: Model, table: Table) -> StoredTable:
     return StoredTable({name: comparable_type(one) for name, one in types.items()}, rows)
 
 
-def with_columns_of(before: Table, found: StoredTable) -> Table | None:
-    """A table with other columns, and with its old rows in them; ``None`` where no run leaves that."""
+def with_columns_of(before: Table, found: StoredTable, *, may_drop: bool) -> Table | None:
+    """A table with other columns, and with its old rows in them; ``None`` where no run leaves that.
+
+    :param may_drop: whether columns may be missing, and fields in them.
+    """
     names = {name.lower(): name for name in before.types}
     types = {names.get(low, low): one for low, one in found.types.items()}
+    if not may_drop and not all(
+        name in types and has_all_fields(parse_type(types[name]), parse_type(one))
+        for name, one in before.types.items()
+    ):
+        return None
     try:
         rows = [
             {
@@ -90,6 +99,21 @@ def with_columns_of(before: Table, found: StoredTable) -> Table | None:
     except (NotExact, TooLarge):
         return None
     return replace(before, types=types, rows=rows)
+
+
+def has_all_fields(found: DataType, before: DataType) -> bool:
+    """Whether a type has the fields of another one, at every depth."""
+    match found, before:
+        case Struct(), Struct(fields):
+            there = {name.lower(): one for name, one in found.fields}
+            return all(
+                name.lower() in there and has_all_fields(there[name.lower()], one) for name, one in fields
+            )
+        case Array(one), Array(other):
+            return has_all_fields(one, other)
+        case Map(), Map():
+            return has_all_fields(found.value, before.value)
+    return True
 
 
 def plain(value: Any, data_type: Any) -> Any:

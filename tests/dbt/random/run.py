@@ -380,7 +380,7 @@ class Trial:
                 return None
         first = after.candidates[0]
         if after.may_have_changed and first is not None and found is not None:
-            changed = with_columns_of(first, found)
+            changed = with_columns_of(first, found, may_drop=after.may_have_dropped)
             if changed is not None and as_found(model, changed) == found:
                 self.tables[model.name] = changed
                 return None

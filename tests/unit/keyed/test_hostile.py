@@ -232,7 +232,7 @@ def statements(world: World) -> dict[str, str]:
         "add_columns": create.add_columns(other, [((column.name,), column.type) for column in table.columns]),
         "drop_columns": create.drop_columns(other, [(name,) for name in table.column_names]),
         "widen_column": create.widen_column(other, (table.columns[2].name,), table.columns[2].type),
-        "drop_not_null": create.drop_not_null(other, table.column_names),
+        "drop_not_null": create.drop_not_null(other, [(column,) for column in table.column_names]),
         "comment_columns": create.comment_columns(other, {word[10]: word[11]}),
         "comment_table": create.comment_table(other, word[11]),
         "rename_table": create.rename_table(table.base, other),
