@@ -29,7 +29,7 @@ from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, line_of, of_vie
 from dbt_arctic.planner.spark.syntax import alias_columns
 from dbt_arctic.store.other_catalogs import is_of_others, is_readable, require_own_names
 
-VERSION_OF_RULES = "13"
+VERSION_OF_RULES = "14"
 """Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
 once."""
 

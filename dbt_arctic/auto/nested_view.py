@@ -19,7 +19,7 @@ from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.auxiliary.view_selection import GAIN, find_shared_view
-from dbt_arctic.planner.delta.exact_averages import adds_decimals
+from dbt_arctic.planner.delta.exact_averages import adds_decimals, with_exact_averages
 from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -53,6 +53,7 @@ def worthwhile_nested_view(
     """
     if inputs.wrap_on_overflow and adds_decimals(query):
         return None
+    query = with_exact_averages(query, in_any_mode=inputs.wrap_on_overflow)
     keys = {source: one.key for source, one in inputs.upstreams.items()}
     rows = {source: one.rows for source, one in inputs.upstreams.items() if one.rows is not None}
     try:

@@ -224,7 +224,8 @@ def test_without_ansi_mode_each_refresh_has_the_plan_of_the_build(
 ) -> None:
     """Absolute values are added as decimals, which do not wrap around, in refreshes as in the build."""
     monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
-    monkeypatch.setattr(nested_view, "WORTH_ROWS", 0)
+    if "(SELECT" in sql:
+        monkeypatch.setattr(nested_view, "WORTH_ROWS", 0)
     world = MemoryWorld(1)
     context, source, name = world.process("run").context, world.name("sales"), world.name("m")
     plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
