@@ -7,7 +7,7 @@ import pytest
 
 from dbt_arctic.planner.algebra.operators import Aggregate
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
-from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view
+from dbt_arctic.planner.auxiliary.auxiliary_view import find_auxiliary_view, state_sql
 from dbt_arctic.planner.delta import exact_averages
 from dbt_arctic.planner.delta.exact_averages import with_exact_averages
 from dbt_arctic.planner.delta.plan import analyse_query, full_sql, plan_incremental
@@ -170,6 +170,17 @@ def test_averages_of_one_value_store_one_sum_and_one_count() -> None:
         *("SUM(t_k)", "COUNT(t_k)"),
         *("SUM(t_n)", "COUNT(t_n)", "SUM(ABS(CAST(t_n AS BIGINT)))"),
     ]
+
+
+@pytest.mark.parametrize("column", ["n", "id"])
+@pytest.mark.parametrize("in_any_mode", [False, True])
+def test_the_sums_of_an_average_are_maintained(column: str, in_any_mode: bool) -> None:
+    """Their text is read again: one count of values belongs to both sums."""
+    query = analyse_query(f"SELECT g, avg({column}) AS m FROM t GROUP BY g", SCHEMAS)
+    made = find_auxiliary_view(with_exact_averages(query, in_any_mode=in_any_mode), ["g"], {})
+    assert made is not None
+    stored = analyse_query(state_sql(made, {"t": "t"}), SCHEMAS)
+    assert plan_summary_delta(stored, made.key, FACTS) is not None
 
 
 def test_a_window_of_an_average_keeps_its_name_in_a_reason() -> None:

@@ -16,14 +16,20 @@ def counted_value(value: exp.Expression, types: Types) -> exp.Expression:
 
     ``sum(abs(x))`` and ``sum(x)`` have the same number of values.
     """
-    while isinstance(value, exp.Abs | exp.Paren | exp.Cast):
-        inner = value.this
+    while True:
+        match value:
+            case exp.Abs() | exp.Paren() | exp.Cast():
+                inner = value.this
+            # A call that was read from a text.
+            case exp.Anonymous() if str(value.name).lower() == "abs" and len(value.expressions) == 1:
+                inner = value.expressions[0]
+            case _:
+                return value
         if isinstance(value, exp.Cast):
             is_wider = value.to.sql("spark").upper() in _WIDER
             if not is_wider or types.of(inner) not in (*INTEGERS, Kind.WHOLE):
                 return value
         value = inner
-    return value
 
 
 __all__ = ["counted_value"]
