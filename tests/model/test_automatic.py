@@ -177,6 +177,8 @@ def test_a_model_is_built_and_refreshed_with_sorted_sets(auto: object, written: 
         # The user wants it so, or the tables have many rows.
         (2, {"auto": "strict"}, "incremental"),
         (2, {"rows": 10}, "incremental"),
+        # Its statements take longer than the known full refreshes of many rows.
+        (2, {"rows": 10, "full_seconds": 0.0}, "full"),
     ],
 )
 def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
@@ -185,6 +187,8 @@ def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
     monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
     monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", BY_DEFAULT)
     monkeypatch.setattr(few_rows, "FEW_ROWS", settings.get("rows", few_rows.FEW_ROWS))
+    if "full_seconds" not in settings:
+        monkeypatch.setattr(few_rows, "expected_slower", lambda *known: None)
     world = MemoryWorld(1)
     context, source, name = world.process("run").context, world.name("sales"), world.name("linked")
     plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
