@@ -1,4 +1,4 @@
-"""Small tables: whether one statement that reads all rows is faster than an incremental refresh.
+"""Whether one statement that reads all rows is expected to be faster than an incremental refresh.
 
 The constants are fitted to what ``benchmarks.choice.both_ways`` measures.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from dbt_arctic.auto.plan import ByKeys, RefreshPlan
 from dbt_arctic.auto.stages import stages_of
-from dbt_arctic.auto.timings import RefreshTiming, full_is_fast
+from dbt_arctic.auto.timings import RefreshTiming, expected_slower, full_is_fast
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.table import KeyedTable
@@ -46,17 +46,18 @@ def reason_of_few_rows(
     table: KeyedTable,
     earlier: Sequence[RefreshTiming],
 ) -> Reason | None:
-    """The reason for a full refresh if the tables are small.
+    """The reason for a full refresh that is expected to be faster: of small tables, or of large statements.
 
     One statement that reads all rows is then faster than several that read the changed ones, or a large one.
 
-    A join without an equality may take long even over few rows, which the earlier full refreshes show.
+    A join without an equality may take long even over few rows, which the earlier full refreshes show. These
+    are compared with the size of the statements, over more rows as well.
     """
-    if config.auto == "strict" or not full_is_fast(earlier):
-        return None
     rows = total([plan.stored_rows, stored_rows(catalog, table)])
-    if rows is None or rows >= FEW_ROWS:
+    if config.auto == "strict" or rows is None:
         return None
+    if rows >= FEW_ROWS or not full_is_fast(earlier):
+        return expected_slower(earlier, _least_seconds(plan), rows / 1e6 * _SECONDS_PER_MILLION)
     operators = operators_of(plan)
     if extra_seconds(plan, operators, rows) > MAX_EXTRA_SECONDS:
         return Reason(
@@ -80,6 +81,12 @@ def extra_seconds(plan: RefreshPlan, operators: int, rows: int) -> float:
     """
     more = _more_statements(plan) * _SECONDS_PER_STATEMENT
     return more + operators * _SECONDS_PER_OPERATOR - rows / 1e6 * _SECONDS_PER_MILLION
+
+
+def _least_seconds(plan: RefreshPlan) -> float:
+    """The time that an incremental refresh takes at least, with statements whose need is known beforehand."""
+    operators = sum(1 for node in plan.nodes for _ in walk(node))
+    return _statements(plan) * _SECONDS_PER_STATEMENT + operators * _SECONDS_PER_OPERATOR
 
 
 def operators_of(plan: RefreshPlan) -> int:

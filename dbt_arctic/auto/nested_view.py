@@ -16,10 +16,11 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.columns import all_expressions
 from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_summary_delta
 from dbt_arctic.planner.auxiliary.auxiliary_view import AuxiliaryView
 from dbt_arctic.planner.auxiliary.nested_view import find_nested_view
 from dbt_arctic.planner.auxiliary.view_selection import GAIN, find_shared_view
-from dbt_arctic.planner.delta.exact_averages import adds_decimals
+from dbt_arctic.planner.delta.exact_averages import adds_decimals, with_exact_averages
 from dbt_arctic.planner.delta.plan import analyse_query, plan_incremental
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import require_determinism
@@ -53,6 +54,7 @@ def worthwhile_nested_view(
     """
     if inputs.wrap_on_overflow and adds_decimals(query):
         return None
+    query = with_exact_averages(query, in_any_mode=inputs.wrap_on_overflow)
     keys = {source: one.key for source, one in inputs.upstreams.items()}
     rows = {source: one.rows for source, one in inputs.upstreams.items() if one.rows is not None}
     try:
@@ -61,6 +63,8 @@ def worthwhile_nested_view(
         return None
     stored = None if there is None else (there.key, there.column_names)
     worth, gain = (0, 1.0) if is_next or there is not None else (WORTH_ROWS, GAIN)
+    if worth and config.auto == "strict" and _is_too_large(query, facts, config):
+        worth = 0  # Without views, each refresh would be a full one, which the model forbids.
     made = find_shared_view(query, config.unique_key, keys, rows, worth, config.accept, stored, gain)
     if made is None and not is_next:
         made = find_nested_view(
@@ -104,6 +108,14 @@ def is_refreshed(
     keys = {source: one.key for source, one in facts.items()}
     more = find_shared_view(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
     return refusal.code == "too-large" and more is not None
+
+
+def _is_too_large(query: Query, facts: Facts, config: KeyedConfig) -> bool:
+    """Whether a query has no incremental plan without auxiliary views, because of its size."""
+    refusal = _refusal(query, facts, config)
+    if refusal is None or refusal.code != "too-large":
+        return False
+    return plan_summary_delta(query, config.unique_key, facts, config.accept) is None
 
 
 def _refusal(query: Query, facts: Facts, config: KeyedConfig) -> Reason | None:

@@ -200,26 +200,20 @@ def slower(earlier: Sequence[RefreshTiming], changed: int | None) -> Reason | No
     :param earlier: earlier refreshes, newest first.
     :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     """
-    # A late full refresh includes the time of the failed attempt.
-    in_full = [one for one in earlier if one.strategy == "full" and one.reason not in _LATE_REASONS]
-    in_full = in_full or [one for one in earlier if one.strategy == "full"]
+    full = fastest_full(earlier)
     incremental = [one for one in earlier if one.strategy == "incremental"]
     comparable = [
         one
         for one in incremental
         if one.changed is None or changed is None or changed <= _COMPARABLE * one.changed
     ]
-    if not in_full or not incremental:
+    if full is None or not incremental:
         return None
-    full = min(one.seconds for one in in_full[:_RECENT])
     known = [_scaled(one, changed) for one in comparable[:_RECENT]] or [
         one.seconds for one in incremental[:_RECENT]
     ]
     expected = min(known)
-    if expected <= _longest(full, len(known)):
-        return None
-    since = len(list(takewhile(lambda one: one.reason == "slower", earlier)))
-    if expected - full <= since * max(full, _SHORTEST) * _MAX_LOSS:
+    if not _is_too_slow(earlier, expected, full):
         return None
     return Reason(
         "slower",
@@ -228,15 +222,46 @@ def slower(earlier: Sequence[RefreshTiming], changed: int | None) -> Reason | No
     )
 
 
-def _longest(full: float, known: int) -> float:
-    """The seconds that an incremental refresh may take.
+def expected_slower(earlier: Sequence[RefreshTiming], least: float, reading: float) -> Reason | None:
+    """The reason if the first incremental refresh is expected to be slower than a full one.
 
-    :param full: the seconds of a full one. :param known: how many incremental ones there are to go by.
+    As soon as one has been tried, the durations of incremental refreshes decide. A wrong estimate would
+    otherwise never be corrected, so one is tried after some full refreshes, as it is by ``slower``.
+
+    :param earlier: earlier refreshes, newest first.
+    :param least: the seconds that an incremental refresh takes at least.
+    :param reading: the seconds that a full refresh of the present rows takes; the table may have grown since
+        the earlier ones.
     """
-    if full >= _MIN_SECONDS:
-        return _SLOWER * full
-    # The first refresh of a process takes seconds longer than others, so one of them alone says little.
-    return full + (_MAX_EXTRA if known > 1 else _MIN_SECONDS)
+    known = fastest_full(earlier)
+    if known is None or any(one.strategy == "incremental" for one in earlier):
+        return None
+    full = max(known, reading)
+    if not _is_too_slow(earlier, least, full):
+        return None
+    return Reason(
+        "slower",
+        f"statements of this size are expected to take {least:.0f} s or more in an incremental refresh, "
+        f"a full one {full:.0f} s",
+    )
+
+
+def fastest_full(earlier: Sequence[RefreshTiming]) -> float | None:
+    """The seconds of the fastest of the last full refreshes; ``None`` if none is known.
+
+    :param earlier: earlier refreshes, newest first.
+    """
+    in_full = [one for one in earlier if one.strategy == "full"]
+    # A late one includes the time of the failed attempt.
+    early = [one for one in in_full if one.reason not in _LATE_REASONS]
+    return min((one.seconds for one in (early or in_full)[:_RECENT]), default=None)
+
+
+def _is_too_slow(earlier: Sequence[RefreshTiming], expected: float, full: float) -> bool:
+    """Whether an incremental refresh takes too long, and another try could lose too much."""
+    limit = _SLOWER * full if full >= _MIN_SECONDS else full + _MAX_EXTRA
+    since = len(list(takewhile(lambda one: one.reason == "slower", earlier)))
+    return expected > limit and expected - full > since * max(full, _SHORTEST) * _MAX_LOSS
 
 
 def _scaled(one: RefreshTiming, changed: int | None) -> float:

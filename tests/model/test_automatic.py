@@ -177,6 +177,8 @@ def test_a_model_is_built_and_refreshed_with_sorted_sets(auto: object, written: 
         # The user wants it so, or the tables have many rows.
         (2, {"auto": "strict"}, "incremental"),
         (2, {"rows": 10}, "incremental"),
+        # Its statements take longer than the known full refreshes of many rows.
+        (2, {"rows": 10, "full_seconds": 0.0}, "full"),
     ],
 )
 def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
@@ -185,6 +187,8 @@ def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
     monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
     monkeypatch.setattr(few_rows, "MAX_EXTRA_SECONDS", BY_DEFAULT)
     monkeypatch.setattr(few_rows, "FEW_ROWS", settings.get("rows", few_rows.FEW_ROWS))
+    if "full_seconds" not in settings:
+        monkeypatch.setattr(few_rows, "expected_slower", lambda *known: None)
     world = MemoryWorld(1)
     context, source, name = world.process("run").context, world.name("sales"), world.name("linked")
     plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
@@ -208,6 +212,33 @@ def test_one_statement_reads_few_rows_where_several_would_find_the_changed_ones(
     assert sorted(world.query(f"SELECT * FROM {name.sql}")) == sorted(world.query(sql))
 
 
+@pytest.mark.parametrize(("auto", "codes"), [(None, ["build", "too-large"]), ("strict", ["build", ""])])
+def test_a_strict_model_has_views_over_few_rows_if_its_statement_would_be_too_large(
+    auto: object, codes: list[str]
+) -> None:
+    world = MemoryWorld(1)
+    context, source, name = world.process("run").context, world.name("sales"), world.name("counts")
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = sales(*((sale, sale % 7, sale) for sale in range(30)))
+    build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
+    query = f"SELECT customer AS k, count(*) AS n FROM {source.sql} GROUP BY customer"
+    for place in range(5):
+        query = f"SELECT n AS k, count(*) AS n FROM ({query}) AS t{place} GROUP BY n"
+    query = f"SELECT s.id, q.n FROM {source.sql} AS s LEFT JOIN ({query}) AS q ON q.k = s.customer"
+    settings = {"unique_key": "id", "incremental_strategy": "auto", "buckets": 1, "full_refresh_above": 1}
+    config = parse_config("counts", {**settings, "auto": auto})
+    found = []
+    for change in ((1, 6, 1), (2, 6, 1)):
+        plan = plan_refresh(context.catalog, name, config, query, context.query_schema)
+        found.append(run_refresh(context, name, config, plan, owner="o").choice.reason)
+        assert sorted(world.query(f"SELECT id, n FROM {name.sql}"), key=str) == sorted(
+            world.query(query), key=str
+        )
+        write_rows(context, source, plain, sales(change), Consumption({}, {}), None)
+    assert found == codes
+    assert (find_keyed(context.catalog, world.name("counts__state")) is not None) is (auto == "strict")
+
+
 @pytest.mark.parametrize(
     ("sql", "table"),
     [
@@ -224,7 +255,8 @@ def test_without_ansi_mode_each_refresh_has_the_plan_of_the_build(
 ) -> None:
     """Absolute values are added as decimals, which do not wrap around, in refreshes as in the build."""
     monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
-    monkeypatch.setattr(nested_view, "WORTH_ROWS", 0)
+    if "(SELECT" in sql:
+        monkeypatch.setattr(nested_view, "WORTH_ROWS", 0)
     world = MemoryWorld(1)
     context, source, name = world.process("run").context, world.name("sales"), world.name("m")
     plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})

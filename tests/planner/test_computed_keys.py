@@ -57,8 +57,8 @@ def test_sums_by_computed_keys_are_those_of_the_full_query() -> None:
         (
             exact_averages,
             "_quotient",
-            lambda size, total, count: expression(f"try_divide(CAST({total} AS DOUBLE), {count} + 1)"),
-            236,
+            lambda inexact, total, count: expression(f"try_divide(CAST({total} AS DOUBLE), {count} + 1)"),
+            242,
         ),
     ],
 )
@@ -171,13 +171,14 @@ def test_a_state_has_no_groups_that_the_query_drops(sql: str, dropped: bool) -> 
         ("avg(id)", True),
         ("1 + avg(id * 2) FILTER (WHERE n > 1)", True),
         ("avg(CASE WHEN n > 1 THEN id END)", True),
-        ("avg(n)", False),
+        ("avg(n)", True),
+        ("avg(CAST(n AS SMALLINT))", False),
         ("avg(f)", False),
         ("avg(CAST(id AS DECIMAL(20, 0)))", False),
         ("avg(DISTINCT id)", False),
     ],
 )
-def test_averages_of_bigint_are_checked_sums(call: str, is_replaced: bool) -> None:
+def test_averages_of_integers_are_checked_sums(call: str, is_replaced: bool) -> None:
     query = analyse_query(f"SELECT g, {call} AS x FROM t GROUP BY g", SCHEMAS)
     checked = with_exact_averages(query)
     assert (checked is not query) == is_replaced
@@ -185,7 +186,8 @@ def test_averages_of_bigint_are_checked_sums(call: str, is_replaced: bool) -> No
         text = full_sql(checked, InDuckDB())
         assert "AVG" not in text
         assert "SUM(ABS(" in text
-        assert ">= 9007199254740992 THEN RAISE_ERROR" in text
+        assert ">= 9007199254740992 " in text
+        assert " THEN RAISE_ERROR" in text
 
 
 ORDERS = "(SELECT count(*) AS n, max(d) AS d FROM t WHERE n > 1) AS a"

@@ -18,6 +18,7 @@ from dbt_arctic.keyed.summary_delta import OppositeEnd
 from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
+from dbt_arctic.planner.auxiliary.counted_values import counted_value
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.typing.inference import Types
@@ -101,13 +102,23 @@ def read_measures(values: _Items, types: Types) -> Measures | None:
                 return None
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
-        counter = next((other for other, value in counts.items() if value == argument), None)
+        counter = _counter(argument, counts, types)
         if isinstance(argument, exp.Literal):
             counter = rows
         if counter is None or argument is None or types.category(argument) not in _EXACT:
             return None
         counted[name] = counter
     return Measures(arguments, distinct, rows, counts, counted, extremes)
+
+
+def _counter(
+    argument: exp.Expression | None, counts: Mapping[str, exp.Expression | None], types: Types
+) -> str | None:
+    """The column that counts the values of a sum; ``None`` if there is none."""
+    if argument is None:
+        return None
+    counted = (argument, counted_value(argument, types))
+    return next((name for name, value in counts.items() if value is not None and value in counted), None)
 
 
 def _ends_of(

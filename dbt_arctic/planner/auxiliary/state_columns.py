@@ -8,6 +8,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dbt_arctic.keyed.type_categories import TypeCategory
+from dbt_arctic.planner.auxiliary.counted_values import counted_value
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.typing.inference import Types
@@ -77,7 +78,8 @@ class StateColumns:
         if not _sums_exactly(call, self._types.category(value)):
             return None
         total = self._stored("sum", exp.Sum, value)
-        counter = ROWS if isinstance(value, exp.Literal) else self._stored("count", exp.Count, value)
+        counted = counted_value(value, self._types)
+        counter = ROWS if isinstance(value, exp.Literal) else self._stored("count", exp.Count, counted)
         return Part("sum" if isinstance(call, exp.Sum) else "avg", total, counter)
 
     def _stored(

@@ -19,6 +19,7 @@ from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_tod
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.time_columns import time_changes_some_rows
 from dbt_arctic.planner.frontend.unsupported import refused
+from dbt_arctic.planner.properties.average_types import WRITTEN, added_as_doubles, averaged
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.interchangeable_rows import ties_decide_nothing, used_of_windows
 from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
@@ -333,7 +334,8 @@ def _ties(
         return None
     if _is_of_order(item, call, name, named, same):
         return None
-    return CannotPlan("ties", _TIES.format(f"{name}()"), _advice(node.child, facts), line_of(item))
+    shown = call.meta.get(WRITTEN, name)
+    return CannotPlan("ties", _TIES.format(f"{shown}()"), _advice(node.child, facts), line_of(item))
 
 
 def _is_of_order(
@@ -372,20 +374,18 @@ def float_sum(call: exp.Expression, name: str, types: Types) -> CannotPlan | Non
     if argument is None:
         return None
     sort = types.category(argument)
-    exact = (
-        ("int", "decimal", "other")
-        if "avg" in name or name == "mean"
-        else ("int", "bigint", "decimal", "other")
-    )
-    if sort in exact:
+    is_average = averaged(call) is not None
+    doubles = added_as_doubles(argument, types) if is_average else None
+    if doubles is None and sort in ("int", "decimal", "other", *(() if is_average else ("bigint",))):
         return None
-    if sort == "bigint":
-        what = f"{name}() of BIGINT computes with floats: the last digits can depend on the order of rows"
+    if sort in ("int", "bigint"):
+        type_ = doubles or "BIGINT"
+        what = f"{name}() of {type_} computes with floats: the last digits can depend on the order of rows"
     else:
         what = (
             f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
         )
     # A BIGINT has up to 19 digits. The sum of a decimal has ten more digits than its argument.
-    exact_type = "DECIMAL(20, 0)" if sort == "bigint" else "DECIMAL(28, 6)"
+    exact_type = "DECIMAL(20, 0)" if sort in ("int", "bigint") else "DECIMAL(28, 6)"
     fix = f"write {name}(CAST(... AS {exact_type})), with as many digits as you need; or accept it"
     return CannotPlan("float-sum", what, fix, line_of(call))

@@ -10,6 +10,7 @@ from dbt_arctic.auto.timings import (
     RefreshTiming,
     Strategy,
     computes_at_once,
+    expected_slower,
     finds_lost_extremes_first,
     late_full_refresh,
     note,
@@ -56,10 +57,10 @@ def runs(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list
         (runs("incremental", 13) + runs("full", 10), 100, False),  # within the margin
         (runs("incremental", 20, 9) + runs("full", 10), 100, False),  # one was slow, another was not
         (runs("incremental", 20) + runs("full", 10, 30), 100, True),
-        # A short full refresh is compared by seconds, and one refresh alone may have been a cold start.
+        # A short full refresh is compared by seconds.
         (runs("incremental", 20) + runs("full", 4), 100, True),
-        (runs("incremental", 8.9) + runs("full", 4), 100, False),
-        (runs("incremental", 9.1) + runs("full", 4), 100, True),
+        (runs("incremental", 5.9) + runs("full", 4), 100, False),
+        (runs("incremental", 6.1) + runs("full", 4), 100, True),
         (runs("incremental", 6.1, 6.2) + runs("full", 4), 100, True),
         (runs("incremental", 5.9, 20) + runs("full", 4), 100, False),
         (runs("incremental", 2.4, 2.4) + runs("full", 0.5), 100, False),
@@ -132,6 +133,32 @@ def test_the_reason_contains_the_durations() -> None:
     assert reason is not None
     assert "40 s or more" in reason.what
     assert "a full one 10 s" in reason.what
+
+
+FULL_OF_TEN = [RefreshTiming("full", 10)]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "least", "reading", "expected"),
+    [
+        ([], 100, 0, False),  # never refreshed in full
+        (FULL_OF_TEN, 12.9, 0, False),
+        (FULL_OF_TEN, 13.1, 0, True),
+        (runs("full", 4), 5.9, 0, False),
+        (runs("full", 4), 6.1, 0, True),
+        (FULL_OF_TEN, 20, 16, False),  # the table has grown since
+        (runs("incremental", 8) + FULL_OF_TEN, 20, 0, False),  # it has been tried
+        # It is tried once this may lose little.
+        ([*[RefreshTiming("full", 10, 100, "slower")] * 9, *FULL_OF_TEN], 20, 0, True),
+        ([*[RefreshTiming("full", 10, 100, "slower")] * 10, *FULL_OF_TEN], 20, 0, False),
+    ],
+)
+def test_what_is_expected_to_be_slower_is_not_tried_first(
+    earlier: list[RefreshTiming], least: float, reading: float, expected: bool
+) -> None:
+    reason = expected_slower(earlier, least, reading)
+    assert (reason is not None) == expected
+    assert reason is None or reason.code == "slower"
 
 
 def ended(*reasons: str, seconds: float = 10) -> list[RefreshTiming]:
