@@ -50,8 +50,8 @@ from dbt_arctic.planner.typing.inferred_type import (
 _DOUBLE = Atomic("double")
 _FIT_DOUBLES = (Atomic("float"), INT, SMALLINT, TINYINT)
 _WAYS = (BIGINT, BOOLEAN, INT, TIMESTAMP)
-"""Types to which each part's values can be cast directly, with the same result as through a common type that has
-all values of the parts."""
+"""Types to which each part's values can be cast directly, with the same result as through a common type that
+has all values of the parts."""
 
 
 def as_stored(
