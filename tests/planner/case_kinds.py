@@ -13,6 +13,7 @@ from tests.planner import (
     compared_values,
     computed_keys,
     equivalent_wordings,
+    extended_queries,
     inner_state,
     limit_queries,
     random_queries,
@@ -65,23 +66,24 @@ def draw_rare(seed: int) -> Case:
 
 KINDS = {
     "plain": Kind(11, draw, judge, random_queries.OPERATORS),
-    "rare": Kind(12, draw_rare, judge),
+    "rare": Kind(10, draw_rare, judge),
     "typed": Kind(2, partial(draw, typed=True), judge, typed=True),
-    "summed": Kind(8, sums_of_queries.draw_summed, sums_of_queries.judge_summed, sums_of_queries.OPERATORS),
+    "summed": Kind(6, sums_of_queries.draw_summed, sums_of_queries.judge_summed, sums_of_queries.OPERATORS),
     "computed keys": Kind(
-        10, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
+        8, computed_keys.draw_computed, computed_keys.judge_computed, computed_keys.OPERATORS
     ),
     "compared values": Kind(3, compared_values.draw_compared, judge, compared_values.OPERATORS),
-    "timed": Kind(6, time_queries.draw_timed, time_queries.judge_timed, time_queries.OPERATORS),
-    "limited": Kind(5, limit_queries.draw_limited, limit_queries.judge_limited, limit_queries.OPERATORS),
+    "timed": Kind(5, time_queries.draw_timed, time_queries.judge_timed, time_queries.OPERATORS),
+    "limited": Kind(6, limit_queries.draw_limited, limit_queries.judge_limited, limit_queries.OPERATORS),
     "kept inside": Kind(3, draw_kept, inner_state.judge_with_state, inner_state.OPERATORS),
     "totals": Kind(3, totals.draw_totals, totals.judge_totals, totals.OPERATORS),
-    "chained": Kind(5, draw_chained, chained_views.judge_chain, chained_views.OPERATORS),
-    "shaped": Kind(23, common_queries.draw_shaped, judge, common_queries.OPERATORS),
-    "rewritten": Kind(6, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
+    "chained": Kind(4, draw_chained, chained_views.judge_chain, chained_views.OPERATORS),
+    "shaped": Kind(25, common_queries.draw_shaped, judge, common_queries.OPERATORS),
+    "rewritten": Kind(4, rewritings.draw_rewritten, rewritings.judge_rewritten, rewritings.OPERATORS),
     "in other words": Kind(
         3, equivalent_wordings.draw_worded, equivalent_wordings.judge_worded, equivalent_wordings.OPERATORS
     ),
+    "extended": Kind(7, extended_queries.draw_extended, judge, extended_queries.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

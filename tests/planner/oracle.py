@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import duckdb
@@ -208,7 +208,7 @@ class Database:
                 keys = {f'SELECT "{column}" AS k FROM "{source}@keys"' for source, column in scan.lookup_keys}
                 asked.setdefault(scan.source, set()).update(keys)
         for source, queries in asked.items():
-            own = KEYS[source][0]
+            own, _ = self.schemas[source][0]
             met = " UNION ALL ".join(sorted(queries | {f'SELECT "{own}" AS k FROM "{source}@keys"'}))
             columns = ", ".join(f'"{column}"' for column, _ in self.schemas[source])
             for state, condition in (("new", "state <> 1"), ("old", "state <> 2")):
@@ -233,7 +233,7 @@ def at_old(sql: str) -> str:
     return re.sub(r"\b([abc]) AS (t\d+|q_\d+)", r"`\1@old` AS \2", sql)
 
 
-def facts_of(old: Tables, new: Tables) -> Facts:
+def facts_of(old: Tables, new: Tables, keys_of: Mapping[str, tuple[str, ...]] = KEYS) -> Facts:
     """What metadata may say of them: how many rows is a hint, and wrong as often as not; ranges hold."""
     dice = random.Random(repr((old, new)))
     # As often as not it is known of all tables how many rows have changed.
@@ -242,13 +242,13 @@ def facts_of(old: Tables, new: Tables) -> Facts:
     for table in SCHEMAS:
         before, after = Counter(old[table]), Counter(new[table])
         changed = [row[0] for row in ((before - after) + (after - before)).elements()]
-        keys = [key for key in changed if key is not None] if KEYS[table] else []
-        bounds = {KEYS[table][0]: ValueRange(str(min(keys)), str(max(keys)))} if keys else {}
+        keys = [key for key in changed if key is not None] if keys_of[table] else []
+        bounds = {keys_of[table][0]: ValueRange(str(min(keys)), str(max(keys)))} if keys else {}
         rows = dice.choice((None, len(new[table]), 1_000 * len(new[table])))
         said = dice.choice((None, len(changed), 10_000_000)) if changed else 0
         found[table] = UpstreamFacts(
             bool(changed),
-            KEYS[table],
+            keys_of[table],
             rows=rows,
             changed_rows=len(changed) if counted else said,
             ranges=dice.choice(({}, bounds)),
@@ -293,7 +293,7 @@ def prepare(database: Database, case: Case) -> Prepared | Verdict:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:
         return Verdict("wrong", "the query was misunderstood", changed)
-    return Prepared(case, query, facts_of(old, new), before, expected)
+    return Prepared(case, query, facts_of(old, new, case.keys), before, expected)
 
 
 def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.planner.random_tables import KEYS, SCHEMAS, Tables, draw_tables
@@ -64,6 +64,7 @@ class Case:
 
     :param one_as_it_was: at least one table has not changed.
     :param written: the query in other words, where the planner is to read these.
+    :param keys: the keys of tables.
     """
 
     seed: int
@@ -73,9 +74,10 @@ class Case:
     operators: frozenset[str]
     one_as_it_was: bool = False
     written: str = ""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: KEYS)
 
     def tables(self, attempt: int) -> tuple[Tables, Tables]:
-        return draw_tables(f"{self.seed}/{attempt}", one_as_it_was=self.one_as_it_was)
+        return draw_tables(f"{self.seed}/{attempt}", one_as_it_was=self.one_as_it_was, keys=self.keys)
 
 
 @dataclass

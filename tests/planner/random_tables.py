@@ -9,6 +9,7 @@ type, each stands for a number of that type, of which some equal those of other 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 Schemas = dict[str, list[tuple[str, str]]]
 
@@ -24,6 +25,8 @@ TYPED: Schemas = {
 }
 """The same tables with columns of other types, so that equal values are of two types."""
 KEYS: dict[str, tuple[str, ...]] = {"a": ("id",), "b": ("id",), "c": ()}
+DECLARED = {**KEYS, "c": ("k",)}
+"""The keys of cases whose project declares one for ``c``, and whose rows have it."""
 
 Row = tuple[int | None, ...]
 Tables = dict[str, list[Row]]
@@ -50,16 +53,18 @@ def literal(cell: int | None, kind: str) -> str:
     return known[cell] if 0 <= cell < len(known) else str(cell)
 
 
-def _rows(dice: random.Random, table: str, count: int) -> list[Row]:
+def _rows(dice: random.Random, table: str, count: int, keys: Mapping[str, tuple[str, ...]]) -> list[Row]:
     width = len(SCHEMAS[table])
-    if KEYS[table]:
+    if keys[table]:
         return [
             (key, *(_cell(dice) for _ in range(width - 1))) for key in dice.sample(range(10), min(count, 10))
         ]
     return [tuple(_cell(dice) for _ in range(width)) for _ in range(count)]
 
 
-def _changed(dice: random.Random, table: str, rows: list[Row]) -> list[Row]:
+def _changed(
+    dice: random.Random, table: str, rows: list[Row], keys: Mapping[str, tuple[str, ...]]
+) -> list[Row]:
     roll = dice.random()
     if roll < 0.3:
         return list(rows)
@@ -72,23 +77,25 @@ def _changed(dice: random.Random, table: str, rows: list[Row]) -> list[Row]:
             continue
         if roll < 0.35:
             cells = list(row)
-            cells[dice.randrange(1 if KEYS[table] else 0, len(cells))] = _cell(dice)
+            cells[dice.randrange(1 if keys[table] else 0, len(cells))] = _cell(dice)
             row = tuple(cells)
-        elif roll < 0.4 and KEYS[table]:
+        elif roll < 0.4 and keys[table]:
             row = (10 + len(made), *row[1:])
         made.append(row)
     known = {row[0] for row in made}
-    for row in _rows(dice, table, dice.choice([0, 0, 1, 2])):
-        if not KEYS[table] or row[0] not in known:
+    for row in _rows(dice, table, dice.choice([0, 0, 1, 2]), keys):
+        if not keys[table] or row[0] not in known:
             made.append(row)
     return made
 
 
-def draw_tables(seed: str, *, one_as_it_was: bool = False) -> tuple[Tables, Tables]:
+def draw_tables(
+    seed: str, *, one_as_it_was: bool = False, keys: Mapping[str, tuple[str, ...]] = KEYS
+) -> tuple[Tables, Tables]:
     """The tables of a seed before and after a change. ``one_as_it_was``: at least one has not changed."""
     dice = random.Random(seed)
-    old = {table: _rows(dice, table, dice.choice(_SIZES)) for table in SCHEMAS}
-    new = {table: _changed(dice, table, rows) for table, rows in old.items()}
+    old = {table: _rows(dice, table, dice.choice(_SIZES), keys) for table in SCHEMAS}
+    new = {table: _changed(dice, table, rows, keys) for table, rows in old.items()}
     if one_as_it_was:
         kept = dice.choice(list(SCHEMAS))
         new[kept] = list(old[kept])

@@ -21,7 +21,7 @@ from tests.planner.tally import Tally, tally
 
 OF_EACH_OPERATOR = 0.01
 """Of the cases: that have it, are run incrementally and have a difference that is not empty."""
-INCREMENTAL = 0.8
+INCREMENTAL = 0.9
 LONG = 20_000
 """From so many cases on it is not chance that an operator is rare."""
 

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.planner.delta.plan import analyse_query
+from dbt_arctic.planner.properties.determinism import require_determinism
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.extent import extent
-from tests.planner import rewritings
+from tests.planner import extended_queries, rewritings
 from tests.planner.common_queries import SHAPES
 from tests.planner.random_queries import OPERATORS, draw
+from tests.planner.random_tables import KEYS, SCHEMAS
 from tests.planner.tally import Tally, tally
 
 CASES = extent(150, 1_500)
@@ -20,6 +26,7 @@ OF_WORDS = extent(50, 400)
 OF_LIMITS = extent(30, 150)
 OF_SHAPES = extent(90, 600)
 OF_REWRITINGS = extent(40, 300)
+OF_EXTENSIONS = extent(60, 400)
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +96,19 @@ def test_shapes_of_analysts_are_incremental_and_equal() -> None:
     assert not shaped.wrong, "\n\n".join(shaped.wrong[:3])
     assert shaped.incremental >= 0.9 * OF_SHAPES
     assert set(shaped.operators) == set(SHAPES)
+
+
+def test_extensions_of_sql_are_refreshed_like_the_query_without() -> None:
+    extended = tally(range(OF_EXTENSIONS), "extended")
+    assert not extended.wrong, "\n\n".join(extended.wrong[:3])
+    assert extended.incremental >= 0.9 * OF_EXTENSIONS
+    assert not extended.rare(extended_queries.OPERATORS, 0.05 * OF_EXTENSIONS)
+
+
+def test_what_is_drawn_for_declared_keys_is_not_determined_without_them() -> None:
+    facts = Facts({name: UpstreamFacts(True, key) for name, key in KEYS.items()})
+    cases = [extended_queries.draw_extended(seed) for seed in range(150)]
+    for case in (case for case in cases if "declared key" in case.operators):
+        query = analyse_query(without_qualify(case.written), SCHEMAS)
+        with pytest.raises(CannotPlan, match=r"the order (of|in which) rows"):
+            require_determinism(query.node, query.types, facts)
