@@ -109,7 +109,10 @@ def _shared_with(name: Name, folders: dict[Name, _Folder | None]) -> str:
 
 
 def _statement(table: Name, before_ms: int, place: str, dry_run: bool) -> str:
-    """:param place: the folder of the table, or a file in it."""
+    """The call of Iceberg's procedure.
+
+    :param place: the folder of the table, or a file in it.
+    """
     by_table = ", prefix_listing => true" if urlsplit(place).scheme in _STORES else ""
     return (
         f"CALL {quote(table.catalog)}.system.remove_orphan_files(table => {table.procedure_argument()}, "
