@@ -247,16 +247,18 @@ class OnlyBySpark(ArcticError):
     title = "The rows of a relation can only be read by Spark"
 
 
-def only_by_spark(name: str, why: str) -> OnlyBySpark:
+def only_by_spark(name: str, why: str, extra: str = "") -> OnlyBySpark:
     """The error for a relation that cannot be read without Spark.
 
     :param name: its full name.
+    :param extra: the extra of dbt-arctic with which it could be.
     """
+    install = f"pip install 'dbt-arctic[{extra}]', or " if extra else ""
     return OnlyBySpark(
         f"the rows of {name} can only be read by Spark",
         where=name,
         why=why,
-        fix=f'read them with a statement: dbt-arctic sql "SELECT * FROM {name}"',
+        fix=f'{install}read them with a statement: dbt-arctic sql "SELECT * FROM {name}"',
     )
 
 

@@ -16,6 +16,8 @@ HIDDEN = "*****"
 _SECRET = (
     r"password|passwd|passphrase|secret|token|credential|private[-_.]?key|access[-_.]?key|api[-_.]?key"
     r"|account[-_.]key|user[-_.]info|sas[-_.]|jaas|authorization|cookie|\bx[-_]auth"
+    # The names of HTTP headers are free, and gateways have their own.
+    r"|\bheader\..*(pass|pwd|auth|key|sign|session)"
 )
 _SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
 REDACTED_BY_SPARK = rf"(?i)secret|password|token|access[.]?key|credential|^spark\..*({_SECRET})"
@@ -38,6 +40,8 @@ def is_secret(name: str) -> bool:
 
     >>> is_secret("spark.hadoop.fs.s3a.secret.key"), is_secret("header.Cookie"), is_secret("header.X-Auth")
     (True, True, True)
+    >>> is_secret("header.X-Gateway-Pass"), is_secret("header.X-Iceberg-Access-Delegation")
+    (True, False)
     >>> is_secret("jdbc.user"), is_secret("max_authors")
     (False, False)
     """

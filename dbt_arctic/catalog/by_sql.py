@@ -68,12 +68,14 @@ class SparkSqlCatalog(OneCatalog):
     """Reads the catalog ``catalog_name`` through Spark. A ``CatalogReader``.
 
     :param run: executes one statement and returns its rows. Its errors are passed on.
+    :param extra: the extra of dbt-arctic with which the catalog could be read directly, if one is missing.
     """
 
     needs_spark: ClassVar[bool] = True
 
-    def __init__(self, catalog_name: str, run: Run) -> None:
+    def __init__(self, catalog_name: str, run: Run, extra: str = "") -> None:
         self._catalog = catalog_name
+        self._extra = extra
         self._run = run
         self._has_views: bool | None = None
 
@@ -199,7 +201,10 @@ class SparkSqlCatalog(OneCatalog):
         return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}{at}")
 
     def arrow_table(self, schema: str, name: str) -> ArrowTable:
-        raise only_by_spark(f"{self._catalog}.{schema}.{name}", "only Spark can open its catalog")
+        relation = f"{self._catalog}.{schema}.{name}"
+        if not self._extra:
+            raise only_by_spark(relation, "only Spark can open its catalog with the settings of the profile")
+        raise only_by_spark(relation, "a Python package that opens its catalog is missing", self._extra)
 
     def list_files(self, folder: str) -> list[ListedFile]:
         """By Spark, which reads the folder with its own credentials. One job."""

@@ -12,7 +12,13 @@ from dbt_arctic.catalog.files import is_in_hadoop, local_path
 from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.sqlalchemy_rows import SqlAlchemyRows
-from dbt_arctic.catalog.translate import catalog_kind, names_a_kind, pyiceberg_properties, sqlite_file
+from dbt_arctic.catalog.translate import (
+    catalog_kind,
+    missing_extra,
+    names_a_kind,
+    pyiceberg_properties,
+    sqlite_file,
+)
 
 
 def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str], run: Run) -> CatalogReader:
@@ -29,9 +35,9 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     file = sqlite_file(properties.get("uri", "")) if not named or catalog_kind(properties) == "jdbc" else None
     if file or not named:
         return EmbeddedCatalog(name, _folder(warehouse), file=file, properties=properties)
-    by_sql = SparkSqlCatalog(name, run)
     if is_in_hadoop(properties.get("warehouse", str(warehouse))):
-        return by_sql
+        return SparkSqlCatalog(name, run)
+    by_sql = SparkSqlCatalog(name, run, missing_extra(properties))
     # Spark uses the warehouse of the profile if the properties have none.
     translated = pyiceberg_properties({"warehouse": str(warehouse), **properties})
     if translated is None:

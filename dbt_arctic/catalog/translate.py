@@ -72,6 +72,20 @@ def pyiceberg_properties(properties: Mapping[str, str]) -> dict[str, Any] | None
     return make(properties) if make else None
 
 
+def missing_extra(properties: Mapping[str, str]) -> str:
+    """The extra of dbt-arctic with which this catalog can be read without Spark; empty if none is missing."""
+    kind = catalog_kind(properties)
+    if kind == "jdbc":
+        uri = properties.get("uri", "").removeprefix("jdbc:").removeprefix("arctic:")
+        return "postgres" if uri.startswith("postgresql:") and not _any_of("psycopg", "psycopg2") else ""
+    module = {"hive": "thrift", "glue": "boto3"}.get(kind)
+    return kind if module is not None and not _any_of(module) else ""
+
+
+def _any_of(*modules: str) -> bool:
+    return any(find_spec(module) is not None for module in modules)
+
+
 def sqlite_file(uri: str) -> str | None:
     """The file of ``jdbc:sqlite:<file>``; ``None`` for another database or one in memory.
 

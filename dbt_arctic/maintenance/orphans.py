@@ -3,12 +3,17 @@
 Iceberg finds and removes them. This module decides which folders it may search: only those that a single
 relation of the whole catalog uses. After a rename, another table may have been created in the folder of the
 old name, and each table's files would look like orphans to the other.
+
+Iceberg lists a local folder and HDFS with Hadoop's client. Objects in a store are listed with the client of
+the table, which has the credentials of the catalog, also those that a REST server hands out; a Spark need not
+have Hadoop's client of the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
@@ -17,6 +22,8 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 60 * 60 * 1000
+_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs"}
+"""The schemes of stores whose clients in Iceberg can list objects."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ def find_orphans(
         if why:
             shared.append(Shared(name, why))
             continue
-        rows = context.query(_statement(name, before_ms, dry_run=True))
+        rows = context.query(_statement(name, before_ms, folder.path, dry_run=True))
         if rows:
             found.append(Orphans(name, tuple(sorted(str(row[0]) for row in rows))))
     return found, shared
@@ -63,7 +70,8 @@ def find_orphans(
 def remove_orphans(context: Context, orphans: Orphans, older_than_ms: int) -> None:
     """Remove orphan files. Iceberg searches again, so files that a new version uses by now are kept."""
     before_ms = context.now_ms() - older_than_ms
-    context.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)
+    statement = _statement(orphans.table, before_ms, orphans.files[0], dry_run=False)
+    context.run("remove_files", statement, None)
 
 
 @dataclass(frozen=True)
@@ -100,8 +108,13 @@ def _shared_with(name: Name, folders: dict[Name, _Folder | None]) -> str:
     return ""
 
 
-def _statement(table: Name, before_ms: int, dry_run: bool) -> str:
+def _statement(table: Name, before_ms: int, place: str, dry_run: bool) -> str:
+    """The call of Iceberg's procedure.
+
+    :param place: the folder of the table, or a file in it.
+    """
+    by_table = ", prefix_listing => true" if urlsplit(place).scheme in _STORES else ""
     return (
         f"CALL {quote(table.catalog)}.system.remove_orphan_files(table => {table.procedure_argument()}, "
-        f"older_than => timestamp_millis({before_ms}), dry_run => {str(dry_run).lower()})"
+        f"older_than => timestamp_millis({before_ms}), dry_run => {str(dry_run).lower()}{by_table})"
     )

@@ -43,8 +43,9 @@ def read_table(
             where="limit",
             fix="give a number from 0, or None for all rows",
         )
-    if catalog.of(name).needs_spark:
-        raise only_by_spark(name.dotted, "only Spark can open its catalog with the settings of the profile")
+    reader = catalog.of(name)
+    if reader.needs_spark:
+        reader.arrow_table(name.schema, name.identifier)  # raises the error with the reason
     name = origin(catalog, name)
     table = find_keyed(catalog, name)
     if table is None:

@@ -26,11 +26,9 @@ def require_stored_format(context: Context, side: Name, where: str) -> None:
             f"the catalog `{side.catalog}` stores tables in format version {stored}",
             where=where,
             why=f"a keyed table needs version {_NEEDED}, for row lineage and deletion vectors. {side} was "
-            f"created "
-            f"with format-version={_NEEDED}; nothing was published",
+            f"created with format-version={_NEEDED}; nothing was published",
             fix="update the catalog's server, or use another catalog, such as postgres, rest or hive; or "
-            "use plain "
-            "tables, without a unique_key. `dbt debug` shows what the catalog can do",
+            "use plain tables, without a unique_key. `dbt debug` shows what the catalog can do",
         )
 
 

@@ -136,6 +136,7 @@ def rounds(oracle: Oracle) -> None:
     arctic("compact")
     arctic("status")
     arctic("verify")
+    arctic("clean", "--files", "--dry-run")  # lists the folders of all tables in the store
     compare(oracle, names)
     dbt("docs", "generate")
 

@@ -13,6 +13,7 @@ from dbt_arctic.catalog.jdbc import JdbcCatalog
 from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.translate import pyiceberg_properties
+from dbt_arctic.errors import OnlyBySpark
 
 if TYPE_CHECKING:
     from tests.unit.catalog.conftest import HandmadeWarehouse
@@ -84,12 +85,31 @@ def test_the_embedded_catalog_is_looked_for_where_spark_puts_it(
 
 def test_without_its_client_a_catalog_is_read_by_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translate, "find_spec", lambda module: None)
-    for properties in (
-        {"type": "hive", "uri": "thrift://host:9083"},
-        {"type": "glue"},
-        {"type": "jdbc", "uri": "jdbc:postgresql://host/db"},
+    for extra, properties in (
+        ("hive", {"type": "hive", "uri": "thrift://host:9083"}),
+        ("glue", {"type": "glue"}),
+        ("postgres", {"type": "jdbc", "uri": "jdbc:postgresql://host/db"}),
     ):
-        assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is SparkSqlCatalog
+        reader = open_catalog("lake", "/tmp/none", properties, no_statement)
+        assert type(reader) is SparkSqlCatalog
+        with pytest.raises(OnlyBySpark) as caught:
+            reader.arrow_table("a", "t")
+        assert f"pip install 'dbt-arctic[{extra}]'" in caught.value.fix
+        # There, it would not help.
+        in_hadoop = open_catalog("lake", "hdfs://host/lake", properties, no_statement)
+        with pytest.raises(OnlyBySpark) as caught:
+            in_hadoop.arrow_table("a", "t")
+        assert "pip install" not in caught.value.fix
+
+
+def test_a_catalog_whose_client_is_there_misses_no_package() -> None:
+    for properties in (
+        {"type": "jdbc", "uri": "jdbc:postgresql://host/db", "jdbc.currentSchema": "prod"},
+        {"type": "rest", "uri": "http://host", "rest.auth.type": "org.example.Auth"},
+    ):
+        with pytest.raises(OnlyBySpark) as caught:
+            open_catalog("lake", "/tmp/none", properties, no_statement).arrow_table("a", "t")
+        assert "pip install" not in caught.value.fix
 
 
 def test_rest_properties_pass_with_spark_s_own_left_out() -> None:
