@@ -1,4 +1,4 @@
-"""Whether a Hive metastore compares the location of a commit is asked only where nothing else protects it."""
+"""The server of a Hive catalog is tested only where nothing else protects a commit."""
 
 from __future__ import annotations
 
