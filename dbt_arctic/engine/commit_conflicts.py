@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt_arctic.engine.api import Connection
+from dbt_arctic.engine.hive_server import ignores_location
 from dbt_arctic.engine.iceberg_api import iceberg_catalog, table_identifier
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.translate import translated
@@ -93,5 +94,5 @@ def refuses_stale_commit(session: Any, catalog: str, schema: str, table: str) ->
     except Py4JJavaError as error:
         if "CommitFailedException" not in str(error.java_exception.getClass().getName()):
             raise
-        return True
+        return not ignores_location(session.sparkContext._gateway.jvm, opened, schema, table)
     return False
