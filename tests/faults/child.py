@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError
@@ -93,7 +94,7 @@ def work(world: TellingWorld, order: dict[str, Any]) -> None:
 def main() -> None:
     warehouse = Path(sys.argv[1])
     engine = SessionEngine(settings_for(warehouse))
-    world = TellingWorld(engine, warehouse, sys.argv[2])
+    world = TellingWorld(engine, EmbeddedCatalog("lake", warehouse), sys.argv[2])
     world.query("SELECT 1")
     say("ready")
     work(world, json.loads(sys.stdin.readline()))

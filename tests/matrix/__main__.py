@@ -104,14 +104,14 @@ def _story(cell: Cell, folder: Path, target: dict[str, Any], logs: Path, steps: 
         try:
             ended = story.wait(LONGEST_S)
         except subprocess.TimeoutExpired as error:
+            if cell.engine == "connect":
+                stop = [str(Path(sys.executable).with_name("dbt-arctic")), "server", "stop"]
+                subprocess.run(stop, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False)
             raise _Failed(f"it took more than {LONGEST_S} s; see {log}") from error
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(story.pid, signal.SIGKILL)  # its Spark as well
             story.wait()
-            if cell.engine == "connect":
-                stop = [str(Path(sys.executable).with_name("dbt-arctic")), "server", "stop"]
-                subprocess.run(stop, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False)
     lines = log.read_text(encoding="utf-8").splitlines() or [""]
     if ended:
         raise _Failed(f"{lines[-1]}; see {log}")

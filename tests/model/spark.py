@@ -125,12 +125,12 @@ class SparkWorld:
     :param catalog: of the name ``lake``, in any engine and with or without views.
     """
 
-    def __init__(self, engine: Engine, catalog: CatalogReader) -> None:
+    def __init__(self, engine: Engine, catalog: CatalogReader, schema: str | None = None) -> None:
         self._engine = engine
         self._clock = Clock()
         self._has_records = isinstance(catalog, WithRecords)
         self.catalog = ShownCatalog(catalog, self._clock)
-        self.schema = f"model_{uuid.uuid4().hex[:12]}"
+        self.schema = schema or f"model_{uuid.uuid4().hex[:12]}"
         self._free: list[Connection] = []
         self._running: list[tuple[Process, Connection]] = []
         self._reader = quick_session(engine)
