@@ -53,30 +53,6 @@ def test_any_permission_can_be_set_the_sticky_bit_too(
     assert mode(tmp_path) == wanted
 
 
-def test_the_settings_that_go_with_each_task_are_few_and_files_of_every_kind_are_read_and_written(
-    connection: SessionConnection, sql: Sql, schema: str, tmp_path: Path
-) -> None:
-    hadoop = connection.process.context._jvm.org.apache.hadoop
-    for loads in (hadoop.mapred.JobConf, hadoop.yarn.conf.YarnConfiguration, hadoop.hdfs.HdfsConfiguration):
-        loads()
-    assert connection.session._jsparkSession.sessionState().newHadoopConf().size() < 200
-    frame = connection.session.sql("SELECT id, concat('n', id) AS name FROM range(20)")
-    expected = [(number, f"n{number}") for number in range(20)]
-    for form, options in (
-        ("parquet", {"compression": "zstd"}),
-        ("json", {"compression": "gzip"}),
-        ("csv", {"compression": "bzip2"}),
-        ("orc", {}),
-    ):
-        folder = (tmp_path / form).as_uri()
-        for _ in range(2):
-            frame.write.mode("overwrite").options(**options).format(form).save(folder)
-        read = connection.session.read.schema("id BIGINT, name STRING").format(form).load(folder)
-        assert sorted(map(tuple, read.collect())) == expected, form
-    sql(f"CREATE TABLE lake.{schema}.t USING iceberg AS SELECT * FROM range(3)")
-    assert sql(f"SELECT count(*) FROM lake.{schema}.t") == [(3,)]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what is mapped")
 @pytest.mark.skipif(
     not class_archive.existing(), reason="`make test` makes an archive; pytest alone does not"

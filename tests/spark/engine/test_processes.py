@@ -49,11 +49,15 @@ print(connection.is_open, "pyspark" in sys.modules, os.listdir("."))
 def test_a_run_leaves_only_the_warehouse_and_after_the_jvm_dies_the_next_statement_starts_another(
     tmp_path: Path,
 ) -> None:
-    """Nothing on the terminal, and no other file. The second half is in the same process as the first."""
+    """Nothing on the terminal, and no other file. The second half is in the same process as the first.
+
+    The settings that go with each task are few, also after Hadoop has loaded more defaults, and files of
+    every kind are written and read without them.
+    """
     ran = run_python(
         tmp_path,
         """
-import signal, threading
+import shutil, signal, threading
 engine = SessionEngine(SparkSettings(**settings))
 connection = engine.connect()
 cursor = connection.cursor()
@@ -64,6 +68,24 @@ try:
     cursor.execute("SELECT nope")
 except ArcticError as error:
     print(error.code)
+hadoop = connection.session.sparkContext._jvm.org.apache.hadoop
+for loads in (hadoop.mapred.JobConf, hadoop.yarn.conf.YarnConfiguration, hadoop.hdfs.HdfsConfiguration):
+    loads()
+print(connection.session._jsparkSession.sessionState().newHadoopConf().size() < 200)
+frame = connection.session.sql("SELECT id, concat('n', id) AS name FROM range(20)")
+expected = [(number, f"n{number}") for number in range(20)]
+for form, options in (
+    ("parquet", {"compression": "zstd"}),
+    ("json", {"compression": "gzip"}),
+    ("csv", {"compression": "bzip2"}),
+    ("orc", {}),
+):
+    folder = Path("formats").absolute().joinpath(form).as_uri()
+    for _ in range(2):
+        frame.write.mode("overwrite").options(**options).format(form).save(folder)
+    read = connection.session.read.schema("id BIGINT, name STRING").format(form).load(folder)
+    print(form, sorted(map(tuple, read.collect())) == expected)
+shutil.rmtree("formats")
 connection.close()
 print(os.listdir("."), sorted(os.listdir("warehouse")))
 written = [path.suffix for path in Path("warehouse/s").rglob("*")]
@@ -84,7 +106,8 @@ print(cursor.fetchall())
 """,
     )
     assert ran.stdout == (
-        "AR-201\n['warehouse'] ['.gitignore', 'catalog.db', 's']\n1 0\n"
+        "AR-201\nTrue\nparquet True\njson True\ncsv True\norc True\n"
+        "['warehouse'] ['.gitignore', 'catalog.db', 's']\n1 0\n"
         "AR-207 Spark ended while the statement ran.\n[(2,)]\n"
     ), ran.stderr
     assert ran.stderr.startswith("killed\n")
