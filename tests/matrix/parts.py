@@ -78,8 +78,8 @@ def classes_of_the_suite(folder: Path, target: Mapping[str, Any], has_views: boo
     return int(found[1]) if found else 0
 
 
-def example(folder: Path, target: Mapping[str, Any]) -> str:
-    """Run the example project in a process of its own, with the target of the cell. Returns its last line."""
+def example(folder: Path, target: Mapping[str, Any]) -> None:
+    """Run the example project in a process of its own, with the target of the cell."""
     profile = {"target": "dev", "outputs": {"dev": {**target, "schema": "shop"}}}
     (folder / "example").mkdir()
     written = folder / "example" / "profiles.yml"
@@ -91,7 +91,6 @@ def example(folder: Path, target: Mapping[str, Any]) -> str:
     last = _ended([sys.executable, script, *options], environ).rstrip().splitlines()[-1]
     if ", 0 differences, " not in last:
         sys.exit(f"the example ended with: {last}")
-    return last
 
 
 def _ended(command: list[str], environ: Mapping[str, str]) -> str:

@@ -191,12 +191,19 @@ def probed(target: Target, project: str) -> list[Check]:
 
 
 def more_parts(target: Target, project: Path, steps: int, has_views: bool) -> dict[str, Any]:
-    """Steps of the oracle, classes of dbt's suite, and the example project, which has views."""
+    """Steps of the oracle, classes of dbt's suite, and the example project.
+
+    The example has views and loads files.
+    """
     folder, others = project.parent, parts.target_of_other_projects(project)
     done = parts.oracle_steps(target, steps)
     tests = parts.classes_of_the_suite(folder, others, has_views)
-    shown = parts.example(folder, others) if has_views else ""
-    return {"steps": done, "tests": tests, "example": shown}
+    if not has_views:
+        return {"steps": done, "tests": tests, "example": "has views"}
+    if others.get("method") == "thrift":
+        return {"steps": done, "tests": tests, "example": "loads files"}
+    parts.example(folder, others)
+    return {"steps": done, "tests": tests, "example": "passed"}
 
 
 def run_story(project: str, engine: str, steps: int) -> None:

@@ -42,7 +42,7 @@ def test_the_page_has_each_cell_with_its_result(tmp_path: Path) -> None:
             ALL[0],
             "passed",
             components=["X 1"],
-            facts={"states": {"views": "missing"}, "steps": 300, "tests": 9, "example": ""},
+            facts={"states": {"views": "missing"}, "steps": 300, "tests": 9, "example": "has views"},
             day="2026-11-30",
         ),
         Result(ALL[1], "impossible", "a reason"),
