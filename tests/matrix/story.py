@@ -232,7 +232,7 @@ def run_story(project: str, engine: str, steps: int) -> None:
     finally:
         if with_server:
             arctic("server", "stop")
-    details = {check.name: check.detail for check in checks if check.name in ("spark", "write")}
+    details = {check.name: check.detail for check in checks if check.name == "spark"}
     print(json.dumps({"states": states, **facts, **details}))
 
 
