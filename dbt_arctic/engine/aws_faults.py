@@ -67,8 +67,7 @@ _TROUBLES = (
         ),
         "{} does not permit this.",
         "grant the identity that Spark uses the permissions for the bucket, its keys of KMS and, with "
-        "Glue, the "
-        f"database and its tables; or use another identity: {_OF_PROFILE}. {_OF_SERVER}",
+        f"Glue, the database and its tables; or use another identity: {_OF_PROFILE}. {_OF_SERVER}",
     ),
     _Trouble(
         re.compile(r"NoSuchBucket|specified bucket does not exist"),
@@ -86,8 +85,8 @@ _TROUBLES = (
     _Trouble(
         re.compile(r"SlowDown|Slow Down|reduce your request rate|Throttl|Rate exceeded|Code: (503|429)\b"),
         "{} gets more requests than it takes.",
-        "run again later; if it lasts, use fewer `threads`, or raise s3.retry.num-retries in "
-        "catalog_properties",
+        "run again later; if it lasts, use fewer `threads`, or raise s3.retry.num-retries "
+        "in catalog_properties",
     ),
     _Trouble(
         re.compile(

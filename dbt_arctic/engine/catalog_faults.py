@@ -34,10 +34,8 @@ _TROUBLES = (
         ),
         "The catalog does not accept the credentials.",
         "check the catalog in the profile: `credential`, `token`, `oauth2_server_uri` and `scope` of "
-        "type: rest, "
-        "`user` and `password` of type: postgres, the Kerberos ticket of type: hive. If a token has "
-        "expired, get "
-        "a new one, then run again",
+        "type: rest, `user` and `password` of type: postgres, the Kerberos ticket of type: hive. If a token "
+        "has expired, get a new one, then run again",
     ),
     _Trouble(
         re.compile(r"\bForbiddenException: "),
@@ -63,15 +61,13 @@ _TROUBLES = (
         ),
         "The catalog cannot be reached.",
         "check the catalog in the profile (uri, credentials), that its server runs, and the network in "
-        "between; "
-        "then run again",
+        "between; then run again",
     ),
     _Trouble(
         re.compile(r"\b(Runtime)?MetaException\b"),
         "The Hive metastore failed.",
         "run again; if it fails again, `why` and the log of the metastore have the reason. The metastore "
-        "needs "
-        "access of its own to `warehouse`",
+        "needs access of its own to `warehouse`",
     ),
 )
 

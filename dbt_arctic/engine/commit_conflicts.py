@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.engine.hive_server import ignores_location
+from dbt_arctic.engine.hive_commit_check import ignores_location
 from dbt_arctic.engine.iceberg_api import iceberg_catalog, table_identifier
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.translate import translated

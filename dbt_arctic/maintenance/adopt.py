@@ -44,10 +44,10 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.keyed.write import mark_buckets
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.format_version import require_format_version
 from dbt_arctic.store.generations import generation_numbers, load_generation
 from dbt_arctic.store.side_table import refuse_side_table
 from dbt_arctic.store.state import find_keyed, keyed_from_view, load_base, to_columns
-from dbt_arctic.store.stored_format import require_stored_format
 from dbt_arctic.store.view_support import require_views
 
 _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
@@ -122,7 +122,7 @@ def adopt_table(context: Context, plan: Adoption) -> KeyedTable:
     _drop_unfinished(context, name)
     context.run("create_change", create.create_change(table, created), table)
     try:
-        require_stored_format(context, table.change, name.dotted)
+        require_format_version(context, table.change, name.dotted)
     except ConfigError:
         _drop_unfinished(context, name)
         raise

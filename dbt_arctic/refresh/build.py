@@ -36,6 +36,7 @@ from dbt_arctic.refresh.partial_upsert import require_known_columns
 from dbt_arctic.refresh.query_size import estimate_bytes
 from dbt_arctic.refresh.table_properties import declared_properties
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.format_version import require_format_version
 from dbt_arctic.store.lease import (
     Lease,
     build_in_progress,
@@ -52,7 +53,6 @@ from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.state import find_keyed, load_base, with_current_buckets
-from dbt_arctic.store.stored_format import require_stored_format
 from dbt_arctic.store.view_support import require_views
 
 _ROWS_OF_A_TASK = 4_000_000
@@ -149,7 +149,7 @@ def build_generation(
         stack.enter_context(held_lease(context, table, lease))
         _create_base(context, table, config, lease, comment)
         build = stack.enter_context(_dropped_unless_shown(context, table))
-        require_stored_format(context, table.base, config.model)
+        require_format_version(context, table.base, config.model)
         context.run("order_base", create.order_base(table), table)
         fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id}, context.cores)
         rows = rows_written(context, context.run("fill_base", fill, table), table.base)

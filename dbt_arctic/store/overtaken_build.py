@@ -16,7 +16,7 @@ from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable, side_name
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import BuildInProgress
-from dbt_arctic.store.state import load_change, load_keyed
+from dbt_arctic.store.state import load_keyed
 
 PROPERTY_OVERTAKEN = "arctic.overtaken"
 """Property of a change table: the transaction in the previous generation for which this one gives way."""
@@ -56,12 +56,13 @@ def overtaken_by(change: TableState) -> str:
     return change.properties.get(PROPERTY_OVERTAKEN, "")
 
 
-def require_not_overtaken(context: Context, table: KeyedTable, where: str) -> None:
+def require_not_overtaken(change: TableState, table: KeyedTable, where: str) -> None:
     """Check that no commit was made that the build would replace.
 
+    :param change: the change table of the build.
     :raises ConcurrentRun: another run took this build for one that had ended.
     """
-    if overtaken_by(load_change(context.catalog, table)):
+    if overtaken_by(change):
         raise ConcurrentRun(
             f"another run changed {table.name} while this run was about to replace it",
             where=where,

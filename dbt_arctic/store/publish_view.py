@@ -107,15 +107,15 @@ def publish_generation(
     """
     switch = str(context.new_txn())
     try:
-        mine = head(load_change(context.catalog, table))
+        change = load_change(context.catalog, table)
     except DamagedKeyedTable:
         # A faster run has dropped the tables that were to be published, because they were out of date.
         require_unmoved(context, table, before, where)
         raise
     last = require_unmoved(context, table, before, where)
-    is_new = table.generation not in last.shown.values()
+    mine, is_new = head(change), table.generation not in last.shown.values()
     if is_new:
-        require_not_overtaken(context, table, where)
+        require_not_overtaken(change, table, where)
     retired = None if retired is None else replace(retired, target_head=mine)
     named = {_SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
@@ -149,7 +149,7 @@ def publish_generation(
         _give_way(context, table, comment, last, others[max(others)], RetiredGeneration(table, mine), where)
     if is_new and last.generation is not None:
         try:
-            require_not_overtaken(context, table, where)
+            require_not_overtaken(load_change(context.catalog, table), table, where)
         except ConcurrentRun:
             again = RetiredGeneration(table, mine)
             _show_again(context, table, last.comment, last.generation, last.previous, again, where)

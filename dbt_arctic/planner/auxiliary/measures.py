@@ -18,7 +18,7 @@ from dbt_arctic.keyed.summary_delta import OppositeEnd
 from dbt_arctic.planner.algebra.operators import Aggregate, Project
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
-from dbt_arctic.planner.auxiliary.counted_values import counted_value
+from dbt_arctic.planner.auxiliary.null_preserving import counted_value
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import TimeFunction
 from dbt_arctic.planner.typing.inference import Types

@@ -8,7 +8,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dbt_arctic.keyed.type_categories import TypeCategory
-from dbt_arctic.planner.auxiliary.counted_values import counted_value
+from dbt_arctic.planner.auxiliary.null_preserving import counted_value
 from dbt_arctic.planner.delta.count_distinct import counted_once
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.typing.inference import Types

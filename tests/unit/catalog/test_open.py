@@ -55,7 +55,7 @@ def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_catalog_has_its_reader_and_opening_reads_nothing(
     properties: dict[str, str], reader: type[object]
 ) -> None:
-    assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is reader
+    assert type(open_catalog("lake", "none", properties, no_statement)) is reader
 
 
 @pytest.mark.parametrize("location", ["hdfs://namenode:8020/lake", "viewfs://cluster/lake"])
@@ -66,7 +66,7 @@ def test_each_catalog_has_its_reader_and_opening_reads_nothing(
 def test_metadata_in_hdfs_is_read_by_spark(properties: dict[str, str], location: str) -> None:
     assert type(open_catalog("lake", location, properties, no_statement)) is SparkSqlCatalog
     named = {**properties, "warehouse": location}
-    assert type(open_catalog("lake", "/tmp/none", named, no_statement)) is SparkSqlCatalog
+    assert type(open_catalog("lake", "none", named, no_statement)) is SparkSqlCatalog
 
 
 def test_the_embedded_catalog_is_looked_for_where_spark_puts_it(
@@ -90,7 +90,7 @@ def test_without_its_client_a_catalog_is_read_by_sql(monkeypatch: pytest.MonkeyP
         ("glue", {"type": "glue"}),
         ("postgres", {"type": "jdbc", "uri": "jdbc:postgresql://host/db"}),
     ):
-        reader = open_catalog("lake", "/tmp/none", properties, no_statement)
+        reader = open_catalog("lake", "none", properties, no_statement)
         assert type(reader) is SparkSqlCatalog
         with pytest.raises(OnlyBySpark) as caught:
             reader.arrow_table("a", "t")
@@ -108,7 +108,7 @@ def test_a_catalog_whose_client_is_there_misses_no_package() -> None:
         {"type": "rest", "uri": "http://host", "rest.auth.type": "org.example.Auth"},
     ):
         with pytest.raises(OnlyBySpark) as caught:
-            open_catalog("lake", "/tmp/none", properties, no_statement).arrow_table("a", "t")
+            open_catalog("lake", "none", properties, no_statement).arrow_table("a", "t")
         assert "pip install" not in caught.value.fix
 
 

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dbt_arctic.engine.hive_server import ignores_location
+from dbt_arctic.engine.hive_commit_check import ignores_location
 
 HIVE = "org.apache.iceberg.hive.HiveCatalog"
 

@@ -14,7 +14,7 @@ _FORMAT = "format-version"
 _NEEDED = 3
 
 
-def require_stored_format(context: Context, side: Name, where: str) -> None:
+def require_format_version(context: Context, side: Name, where: str) -> None:
     """Check the format version of a side table that was just created.
 
     :raises ConfigError: the catalog has stored an older one.
@@ -32,4 +32,4 @@ def require_stored_format(context: Context, side: Name, where: str) -> None:
         )
 
 
-__all__ = ["require_stored_format"]
+__all__ = ["require_format_version"]
