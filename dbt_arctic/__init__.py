@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     keys: Any = None,
+    where: Mapping[str, Any] | None = None,
     at: str | int | date | None = None,
     limit: int | None = None,
     project_dir: str | Path | None = None,
@@ -88,6 +89,9 @@ def read(
     :param columns: names of columns. Default: all.
     :param keys: the keys whose rows are returned, of a keyed table: values of its key column; tuples if the
         key has several columns; dictionaries; or a DataFrame or Arrow table with the key columns.
+    :param where: values of columns: a row is returned if each of these columns has its value, or one of its
+        values if several are given. ``None`` is NULL. If one of the columns has an index, the rows are found
+        through it.
     :param at: a version that ``dbt-arctic history`` lists, a savepoint or a time (UTC by default). For a
         plain table, the id of a snapshot or a time. Default: now.
     :param limit: at most this number of rows. Files are only read until there are enough rows.
@@ -106,6 +110,7 @@ def read(
         table,
         columns=columns,
         keys=keys,
+        where=where,
         at=at,
         limit=limit,
         project_dir=project_dir,

@@ -31,6 +31,7 @@ from dbt_arctic.adapter.docs_lineage import add_column_lineage
 from dbt_arctic.adapter.external_pulls import ExternalPullsApi
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.history_api import HistoryApi
+from dbt_arctic.adapter.index_api import IndexApi
 from dbt_arctic.adapter.keyed_sql_api import KeyedSqlApi
 from dbt_arctic.adapter.materialized_api import MaterializedApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
@@ -71,6 +72,7 @@ class ArcticAdapter(
     SchemaApi,
     AutoApi,
     CompactionApi,
+    IndexApi,
     MaterializedApi,
     ModelApi,
     CloneApi,

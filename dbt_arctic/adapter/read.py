@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,7 @@ def read_rows(
     *,
     columns: Sequence[str] | None = None,
     keys: Any = None,
+    where: Mapping[str, Any] | None = None,
     at: str | int | date | None = None,
     limit: int | None = None,
     project_dir: str | Path | None = None,
@@ -42,7 +43,7 @@ def read_rows(
     with _LOADING:
         session = _session(project, profiles, target, files, tuple(sorted(os.environ.items())))
     version = at.isoformat() if isinstance(at, date) else None if at is None else str(at)
-    return read_table(session.catalog, session.name(table), columns, keys, version, limit)
+    return read_table(session.catalog, session.name(table), columns, keys, version, limit, where)
 
 
 @lru_cache(maxsize=16)

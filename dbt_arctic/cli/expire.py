@@ -21,6 +21,7 @@ from dbt_arctic.cli.output import print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.human_readable import counted
+from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
 from dbt_arctic.keyed.version import PROPERTY_SOURCE
@@ -162,8 +163,9 @@ def _chosen(
 
 
 def _is_of_a_source(state: TableState) -> bool:
-    """Whether a table lists the files of a source, or contains its captured changes or rejected rows."""
-    return bool({PROPERTY_SOURCE, PROPERTY_CAPTURES} & set(state.properties)) or model_of(state) is not None
+    """Whether a table is an index, lists files of a source, or has captured changes or rejected rows."""
+    own = {PROPERTY_SOURCE, PROPERTY_CAPTURES, PROPERTY_INDEX_OF}
+    return bool(own & set(state.properties)) or model_of(state) is not None
 
 
 def _show(plans: list[ExpirePlan], nothing: str) -> None:

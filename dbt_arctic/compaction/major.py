@@ -26,6 +26,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.store.branches import branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.store.context import Context
+from dbt_arctic.store.index_table import refresh_indexes
 from dbt_arctic.store.leftovers import txn_age_ms
 from dbt_arctic.store.row_counts import rows_written
 from dbt_arctic.store.side_columns import changing_columns, takes_rows
@@ -74,6 +75,8 @@ class CompactionResult:
     pending: int
     """Transactions that remain in the change table."""
     outcome: str
+    indexes: tuple[str, ...] = ()
+    """What was done with the indexes of the table, in a few words for each."""
 
 
 def plan_major(context: Context, name: Name, trim_grace_seconds: float) -> CompactionPlan:
@@ -233,7 +236,7 @@ def compact_major(
     """Run one major compaction.
 
     Commits: one merge on a branch and its fast-forward if there is something to merge; one metadata-only
-    DELETE for each ``LISTED_AT_MOST`` transactions to trim.
+    DELETE for each ``LISTED_AT_MOST`` transactions to trim; one for each index of the table.
     """
     plan = plan_major(context, name, trim_grace_seconds)
     rows: int | None = 0
@@ -249,7 +252,11 @@ def compact_major(
             plan = _plan_trim_again(context, plan)
     trimmed = _trim(context, plan)
     outcome = "compacted" if plan.merge or trimmed else "nothing to do"
-    return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, len(plan.pending) - trimmed, outcome)
+    indexes = (
+        refresh_indexes(context, plan.table, load_change(context.catalog, plan.table)) if plan.merge else []
+    )
+    pending = len(plan.pending) - trimmed
+    return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, pending, outcome, tuple(indexes))
 
 
 def trim_merged(

@@ -136,7 +136,7 @@ def _execute(context: Context, operation: Operation, grace_s: float) -> _Execute
         has_rows = merged.merged_rows is not None and merged.merged
         rows = f", {counted(merged.merged_rows or 0, 'row')}" if has_rows else ""
         detail = f"{counted(merged.merged, 'commit')} merged{rows}; {merged.trimmed:,} trimmed"
-        return _Executed(merged.outcome, detail)
+        return _Executed(merged.outcome, "; ".join([detail, *merged.indexes]))
     if operation.kind == "minor":
         result = compact_minor(context, name, target)
     elif operation.kind == "full" and operation.to_buckets is not None:

@@ -13,6 +13,8 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import key_equality, newest_first
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 
+_INDEX_FILE_BYTES = 128 * 1024 * 1024
+
 PROPERTY_NOTHING_TO_TRIM = "arctic.nothing-to-trim"
 """On a change table with a sequence: JSON of ``NothingToTrim``."""
 
@@ -239,6 +241,12 @@ def rewrite_plain(table: Name, target_bytes: int, every_file: bool = False) -> s
     """
     options = {"min-input-files": "2", "delete-ratio-threshold": "0.1"}
     return _rewrite(table, target_bytes, {"rewrite-all": "true"} if every_file else options)
+
+
+def rewrite_index(name: Name, column: str) -> str:
+    """Merge the small files of an index, sorted, so that a value is in few of its files."""
+    options, sort_order = {"min-input-files": "2"}, f"{quote(column)} ASC NULLS FIRST"
+    return _rewrite(name, _INDEX_FILE_BYTES, options, sort_order=sort_order)
 
 
 def _rewrite(

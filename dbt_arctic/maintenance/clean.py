@@ -63,9 +63,12 @@ def _remove(
             forgotten.add(table.name.identifier)
         return drop_side(context, catalog_name, target, table)
     else:
-        step = {"staging": "drop_staging", "set-aside": "drop_aside", "rejected": "drop_rejected"}[
-            removal.kind
-        ]
+        step = {
+            "staging": "drop_staging",
+            "set-aside": "drop_aside",
+            "rejected": "drop_rejected",
+            "index": "drop_index",
+        }[removal.kind]
         context.run(step, create.drop_table(target), table)
     return True
 

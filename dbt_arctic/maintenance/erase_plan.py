@@ -13,6 +13,7 @@ from dbt_arctic.keyed import create, erasure
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.exact_text import why_inexact
+from dbt_arctic.keyed.index import is_index_of
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.narrowing import holds_all_values
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
@@ -225,6 +226,9 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
             yield RemainingCopy(
                 "rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),)
             )
+        elif is_index_of(table, state.properties):
+            why = "it has keys and values of rows; the next write of the model creates it again"
+            yield RemainingCopy("index", identifier, why, (Step("drop_index", create.drop_table(name)),))
         elif (aside := aside_of(identifier)) is not None and aside.of == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
             yield RemainingCopy("set-aside", identifier, why, (Step("drop_aside", create.drop_table(name)),))

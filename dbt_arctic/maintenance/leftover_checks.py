@@ -17,6 +17,7 @@ _WORDS: Mapping[Kind, str] = {
     "staging": "is a staging table that was left behind",
     "set-aside": "was renamed and never dropped",
     "state": "is an auxiliary view without its model",
+    "index": "is an index without its table",
 }
 _NEVER_MS = 10**15
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dbt_arctic.auto.auxiliary_tables import model_of_state
 from dbt_arctic.catalog.api import TableState
+from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
@@ -30,7 +31,7 @@ from dbt_arctic.store.replay import has_rows_to_replay
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
 """How long a full refresh can be undone, and consumers of the previous generation can continue."""
 
-Kind = Literal["generation", "previous", "branch", "staging", "set-aside", "rejected", "state"]
+Kind = Literal["generation", "previous", "branch", "staging", "set-aside", "rejected", "state", "index"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
         *_set_aside(inventory, now_ms, retention),
         *_rejected(inventory, now_ms, retention),
         *_states(inventory, now_ms, retention),
+        *_indexes(inventory, now_ms, retention),
     )
     whole = {one.target for one in decided if isinstance(one, Removal) and not one.branch}
     for one in decided:
@@ -269,6 +271,25 @@ def _states(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator
         else:
             why = f"the table of its model, {model}, does not exist"
             yield Removal("state", target, why, is_view=True, table=table)
+
+
+def _indexes(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | KeptLeftover]:
+    """The indexes of tables that were dropped by another program. They can be computed again."""
+    for name, state in inventory.tables.items():
+        of = state.properties.get(PROPERTY_INDEX_OF, "").rpartition(".")[2]
+        if (
+            not of
+            or inventory.shown_as(of) is not None
+            or any(side_root(one) == of for one in inventory.tables)
+        ):
+            continue
+        written_ms = max((one.timestamp_ms for one in state.snapshots), default=0)
+        if inventory.has_unreadable_views:
+            yield KeptLeftover(inventory.name(name), "a view of the schema cannot be read", "unreadable-view")
+        elif now_ms - written_ms <= retention.older_than_ms:
+            yield KeptLeftover(inventory.name(name), "it may belong to a table that is being built", "young")
+        else:
+            yield Removal("index", inventory.name(name), f"the keyed table {of} does not exist")
 
 
 def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableState, int]]:

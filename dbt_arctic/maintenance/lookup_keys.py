@@ -1,4 +1,4 @@
-"""The keys that a reader asks for, as a table with the key columns and their types."""
+"""The keys and values that a reader asks for, as Arrow with the types of the columns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def typed_key(key: KeyTexts, table: KeyedTable, types: pyarrow.Schema) -> pyarro
     for name, text in parse_key(table, key.texts).items():
         why = why_inexact(text, table.types[name])
         try:
-            columns[name] = _from_text(text, types.field(name).type)
+            columns[name] = from_text(text, types.field(name).type)
         except (pyarrow.ArrowInvalid, ValueError) as error:
             why = why or str(error)
         if why:
@@ -59,7 +59,8 @@ def typed_key(key: KeyTexts, table: KeyedTable, types: pyarrow.Schema) -> pyarro
     return pyarrow.table(columns)
 
 
-def _from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
+def from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
+    """One value of a type, from its text. A time without a zone is in UTC."""
     if pyarrow.types.is_large_binary(type_):
         return pyarrow.array([bytes.fromhex(text)], type_)
     values = pyarrow.array([text])
@@ -122,19 +123,23 @@ def _of_key(named: Mapping[str, Any], key: Sequence[str], table: str) -> Mapping
     return {name: named[name.lower()] for name in key}
 
 
+def wanted_values(values: Any, name: str, type_: pyarrow.DataType, table: str) -> pyarrow.Array:
+    """Convert the values of a column that were given. A conversion that would change one is an error.
+
+    :param values: one value, or several; ``None`` is NULL.
+    :param name: of the column.
+    :raises ConfigError: a value does not have the type of the column.
+    """
+    if isinstance(values, pyarrow.ChunkedArray):
+        values = _as_one(values)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        values = [values]
+    given = values if isinstance(values, pyarrow.Array) else list(values)
+    return _exactly(given, type_, name, table, "where")
+
+
 def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> pyarrow.Array:
-    try:
-        if isinstance(values, pyarrow.Array):
-            found = _from_arrow(values, type_)
-        else:
-            found = _from_python(values, type_)
-    except (ValueError, TypeError, ArithmeticError, pyarrow.ArrowNotImplementedError) as error:
-        raise ConfigError(
-            f"a value of {name} is not of the type of the key",
-            where=_WHERE,
-            why=f"{table} has {name} of the type {type_}: {error}",
-            fix=f"give values that are exactly of the type {type_}",
-        ) from error
+    found = _exactly(values, type_, name, table, _WHERE)
     if found.null_count:
         raise NullKey(
             f"a value of {name} is NULL",
@@ -143,6 +148,20 @@ def _converted(values: Any, type_: pyarrow.DataType, name: str, table: str) -> p
             fix="leave out keys with NULL",
         )
     return found
+
+
+def _exactly(values: Any, type_: pyarrow.DataType, name: str, table: str, where: str) -> pyarrow.Array:
+    try:
+        if isinstance(values, pyarrow.Array):
+            return _from_arrow(values, type_)
+        return _from_python(values, type_)
+    except (ValueError, TypeError, ArithmeticError, pyarrow.ArrowNotImplementedError) as error:
+        raise ConfigError(
+            f"a value of {name} is not of the type of the column",
+            where=where,
+            why=f"{table} has {name} of the type {type_}: {error}",
+            fix=f"give values that are exactly of the type {type_}",
+        ) from error
 
 
 _USUAL = {"integer": int, "text": str, "binary": bytes, "decimal": Decimal, "date": date}

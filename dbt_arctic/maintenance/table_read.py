@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow
@@ -11,15 +11,20 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable, only_by_spark
 from dbt_arctic.keyed.merge_rows import COMMIT, kept_rows, latest_changes, merge_rows, with_keys
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import ACTION, OFFSET, KeyedTable
+from dbt_arctic.keyed.table import ACTION, OFFSET, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_of
+from dbt_arctic.maintenance.keys_by_value import keys_by_value
 from dbt_arctic.maintenance.lookup_keys import KeyTexts, typed_key, wanted_keys
+from dbt_arctic.maintenance.row_filter import RowFilter, ValueText, row_filter, typed_filter
 from dbt_arctic.maintenance.shown_fields import with_shown_fields
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
 from dbt_arctic.refresh.clone import origin
 from dbt_arctic.store.branches import ATTEMPTS
 from dbt_arctic.store.state import find_keyed, load_keyed, pinned_pair, version_of
+
+Where = Mapping[str, Any] | Sequence[ValueText] | None
+"""A value or several for each column; or values as they are typed."""
 
 
 def read_table(
@@ -29,12 +34,14 @@ def read_table(
     keys: Any = None,
     at: str | None = None,
     limit: int | None = None,
+    where: Where = None,
 ) -> pyarrow.Table:
     """The rows of a table, a keyed table or a clone of one, in no particular order.
 
     The parameters are those of ``dbt_arctic.read``.
 
     :param keys: also as ``KeyTexts``.
+    :param where: also as ``ValueText``.
     :param at: as for ``versions.resolve``; for a plain table the id of a snapshot or a time.
     """
     if limit is not None and limit < 0:
@@ -49,13 +56,13 @@ def read_table(
     name = origin(catalog, name)
     table = find_keyed(catalog, name)
     if table is None:
-        return _plain(catalog, name, columns, keys, at, limit)
+        return _plain(catalog, name, columns, keys, at, limit, where)
     for _ in range(ATTEMPTS):
         table, base, change = pinned_pair(catalog, table)
         version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
         stored = generation_of(catalog, table, version.generation)
         shown = _chosen(columns, table.visible.column_names, name)
-        found = _keyed(catalog, stored, version, shown, keys, limit)
+        found = _keyed(catalog, stored, version, shown, keys, limit, where, change)
         if stored is table and table.projected:
             try:
                 found = with_shown_fields(found, table.types)
@@ -93,8 +100,13 @@ def _keyed(
     columns: Sequence[str],
     keys: Any,
     limit: int | None,
+    where: Where,
+    change_state: TableState,
 ) -> pyarrow.Table:
-    """The rows of a generation, with those of the columns that it has, and with its key."""
+    """The rows of a generation, with those of the columns that it has, and with its key.
+
+    :param change_state: of the change table of the current generation.
+    """
     sequence = [table.sequence_by] if table.sequence_by else []
     reader = catalog.of(table.name)
     base, change = (reader.arrow_table(side.schema, side.identifier) for side in (table.base, table.change))
@@ -105,23 +117,30 @@ def _keyed(
             table.name.dotted, f"{nested[0]}, which its rows are compared by, has fields or elements"
         )
     there = set(base.types.names) & set(change.types.names)
-    read = [one for one in dict.fromkeys([*columns, *compared]) if one in there]
+    chosen = _filter(where, base.types, table.visible.types, table.name)
+    read = [one for one in dict.fromkeys([*columns, *compared, *chosen.columns]) if one in there]
     of_change = [*read, ACTION, OFFSET]
-    if keys is not None:
-        if isinstance(keys, KeyTexts):
-            wanted = typed_key(keys, table, base.types)
-        else:
-            wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
+    wanted: pyarrow.Table | None = None
+    if isinstance(keys, KeyTexts):
+        wanted = typed_key(keys, table, base.types)
+    elif keys is not None:
+        wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
+    elif chosen.columns and change_state.properties.get(PROPERTY_ID) == table.generation.change_id:
+        wanted = keys_by_value(catalog, table, change_state, version, chosen)
+    if wanted is not None:
         only = {column: wanted.column(column).combine_chunks() for column in table.key}
         rows = base.rows(read, version.base_snapshot, only)
         changes = change.rows(of_change, version.change_snapshot, only, COMMIT)
         latest = latest_changes(changes, table.key, table.sequence_by)
-        return with_keys(merge_rows(rows, latest, table.key, table.sequence_by), wanted).slice(0, limit)
+        merged = merge_rows(rows, latest, table.key, table.sequence_by)
+        return chosen.of(with_keys(merged, wanted)).slice(0, limit)
     changes = change.rows(of_change, version.change_snapshot, commit=COMMIT)
     latest = latest_changes(changes, table.key, table.sequence_by)
-    if limit is None:
-        rows = base.rows(read, version.base_snapshot)
-        return merge_rows(rows, latest, table.key, table.sequence_by)
+    if limit is None or chosen.columns:
+        # Files without the values are left out of the base table only: a change may hide a row that matches.
+        only = {column: values for column, values in chosen.without_null.items() if column in there}
+        rows = base.rows(read, version.base_snapshot, only)
+        return chosen.of(merge_rows(rows, latest, table.key, table.sequence_by)).slice(0, limit)
     parts, kept, count = [], [], 0
     for part in base.parts(read, version.base_snapshot):
         parts.append(part)
@@ -140,6 +159,7 @@ def _plain(
     keys: Any,
     at: str | None,
     limit: int | None,
+    where: Where,
 ) -> pyarrow.Table:
     reader = catalog.of(name)
     state = reader.load_table(name.schema, name.identifier)
@@ -151,16 +171,18 @@ def _plain(
         raise ConfigError(
             f"{name} is a plain table, which has no key",
             where="keys",
-            fix="read it without keys, and filter the rows",
+            fix="give the values of columns: where={'column': value}",
         )
     table = reader.arrow_table(name.schema, name.identifier)
     shown = _chosen(columns, table.types.names, name)
-    read = shown or table.types.names[:1]  # without columns, Arrow does not count rows
+    chosen = _filter(where, table.types, {one.name: one.type for one in state.columns}, name)
+    # Without columns, Arrow does not count rows.
+    read = list(dict.fromkeys([*shown, *chosen.columns])) or table.types.names[:1]
     snapshot_id = state.current_snapshot_id if at is None else _snapshot_at(state, name, at)
     if snapshot_id is None:
         return table.types.empty_table().select(shown)
-    if limit is None:
-        return table.rows(read, snapshot_id).select(shown)
+    if limit is None or chosen.columns:
+        return chosen.of(table.rows(read, snapshot_id, chosen.without_null)).slice(0, limit).select(shown)
     parts: list[pyarrow.Table] = []
     count = 0
     for part in table.parts(read, snapshot_id):
@@ -169,6 +191,12 @@ def _plain(
         if count >= limit:
             break
     return pyarrow.concat_tables(parts).slice(0, limit).select(shown)
+
+
+def _filter(where: Where, types: pyarrow.Schema, spark_types: Mapping[str, str], name: Name) -> RowFilter:
+    if isinstance(where, Mapping):
+        return row_filter(where, types, list(spark_types), name.dotted)
+    return typed_filter(where or (), types, spark_types, name.dotted)
 
 
 def _snapshot_at(state: TableState, name: Name, text: str) -> int:

@@ -10,6 +10,7 @@ from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
 from dbt_arctic.keyed.table import TXN, KeyedTable
 from dbt_arctic.maintenance.file_checks import SizeOf, check_files
 from dbt_arctic.maintenance.finding import Finding, from_error, rebuild_command
+from dbt_arctic.maintenance.index_checks import check_indexes
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
@@ -109,6 +110,7 @@ def verify_table(
             **columns_at(catalog, table.change, (version.change_snapshot,)),
         }
         yield from check_rows(table, query(check_statement(table, version, known)))
+        yield from check_indexes(catalog, table, change, version, known, query)
 
 
 def _files(

@@ -37,6 +37,7 @@ from dbt_arctic.refresh.query_size import estimate_bytes
 from dbt_arctic.refresh.table_properties import declared_properties
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.format_version import require_format_version
+from dbt_arctic.store.index_table import drop_indexes
 from dbt_arctic.store.lease import (
     Lease,
     build_in_progress,
@@ -328,7 +329,8 @@ def drop_keyed(context: Context, table: KeyedTable) -> None:
 
 
 def drop_side_tables(context: Context, table: KeyedTable) -> None:
-    """Drop base and change table of every generation that the view named."""
+    """Drop the indexes, and base and change table of every generation that the view named."""
+    drop_indexes(context, table)
     for side in table.side_tables:
         context.run("drop_side_table", create.drop_table(side), table)
 

@@ -40,6 +40,7 @@ OWN_SETTINGS = (
     "before_images",
     "ignore_cols",
     "compaction",
+    "indexes",
     "sql_extensions",
     "target_lag",
     "schedule",

@@ -81,7 +81,7 @@ _IGNORED = (
     ),
     _Group("dbt-redshift", ("dist", "sort", "sort_type"), _LAYOUT),
     _Group("dbt-redshift", ("bind", "backup", "auto_refresh"), "remove it"),
-    _Group("dbt-postgres", ("unlogged", "indexes"), _LAYOUT),
+    _Group("dbt-postgres", ("unlogged",), _LAYOUT),
     _Group("dbt-athena", ("s3_data_naming", "s3_data_dir", "external_location"), _LOCATION),
     _Group("dbt-athena", ("partitioned_by",), "use partition_by"),
     _Group("dbt-athena", ("bucketed_by", "bucket_count"), "use bucket_by and buckets on a keyed table"),

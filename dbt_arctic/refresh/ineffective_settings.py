@@ -41,7 +41,7 @@ _ONLY_MICROBATCH = ("batch_size", "begin")
 
 _RULES = (
     _Rule(
-        ("buckets", "bucket_by", "sort_by", "lease_timeout"),
+        ("buckets", "bucket_by", "sort_by", "lease_timeout", "indexes"),
         frozenset({Kind.KEYED}),
         "only keyed tables have it",
         "remove it, or use materialized='incremental' with a unique_key",

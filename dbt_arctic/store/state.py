@@ -218,6 +218,23 @@ def count_rows(side: TableState) -> int | None:
     return 0
 
 
+def count_live_rows(side: TableState) -> int | None:
+    """Like ``count_rows``, without the rows that are deleted by position."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            rows = _total(snapshot, "records")
+            return None if rows is None else rows - (_total(snapshot, "position-deletes") or 0)
+    return 0
+
+
+def count_files(side: TableState) -> int | None:
+    """The number of data files of the current snapshot; ``None`` if its summary lacks it."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            return _total(snapshot, "data-files")
+    return 0
+
+
 def bytes_of_row(side: TableState) -> float | None:
     """The average size of a row in the files of the current snapshot; ``None`` if the summary lacks it."""
     for snapshot in side.snapshots:

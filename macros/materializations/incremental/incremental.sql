@@ -69,6 +69,7 @@
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
     {%- do persist_docs(target_relation, model) if kind != 'clone' -%}
+    {%- do adapter.apply_indexes(target_relation, model) if keyed and config.get('indexes') and kind != 'clone' -%}
     {{ run_hooks(post_hooks, inside_transaction=True) }}
     {{ run_hooks(post_hooks, inside_transaction=False) }}
     {{ return({'relations': [target_relation]}) }}
@@ -94,11 +95,13 @@
     {%- do adapter.apply_properties(this, model, kind, rebuild) -%}
   {%- endif -%}
   {%- if keyed -%}
+    {%- do adapter.check_indexes(model, model_sql) -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
     {%- if marks -%}
       {%- do adapter.mark_materialized(target_relation, model) -%}
     {%- endif -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}
+    {%- do adapter.apply_indexes(target_relation, model) -%}
   {%- elif rebuild -%}
     {%- set response = arctic__build_plain(first_relation, model_sql, plain) -%}
   {%- else -%}

@@ -101,7 +101,7 @@ def test_a_decimal_with_fewer_digits_is_the_same_number() -> None:
     ],
 )
 def test_a_value_of_another_type_is_no_key(keys: Any, key: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError, match=f"a value of {key[0]} is not of the type of the key"):
+    with pytest.raises(ConfigError, match=f"a value of {key[0]} is not of the type of the column"):
         rows_of_keys(keys, *key)
 
 
