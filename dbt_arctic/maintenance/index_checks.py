@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.index import index_name, indexed_columns, rows_without_entry
 from dbt_arctic.keyed.names import quote
@@ -45,7 +46,7 @@ def check_indexes(
             yield Finding(
                 "index-misses-rows",
                 table.name.dotted,
-                f"{count} rows are not found by {quote(column)} through the index",
+                f"lookups by {quote(column)} miss {counted(count, 'row')}",
                 name.dotted,
                 "another program has changed the index",
                 f"drop it in Spark: DROP TABLE {name.sql}. The next write of the model creates it again",

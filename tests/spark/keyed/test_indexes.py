@@ -39,7 +39,7 @@ TYPES = {"id": "bigint", "customer": "int", "v": "int"}
 CUSTOMERS = range(6)
 
 
-class Looked:
+class Lookups:
     """Whether each lookup has used an index."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,22 +55,22 @@ class Looked:
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
-    return Looked(monkeypatch)
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Lookups:
+    return Lookups(monkeypatch)
 
 
-def found(orders: Any, **where: Any) -> list[Row]:
+def rows_where(orders: Any, **where: Any) -> list[Row]:
     rows = read_table(orders.session.catalog, orders.name, where=where).to_pylist()
     return sorted(rows, key=lambda row: tuple(row[column] for column in orders.key))
 
 
-def require_found(orders: Any, rows: dict[int, Row]) -> None:
+def require_rows(orders: Any, rows: dict[int, Row]) -> None:
     """Each value is found, and one that no row has, and NULL."""
     for customer in (*CUSTOMERS, 99, None):
         expected = sorted(
             (row for row in rows.values() if row["customer"] == customer), key=lambda row: row["id"]
         )
-        assert found(orders, customer=customer) == expected
+        assert rows_where(orders, customer=customer) == expected
 
 
 def findings(orders: Any) -> list[Any]:
@@ -134,7 +134,7 @@ def steps_of(chance: random.Random, orders: Any) -> list[Callable[[dict[int, Row
 
 
 @pytest.mark.parametrize("sequence", [False, True], ids=["arrival", "sequence"])
-def test_a_story_of_lookups(shop: Any, looked: Looked, sequence: bool) -> None:
+def test_a_story_of_lookups(shop: Any, lookups: Lookups, sequence: bool) -> None:
     chance = random.Random(11 + sequence)
     orders = shop.table(types=TYPES, **({"sequence_by": "v"} if sequence else {}))
     orders.build([{"id": key, "customer": key % 4, "v": 0} for key in range(8)])
@@ -147,10 +147,10 @@ def test_a_story_of_lookups(shop: Any, looked: Looked, sequence: bool) -> None:
         rows = chance.choice(steps)(rows)
         if sequence:  # a late row may lose
             rows = {row["id"]: row for row in orders.rows()}
-        require_found(orders, rows)
+        require_rows(orders, rows)
         assert findings(orders) == []
-    assert sum(looked.used) > len(looked.used) / 2
-    assert not all(looked.used)
+    assert sum(lookups.used) > len(lookups.used) / 2
+    assert not all(lookups.used)
 
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -188,7 +188,7 @@ def test_a_wrong_lookup_is_detected(shop: Any, monkeypatch: pytest.MonkeyPatch, 
         orders.compact(0)
         orders.upsert([{"id": 3, "customer": 3, "v": 0}])
     with pytest.raises(AssertionError):
-        assert found(orders, customer=2) == [{"id": 2, "customer": 2, "v": 0}]
+        assert rows_where(orders, customer=2) == [{"id": 2, "customer": 2, "v": 0}]
 
 
 VALUES: dict[str, list[Any]] = {
@@ -202,7 +202,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def test_values_of_each_type_are_found(shop: Any, looked: Looked) -> None:
+def test_values_of_each_type_are_found(shop: Any, lookups: Lookups) -> None:
     spark, context = shop.main.connection.session, shop.main.context
     for place, (type_, values) in enumerate(VALUES.items()):
         types = {"a": "int", "b": "string", "Wert ": type_}
@@ -217,10 +217,10 @@ def test_values_of_each_type_are_found(shop: Any, looked: Looked) -> None:
             assert sorted(row["a"] for row in read.to_pylist()) == [number, number + 100]
         both = read_table(shop.main.catalog, orders.name, ["a"], where={"Wert ": values, "a": [0, 101]})
         assert sorted(row["a"] for row in both.to_pylist()) == [0, 101]
-    assert all(looked.used)
+    assert all(lookups.used)
 
 
-def test_a_lookup_opens_few_files(shop: Any, looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_opens_few_files(shop: Any, lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = shop.table(types=TYPES, buckets=4)
     orders.build_sql("SELECT id, CAST(id % 1000 AS INT) AS customer, 0 AS v FROM range(4000)")
     apply_indexes(orders.session.context, orders.table, ["customer"])
@@ -232,27 +232,27 @@ def test_a_lookup_opens_few_files(shop: Any, looked: Looked, monkeypatch: pytest
         return open_file(location, properties)
 
     monkeypatch.setattr(table_scan, "open_file", opening)
-    assert [row["id"] for row in found(orders, customer=7)] == [7, 1007, 2007, 3007]
+    assert [row["id"] for row in rows_where(orders, customer=7)] == [7, 1007, 2007, 3007]
     assert sum("__index_customer" in file for file in opened) == 1
-    assert looked.used == [True]
+    assert lookups.used == [True]
 
 
-def test_a_lookup_without_an_index_reads_the_table(shop: Any, looked: Looked) -> None:
+def test_a_lookup_without_an_index_reads_the_table(shop: Any, lookups: Lookups) -> None:
     orders = shop.table(types=TYPES)
     orders.build([{"id": key, "customer": key % 4, "v": key} for key in range(8)])
     orders.upsert([{"id": 1, "customer": 2, "v": 9}])
     rows = {row["id"]: row for row in orders.rows()}
-    require_found(orders, rows)
-    assert found(orders, customer=[1, 2], v=9) == [rows[1]]
-    assert not any(looked.used)
+    require_rows(orders, rows)
+    assert rows_where(orders, customer=[1, 2], v=9) == [rows[1]]
+    assert not any(lookups.used)
     limited = read_table(orders.session.catalog, orders.name, ["id"], limit=1, where={"customer": 2})
     assert limited.num_rows == 1
     by_key = read_table(orders.session.catalog, orders.name, keys=[1, 2], where={"customer": 2})
     assert sorted(row["id"] for row in by_key.to_pylist()) == [1, 2]
     with pytest.raises(ConfigError, match="has no column custmer"):
-        found(orders, custmer=1)
+        rows_where(orders, custmer=1)
     with pytest.raises(ConfigError, match="a value of customer is not of the type"):
-        found(orders, customer="1")
+        rows_where(orders, customer="1")
 
 
 def test_rows_of_a_plain_table_are_found(shop: Any) -> None:
@@ -287,16 +287,16 @@ def test_an_interrupted_index_costs_time_and_no_row(shop: Any, troubled: Any) ->
             refresh_indexes(session.context, table, load_change(session.catalog, table))
 
         attempt(run)
-        require_found(orders, rows)
+        require_rows(orders, rows)
         attempt.land()
-        require_found(orders, rows)
+        require_rows(orders, rows)
     apply_indexes(context, orders.table, ["customer"])
     refresh_index(context, orders.table, "customer")
-    require_found(orders, rows)
+    require_rows(orders, rows)
     assert findings(orders) == []
 
 
-def test_two_processes_extend_an_index(shop: Any, looked: Looked) -> None:
+def test_two_processes_extend_an_index(shop: Any, lookups: Lookups) -> None:
     """The second commit covers nothing, because it was based on an older state. The next one repairs it."""
     orders = shop.table(types=TYPES)
     orders.build([{"id": 1, "customer": 1, "v": 0}])
@@ -315,11 +315,11 @@ def test_two_processes_extend_an_index(shop: Any, looked: Looked) -> None:
     orders.session.statements.before = meanwhile
     assert refresh_index(context, orders.table, "customer") == "extended"
     rows = {key: {"id": key, "customer": key, "v": 0} for key in (1, 2)}
-    require_found(orders, rows)
-    assert not any(looked.used)
+    require_rows(orders, rows)
+    assert not any(lookups.used)
     assert refresh_index(context, orders.table, "customer") == "built"
-    require_found(orders, rows)
-    assert any(looked.used)
+    require_rows(orders, rows)
+    assert any(lookups.used)
 
 
 def test_stale_entries_and_small_files_go(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,8 +334,8 @@ def test_stale_entries_and_small_files_go(shop: Any, monkeypatch: pytest.MonkeyP
         orders.upsert([{"id": key, "customer": customer, "v": 0} for key in range(3)])
         steps = session.log_of(lambda: orders.compact(0))
         done += [step for step in steps if step.endswith("_index")]
-        assert [row["id"] for row in found(orders, customer=customer)] == [0, 1, 2]
-        assert found(orders, customer=customer - 1) == []
+        assert [row["id"] for row in rows_where(orders, customer=customer)] == [0, 1, 2]
+        assert rows_where(orders, customer=customer - 1) == []
     assert {"extend_index", "rewrite_index", "fill_index"} == set(done)
     ((entries,),) = session.query(f"SELECT count(*) FROM {index_name(orders.table, 'customer').sql}")
     assert entries <= 3 * (index_table._STALE + 1)
@@ -405,6 +405,6 @@ def test_expired_commits(shop: Any) -> None:
     for key in (2, 3):
         orders.upsert([{"id": key, "customer": key, "v": 0}])
     expire_versions(context, orders.name, Claims(), context.now_ms() + 1)
-    require_found(orders, {key: {"id": key, "customer": key, "v": 0} for key in (1, 2, 3)})
+    require_rows(orders, {key: {"id": key, "customer": key, "v": 0} for key in (1, 2, 3)})
     refresh_index(context, orders.table, "customer")
-    require_found(orders, {key: {"id": key, "customer": key, "v": 0} for key in (1, 2, 3)})
+    require_rows(orders, {key: {"id": key, "customer": key, "v": 0} for key in (1, 2, 3)})
