@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
-from operator import and_
+from operator import and_, or_
 from types import MappingProxyType
 from typing import Any
 
@@ -42,6 +42,8 @@ from dbt_arctic.errors import only_by_spark
 _ROWS = 0
 _LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 """The metadata column of rows that a rewrite has moved to another file. Others have the file's number."""
+_FEW_VALUES = 64
+"""Up to so many values, each is a part of the condition on a file."""
 _NAMES_OF_FIELDS = "schema.name-mapping.default"
 
 
@@ -223,7 +225,7 @@ class _Scan:
     def _file(self, file: ScannedFile, deleted: DeletedRows) -> pyarrow.Table:
         with self._opened(file) as (fragment, stored):
             gone = deleted.of(file)
-            condition = self._condition(fragment.physical_schema, stored)
+            condition = self._condition(file, fragment.physical_schema, stored)
             if gone is None:
                 rows = fragment.to_table(columns=self._names(stored), filter=condition)
             else:
@@ -288,7 +290,7 @@ class _Scan:
                 rows = rows.filter(is_live)
             yield rows
 
-    def _condition(self, physical: pyarrow.Schema, stored: StructType) -> Any:
+    def _condition(self, file: ScannedFile, physical: pyarrow.Schema, stored: StructType) -> Any:
         """The wanted rows, as a condition on the file; ``None`` for all rows."""
         conditions = []
         for name, values in self.wanted.items():
@@ -297,13 +299,32 @@ class _Scan:
             if not there or pyarrow.types.is_floating(values.type):
                 continue
             try:
-                values = values.cast(physical.field(there[0]).type)
+                values = self._values_in(file, field_id, values).cast(physical.field(there[0]).type)
                 bounds = pyarrow.compute.min_max(values)
             except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                 continue  # the file's type cannot have one of the values, or has no order
             field = pyarrow.dataset.field(there[0])
-            conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
+            if 0 < len(values) <= _FEW_VALUES:
+                # By each value, so that row groups between two of them are left out.
+                conditions.append(reduce(or_, [field == value for value in values]))
+            else:
+                conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
         return reduce(and_, conditions) if conditions else None
+
+    def _values_in(self, file: ScannedFile, field_id: int, values: pyarrow.Array) -> pyarrow.Array:
+        """The wanted values of a column that rows of a file may have, by its partition."""
+        if field_id not in self._wanted or len(values) == 1:
+            return values
+        fields = map(PartitionField.model_validate, self.metadata.partition_specs[file.spec_id])
+        for field, place in zip(fields, file.partition, strict=True):
+            if field.source_id == field_id and not isinstance(field.transform, UnknownTransform):
+                of = field.transform.transform(self.table.schema.find_field(field_id).field_type)
+                try:
+                    is_there = [of(value) == place for value in _as_stored(values).to_pylist()]
+                except OverflowError:  # Python has no years after 9999
+                    continue
+                values = values.filter(pyarrow.array(is_there, pyarrow.bool_()))
+        return values
 
     def _constants(self, file: ScannedFile, stored: StructType) -> dict[int, Any]:
         """By field id, the values of columns that are only in the partition, as in files of Hive."""

@@ -13,15 +13,19 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow
+import pyarrow.dataset
+import pyarrow.fs
 import pyarrow.parquet
 import pytest
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import IntegerType
 from pyroaring import BitMap
 
 from dbt_arctic.catalog import deleted_rows, table_scan
 from dbt_arctic.catalog.deleted_rows import PATH_OF_DELETE
 from dbt_arctic.catalog.manifests import ScannedFile
 from dbt_arctic.catalog.metadata import read_table
-from dbt_arctic.catalog.table_scan import TableFiles
+from dbt_arctic.catalog.table_scan import TableFiles, _Scan
 from dbt_arctic.errors import CatalogUnavailable, OnlyBySpark
 
 SNAPSHOT = 42
@@ -348,6 +352,41 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
         expected = [value(one) for pair in ranges for one in pair if one in wanted]
         assert sorted(row["id"] for row in found) == sorted(expected)
         assert len(files) == sum(any(low <= one <= high for one in wanted) for low, high in ranges)
+
+
+@pytest.mark.parametrize("values", [(0,), (0, 19), (3, 9, 17), (5,), range(100), range(200)])
+def test_a_row_group_between_two_wanted_values_is_not_read(
+    file_table: FileTable, monkeypatch: pytest.MonkeyPatch, values: Sequence[int]
+) -> None:
+    """Values whose bucket a file does not have are no reason to read a row group of it."""
+    file_table.columns(id="int")
+    field = {"field-id": 1000, "name": "id_bucket", "source-id": 1, "transform": "bucket[2]"}
+    file_table.document["partition-specs"] = [{"spec-id": 0, "fields": [field]}]
+    file_table.map_names({"field-id": 1, "names": ["id"]})
+    bucket = BucketTransform(2).transform(IntegerType())
+    of_buckets = [[n for n in range(20) if bucket(n) == number] for number in (0, 1)]
+    for number, ids in enumerate(of_buckets):
+        rows = pyarrow.table({"id": pyarrow.array(ids, pyarrow.int32())})
+        file_table.add(rows, parquet={"row_group_size": 2}, partition=(number,))
+    read: list[int] = []
+    condition = _Scan._condition
+
+    def reading(scan: _Scan, file: ScannedFile, physical: Any, stored: Any) -> Any:
+        found = condition(scan, file, physical, stored)
+        parquet = pyarrow.dataset.ParquetFileFormat().make_fragment(file.path, pyarrow.fs.LocalFileSystem())
+        read.append(len(parquet.subset(found).row_groups))
+        return found
+
+    monkeypatch.setattr(_Scan, "_condition", reading)
+    wanted = pyarrow.array(values, pyarrow.int32())
+    found = [row["id"] for row in file_table.rows(["id"], id=wanted)]
+    assert sorted(found) == sorted(set(values) & set(range(20)))
+    holding = sum(
+        bool(set(ids[place : place + 2]) & set(values))
+        for ids in of_buckets
+        for place in range(0, len(ids), 2)
+    )
+    assert sum(read) == holding
 
 
 def test_the_first_rows_of_a_file_are_read_without_the_others(file_table: FileTable) -> None:
