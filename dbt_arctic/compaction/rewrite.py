@@ -14,6 +14,7 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES, bucket_metrics, current_spec
 from dbt_arctic.errors import CommitConflict, StatementError, UnknownRelation
 from dbt_arctic.keyed import compact
+from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
@@ -147,7 +148,10 @@ def merge_small_files(
             f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
         )
     every_file = old_files and may_have_old_files(before) and has_old_files(context, name, before)
-    statement = compact.rewrite_plain(name, target_bytes, every_file)
+    if PROPERTY_INDEX_OF in before.properties:
+        statement = compact.rewrite_index(name, before.columns[0].name)
+    else:
+        statement = compact.rewrite_plain(name, target_bytes, every_file)
     return rewrite_files(context, "rewrite_plain", name, name, before, statement, None)
 
 
