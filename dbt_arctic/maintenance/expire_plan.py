@@ -172,22 +172,31 @@ def plan_plain(
 ) -> ExpirePlan:
     """Plan the expiry of a plain table.
 
-    The commit that records what it consumed is kept, and all later ones.
+    The commit that records what it consumed is kept, and all later ones. A consumer may need a snapshot that
+    is no ancestor of the current one, because the table was replaced or rolled back since.
     """
     history = state.history()
+    aside: list[Snapshot] = []
     holds = _savepoints(state)
     keep = _last_until(history, before_ms)
     if claims.unknown:
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
     table_id = plain_id(state)
     for claim in claims.of(table_id, released):
-        wanted = None if is_token(claim.consumed.version) else _by_id(history, claim.consumed.snapshot_id)
-        if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
+        read = None if is_token(claim.consumed.version) else claim.consumed.snapshot_id
+        wanted = _by_id(state.snapshots, read)
+        if wanted is None or keep is None:
+            continue
+        if wanted not in history:
+            aside.append(wanted)
+        elif wanted.sequence_number < keep.sequence_number:
             keep = wanted
-            holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
+        else:
+            continue
+        holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
     consuming = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
     keep = None if keep is None else _older(keep, consuming)
-    return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
+    return ExpirePlan(name, None, (_side(name, state, keep, aside=aside),), tuple(holds))
 
 
 def _untouchable(context: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
@@ -267,12 +276,21 @@ def _older(one: Snapshot, other: Snapshot | None) -> Snapshot:
 
 
 def _side(
-    name: Name, state: TableState, keep: Snapshot | None, carry: dict[str, str] | None = None
+    name: Name,
+    state: TableState,
+    keep: Snapshot | None,
+    carry: dict[str, str] | None = None,
+    aside: Iterable[Snapshot] = (),
 ) -> SidePlan:
+    """The expiry of a table.
+
+    :param keep: the oldest snapshot to keep, an ancestor of the current one.
+    :param aside: other snapshots to keep. Iceberg expires a snapshot that is no ancestor by its time, too.
+    """
     if keep is None:
         return _everything(name, state)
     named = {*state.branches.values(), *state.tags.values()}
-    before_ms = oldest_of_kept(state.history(), keep)
+    before_ms = min([oldest_of_kept(state.history(), keep), *(one.timestamp_ms for one in aside)])
     expired = [
         one for one in state.snapshots if one.timestamp_ms < before_ms and one.snapshot_id not in named
     ]

@@ -106,6 +106,42 @@ def test_a_pull_beside_a_full_refresh_holds_nothing(shop: Any) -> None:
     assert [hold.why for hold in plan.holds] == []
 
 
+def test_what_a_consumer_has_read_of_a_plain_table_that_was_replaced_or_rolled_back_stays(shop: Any) -> None:
+    session, name = shop.main, shop.main.name("events")
+
+    def write(statement: str) -> None:
+        session.query(statement.format(events=name.sql))
+
+    def expire() -> tuple[list[str], int]:
+        done = expire_versions(session.context, name, claims_of(session), session.context.now_ms())
+        assert done is not None
+        return [hold.holder for hold in done.plan.holds], done.snapshots
+
+    write("CREATE TABLE {events} (id BIGINT, amount INT) USING iceberg")
+    write("INSERT INTO {events} VALUES (1, 1), (2, 2)")
+    write("INSERT INTO {events} VALUES (3, 3)")
+    copy = shop.consumer("copy", name)
+    copy.run()
+    # The snapshot that it has read is no ancestor of the current one.
+    write("CREATE OR REPLACE TABLE {events} USING iceberg AS SELECT 2L AS id, 20 AS amount")
+    write("INSERT INTO {events} VALUES (4, 4)")
+    assert expire() == ([copy.orders.name.dotted], 1)
+    assert copy.run() == "upserted"
+    assert [(row["id"], row["amount"]) for row in copy.rows()] == [(2, 20), (4, 4)]
+    write("INSERT INTO {events} VALUES (5, 5)")
+    copy.run()
+    state = session.catalog.load_table(name.schema, name.identifier)
+    back = state.history()[1].snapshot_id
+    session.query(
+        f"CALL lake.system.rollback_to_snapshot(table => {name.procedure_argument()}, snapshot_id => {back})"
+    )
+    write("INSERT INTO {events} VALUES (6, 6)")
+    assert expire() == ([copy.orders.name.dotted], 3)
+    assert copy.run() == "upserted"
+    assert [row["id"] for row in copy.rows()] == [2, 4, 6]
+    assert expire() == ([], 1)
+
+
 @pytest.mark.modelled
 def test_a_host_whose_clock_is_behind() -> None:
     commits = [
