@@ -128,7 +128,8 @@ class ExternalPullsApi(KeyedApi):
             broker, registry = broker_of(topic, where), registry_of(topic, where)
             return KafkaPlanner(self.context(), self._handle, broker, topic, registry)
         source = file_source(declared, root)
-        return FilePlanner(self.context(), self._handle, source, target)
+        names = {f"{one.source_name}.{one.name}" for one in self._declared_sources.values()}
+        return FilePlanner(self.context(), self._handle, source, target, names)
 
     def _capture_planner(self, declared: Mapping[str, Any], target: Name, writes: Writes) -> CapturePlanner:
         credentials = self.config.credentials
