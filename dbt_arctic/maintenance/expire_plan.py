@@ -19,10 +19,11 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_REPLAYS, PROPERTY_SETTLED, replayed
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, PROPERTY_SOURCE, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build
+from dbt_arctic.store.rejected_table import model_of
 from dbt_arctic.store.replay import PROPERTY_SWITCH, has_replayed_nothing
 from dbt_arctic.store.state import head, load_base, load_change, plain_id
 
@@ -182,7 +183,11 @@ def plan_plain(
     if claims.unknown:
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
     table_id = plain_id(state)
-    for claim in claims.of(table_id, released):
+    wanting = claims.of(table_id, released)
+    if PROPERTY_SOURCE in state.properties or model_of(state) is not None:
+        # It belongs to a model, which could not continue from a savepoint otherwise.
+        wanting = [*wanting, *claims.of_savepoints(table_id)]
+    for claim in wanting:
         read = None if is_token(claim.consumed.version) else claim.consumed.snapshot_id
         wanted = _by_id(state.snapshots, read)
         if wanted is None or keep is None:

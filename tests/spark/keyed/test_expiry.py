@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.keyed.version import PROPERTY_SOURCE
 from dbt_arctic.maintenance.claims import Claims, find_claims
-from dbt_arctic.maintenance.expire import expire_versions
+from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept, plan_keyed
+from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.injected_failures import ROWS, amounts
 
 
 def claims_of(session: Any) -> Claims:
     # A broken table of another test in this warehouse may be a consumer, and nothing would expire.
-    return Claims(find_claims(session.catalog, "lake").by_id)
+    found = find_claims(session.catalog, "lake")
+    return Claims(found.by_id, by_savepoint=found.by_savepoint)
 
 
 def snapshots(*tables: Any) -> list[int]:
@@ -140,6 +144,19 @@ def test_what_a_consumer_has_read_of_a_plain_table_that_was_replaced_or_rolled_b
     assert copy.run() == "upserted"
     assert [row["id"] for row in copy.rows()] == [2, 4, 6]
     assert expire() == ([], 1)
+
+    # A savepoint keeps what its model needs to continue from there, in the tables that belong to the model.
+    make_savepoint(session.context, copy.orders.name, "opening")
+    write("INSERT INTO {events} VALUES (7, 7)")
+    copy.run()
+    plan = plan_expiry(session.context, name, claims_of(session), session.context.now_ms())
+    assert plan is not None
+    assert (plan.holds, plan.expired) == ((), 1), "the table of somebody else"
+    write(f"ALTER TABLE {{events}} SET TBLPROPERTIES ('{PROPERTY_SOURCE}'='landing.events')")
+    assert expire() == ([f"savepoint opening of {copy.orders.name.dotted}"], 0)
+    roll_back(session.context, copy.orders.name, "opening")
+    assert copy.run() == "upserted"
+    assert [row["id"] for row in copy.rows()] == [2, 4, 6, 7]
 
 
 @pytest.mark.modelled
