@@ -77,7 +77,8 @@ class ExternalPullsApi(KeyedApi):
             last_consumed = begun if begun is not None else {} if first_run else self._consumed(target)
             planned = planner.plan(last_consumed, model["name"], purpose)
             if is_consuming:
-                pulls.add(unique_id, last_consumed, planned.pull, planned.since)
+                source = relation.external["name"]
+                pulls.add(unique_id, last_consumed, planned.pull, planned.since, source=source)
                 if planned.release is not None:
                     pulls.hold(planned.release)
                 pulls.must_select(unique_id, planned.must_select)
@@ -85,10 +86,10 @@ class ExternalPullsApi(KeyedApi):
                     logger.warning(warning)
                 for note in planned.notes:
                     logger.info(note)
-                source = planner.source if isinstance(planner, FilePlanner | KafkaPlanner) else planned.table
-                if source is not None:
+                rows = planner.source if isinstance(planner, FilePlanner | KafkaPlanner) else planned.table
+                if rows is not None:
                     rejected = RejectedRows(self.context(), pulls, self._handle)
-                    return rejected.reject(unique_id, target, source, planned.pull, last_consumed).sql
+                    return rejected.reject(unique_id, target, rows, planned.pull, last_consumed).sql
         return planned.pull.sql
 
     @available.parse(lambda *a, **k: None)
@@ -127,7 +128,8 @@ class ExternalPullsApi(KeyedApi):
             broker, registry = broker_of(topic, where), registry_of(topic, where)
             return KafkaPlanner(self.context(), self._handle, broker, topic, registry)
         source = file_source(declared, root)
-        return FilePlanner(self.context(), self._handle, source, target)
+        names = {f"{one.source_name}.{one.name}" for one in self._declared_sources.values()}
+        return FilePlanner(self.context(), self._handle, source, target, names)
 
     def _capture_planner(self, declared: Mapping[str, Any], target: Name, writes: Writes) -> CapturePlanner:
         credentials = self.config.credentials

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dbt_arctic.adapter.dbt_invocation import invoke
 from dbt_arctic.adapter.kept_models import KeptProject
-from dbt_arctic.adapter.model_lags import LagReader
+from dbt_arctic.adapter.model_lags import LagReader, unreadable
 from dbt_arctic.adapter.process_modes import KEEPING
 from dbt_arctic.adapter.target_session import TargetSession
 from dbt_arctic.auto.auxiliary_tables import find_states
@@ -21,6 +21,7 @@ from dbt_arctic.compaction.measured_durations import MeasuredDurations
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.run import OperationResult, run_operations
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.overview import overview_of_tables
 from dbt_arctic.maintenance.upkeep import durations_of, record_and_keep
 from dbt_arctic.refresh.freshness import last_modified_ms
@@ -68,9 +69,12 @@ class Keeper:
         self._session = session
         self._warn = warn
         self._experience: MeasuredDurations | None = None
+        self._seen_first: dict[tuple[str, str, int], float] = {}
 
     def observe(self, ran_at: Mapping[str, float]) -> Observation:
         """Read the lags of all models, from metadata, listings and offsets.
+
+        The refresh of a model whose table cannot be read fails by itself, and the others go on.
 
         :param ran_at: when this process has run a model, in seconds since the epoch.
         :raises ArcticError: the catalog cannot be read.
@@ -78,24 +82,59 @@ class Keeper:
         project = self._project
         catalog = Once(self._session.catalog)
         reader = LagReader(catalog, project.target, project.manifest)
-        lags = {one.model: reader.lag_of(project.nodes[one.model]) for one in project.models}
+        now = now_s()
+        lags: dict[str, ModelLag] = {}
+        changed: dict[str, float] = {}
         seen = {}
         for one in project.models:
+            try:
+                lag = lags[one.model] = reader.lag_of(project.nodes[one.model])
+                if lag.problem != NOT_BUILT and one.settings.every_s is not None:
+                    changed_ms = last_modified_ms(catalog, project.table_of(one.model))
+                    changed[one.model] = (changed_ms or 0) / 1000
+            except ArcticError as error:
+                self._require_catalog(project.table_of(one.model))
+                lags[one.model] = ModelLag(one.model, problem=unreadable(error))
+        waits = self._waiting_since(lags, now)
+        for one in project.models:
             lag = lags[one.model]
-            waiting = {
-                other.upstream: other.since_ms / 1000 for other in lag.waiting if other.since_ms is not None
-            }
+            waiting = waits[one.model]
             is_built, is_scheduled = lag.problem != NOT_BUILT, one.settings.every_s is not None
             is_unknown = bool(problems_of(lag))
             times = [ran_at[one.model]] if one.model in ran_at else []
-            if is_built and is_scheduled:
-                changed_ms = last_modified_ms(catalog, project.table_of(one.model))
-                times += [] if changed_ms is None else [changed_ms / 1000]
+            # A time in the future is that of another clock. Until then, the model would not run.
+            times += [changed[one.model]] if 0 < changed.get(one.model, 0) <= now else []
             must_run = not is_built or (is_unknown and not is_scheduled)
             seen[one.model] = ModelState(waiting, must_run, max(times, default=None))
         scheduled = {one.model for one in project.models if one.settings.every_s is not None}
         reads = {name: [one for one in ones if one not in scheduled] for name, ones in project.reads.items()}
         return Observation(seen, lags, late_models(list(lags.values()), reads))
+
+    def _require_catalog(self, table: Name) -> None:
+        """Raise if it is not only one table that cannot be read.
+
+        :raises ArcticError: the catalog cannot be read.
+        """
+        self._session.catalog.of(table).list_names(table.schema)
+
+    def _waiting_since(self, lags: Mapping[str, ModelLag], now: float) -> dict[str, dict[str, float]]:
+        """By model and upstream, since when a change has been waiting, in seconds since the epoch.
+
+        A change whose time is in the future has been waiting since this process has seen it first.
+        """
+        found: dict[str, dict[str, float]] = {}
+        ahead: dict[tuple[str, str, int], float] = {}
+        for model, lag in lags.items():
+            found[model] = {}
+            for one in lag.waiting:
+                if one.since_ms is None:
+                    continue
+                since, key = one.since_ms / 1000, (model, one.upstream, one.since_ms)
+                if since > now:
+                    since = ahead[key] = self._seen_first.get(key, now)
+                found[model][one.upstream] = since
+        self._seen_first = ahead
+        return found
 
     def refresh(self, models: Sequence[str]) -> list[ActionOutcome] | None:
         """Run models with dbt; ``None`` if that was interrupted."""
@@ -128,7 +167,9 @@ class Keeper:
         session = self._session
         catalog = Once(session.catalog)
         tables = self._project.tables
-        tables |= {state.name for name in tables for state in find_states(catalog, name)}
+        for name in self._project.tables:
+            with suppress(ArcticError):  # `status` shows which one cannot be read, and why
+                tables |= {state.name for state in find_states(catalog, name)}
         found = overview_of_tables(
             catalog, tables, session.context.now_ms(), session.compaction_of, with_lags=False
         )

@@ -41,7 +41,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, pull, replacement
 from dbt_arctic.refresh.config import KeyedConfig, choose_strategy, parse_config
-from dbt_arctic.refresh.consumed_versions import consumed_by
+from dbt_arctic.refresh.consumed_versions import consumed_by, was_replaced
 from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.plain_config import replaces_by_key
 from dbt_arctic.refresh.run import check_skipped, write_rows
@@ -176,7 +176,10 @@ class KeyedApi(SQLAdapter):
             self._pulls().require_same_upstreams(model["unique_id"], model["name"])
             if not replaces_by_key(model["name"], model["config"]):
                 self._pulls().require_known_rows(
-                    model["unique_id"], model["name"], lambda: self._count_rows(this.name_parts)
+                    model["unique_id"],
+                    model["name"],
+                    lambda: self._count_rows(this.name_parts),
+                    lambda: was_replaced(self.catalog, this.name_parts),
                 )
             if not self._pulls().nothing_new(model["unique_id"]):
                 return False

@@ -38,7 +38,8 @@ class ModelPulls:
     _staged: list[Name] = field(default_factory=list)
     _held: list[Callable[[], None]] = field(default_factory=list)
     _needed: dict[str, dict[str, str]] = field(default_factory=dict)
-    _relations: dict[str, list[Name]] = field(default_factory=dict)
+    _relations: dict[str, list[str]] = field(default_factory=dict)
+    _sources: dict[str, list[str]] = field(default_factory=dict)
     _parts: dict[str, bool] = field(default_factory=dict)
 
     def hold(self, release: Callable[[], None]) -> None:
@@ -57,6 +58,7 @@ class ModelPulls:
         since: Consumed | None = None,
         *,
         is_relation: bool = False,
+        source: str = "",
     ) -> None:
         """Record that a model pulls from an upstream.
 
@@ -64,9 +66,12 @@ class ModelPulls:
         :param since: what the model has consumed of that upstream; ``None`` if it has not read it.
         :param is_relation: whether the upstream is a relation of the catalog that the model names. A file
             list and a table of rejected rows belong to the model itself.
+        :param source: the name of the source outside the catalog; empty for none.
         """
         if is_relation:
-            self._relations.setdefault(model, []).append(pull.upstream)
+            self._relations.setdefault(model, []).append(str(pull.upstream))
+        if source:
+            self._sources.setdefault(model, []).append(f"the source {source}")
         self._pulls.setdefault(model, []).append(pull)
         self._since.setdefault(model, []).append(since)
         self._last_consumed.setdefault(model, last_consumed)
@@ -186,22 +191,38 @@ class ModelPulls:
                 "or pull from both in one run if the model needs both",
             )
 
-    def require_known_rows(self, model: str, where: str, count_rows: Callable[[], int | None]) -> None:
+    def require_known_rows(
+        self,
+        model: str,
+        where: str,
+        count_rows: Callable[[], int | None],
+        was_replaced: Callable[[], bool],
+    ) -> None:
         """Refuse to add all rows of an upstream to a table that may contain them.
 
         :param count_rows: returns the number of rows of the model's table; ``None`` if it is unknown.
+        :param was_replaced: returns whether the table was replaced after a commit that recorded what its rows
+            were computed from.
         :raises ConfigError: the model pulls from a relation for the first time, and its table has rows.
-            These were computed without a pull, perhaps from the same relation.
+            These were computed without a pull, perhaps from the same relation. The rows of a source outside
+            the catalog may all be new, unless the table was replaced.
         """
-        relations = self._relations.get(model, [])
-        if relations and not self.last_consumed(model) and count_rows() != 0:
-            raise ConfigError(
-                f"the model pulls from {relations[0]} for the first time, and its table has rows already",
-                where=where,
-                why="the table records no version that these rows were computed from, so every row of "
-                f"{relations[0]} would be added to them",
-                fix=f"build it from all rows: dbt run --full-refresh --select {where}",
-            )
+        relations, sources = self._relations.get(model, []), self._sources.get(model, [])
+        if not (relations or sources) or self.last_consumed(model) or count_rows() == 0:
+            return
+        if not relations and not was_replaced():
+            return
+        first = (relations or sources)[0]
+        raise ConfigError(
+            f"the model pulls from {first} for the first time, and its table has rows already"
+            if relations
+            else f"the table of the model has rows, and it is not known what was read of {first}",
+            where=where,
+            why=f"the table records no version that these rows were computed from, so every row of {first} "
+            "would be added to them"
+            + ("" if relations else "; another program, or a run without a pull, has replaced the table"),
+            fix=f"build it from all rows: dbt run --full-refresh --select {where}",
+        )
 
     def needed_columns(self, model: str, *, deletes_by_condition: bool) -> dict[str, str]:
         """The columns that the model must return, each with the reason.
@@ -230,6 +251,7 @@ class ModelPulls:
         self._last_consumed.clear()
         self._needed.clear()
         self._relations.clear()
+        self._sources.clear()
         self._parts.clear()
         return drops
 

@@ -6,7 +6,9 @@ Reads only metadata, and each upstream once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
@@ -41,12 +43,26 @@ class Lag:
     end: str = ""
 
 
+class _Upstream(NamedTuple):
+    """The log of an upstream.
+
+    :param table_id: empty if it does not exist.
+    :param commits: newest first.
+    :param others: all snapshots of a plain table, also those from before it was replaced.
+    """
+
+    table_id: str
+    commits: list[Snapshot]
+    is_keyed: bool
+    others: Sequence[Snapshot] = ()
+
+
 @dataclass
 class Upstreams:
     """The logs of upstreams, each read once."""
 
     catalog: CatalogReader
-    _known: dict[str, tuple[str, list[Snapshot], bool]] = field(default_factory=dict)
+    _known: dict[str, _Upstream] = field(default_factory=dict)
 
     def lags(self, state: TableState, until_ms: int | None = None) -> list[Lag]:
         """The lags of the table with this state (for a keyed table, the state of its change table).
@@ -67,7 +83,7 @@ class Upstreams:
                 self._known[upstream] = self._look(upstream)
             except ArcticError as error:
                 return Lag(upstream, lost=error.what)
-        table_id, commits, is_keyed = self._known[upstream]
+        table_id, commits, is_keyed, others = self._known[upstream]
         token = last.version
         wanted = Version.parse(token).change_snapshot if is_token(token) else last.snapshot_id
         none = Lag(upstream, read=str(wanted or ""), end=str(commits[0].snapshot_id) if commits else "")
@@ -89,17 +105,20 @@ class Upstreams:
                 found = _and(found, txn_ms(txn), None)
         if not wanted:  # read when it had no rows
             return found
+        before = next((one for one in others if one.snapshot_id == wanted), None)
+        if before is not None and commits and commits[-1].sequence_number > before.sequence_number:
+            return found  # the table was replaced since
         return replace(none, lost="the version that was read last has expired")
 
-    def _look(self, upstream: str) -> tuple[str, list[Snapshot], bool]:
+    def _look(self, upstream: str) -> _Upstream:
         name = Name(*upstream.split(".", 2))
         table = find_keyed(self.catalog, name)
         if table is not None:
-            return table.generation.change_id, load_change(self.catalog, table).history(), True
+            return _Upstream(table.generation.change_id, load_change(self.catalog, table).history(), True)
         state = self.catalog.of(name).load_table(name.schema, name.identifier)
         if state is None:
-            return "", [], False
-        return plain_id(state), state.history(), False
+            return _Upstream("", [], False)
+        return _Upstream(plain_id(state), state.history(), False, state.snapshots)
 
 
 def _and(lag: Lag, at_ms: int, rows: int | None) -> Lag:

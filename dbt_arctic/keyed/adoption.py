@@ -72,9 +72,13 @@ def describe(table: KeyedTable, name: Name, created_ms: int, found: Mapping[str,
 
 def mark_adopted(name: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
     """An empty commit that marks where the table becomes a base."""
+    return carry_records(name, columns, {PROPERTY_ADOPTED: "true", **properties})
+
+
+def carry_records(name: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
+    """An empty commit with properties: before a table becomes plain, those of its change table."""
     summary = ", ".join(
-        f"{quote('snapshot-property.' + key)}={literal(value)}"
-        for key, value in {PROPERTY_ADOPTED: "true", **properties}.items()
+        f"{quote('snapshot-property.' + key)}={literal(value)}" for key, value in properties.items()
     )
     listed = quote_all(columns)
     return (

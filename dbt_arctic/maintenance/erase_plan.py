@@ -206,6 +206,8 @@ def find_in_the_way(context: Context, table: KeyedTable) -> tuple[RemainingCopy,
 def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[RemainingCopy]:
     inventory = take_inventory(context.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
+    # A table that was renamed may still have those of its former name.
+    rejected = {rejected_name(table.name), rejected_name(table.storage_name)}
     for identifier, state in sorted(inventory.tables.items()):
         name = inventory.name(identifier)
         if identifier in sides:
@@ -221,7 +223,7 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
                 "it holds staged rows of a pull",
                 (Step("drop_staging", create.drop_table(name)),),
             )
-        elif name == rejected_name(table.name) and model_of(state) is not None:
+        elif name in rejected and model_of(state) is not None:
             why = "it has the text of rows that did not fit, which may contain the key"
             yield RemainingCopy(
                 "rejected", identifier, why, (Step("drop_rejected", create.drop_table(name)),)

@@ -19,10 +19,11 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_REPLAYS, PROPERTY_SETTLED, replayed
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, PROPERTY_SOURCE, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.lease import find_build
+from dbt_arctic.store.rejected_table import model_of
 from dbt_arctic.store.replay import PROPERTY_SWITCH, has_replayed_nothing
 from dbt_arctic.store.state import head, load_base, load_change, plain_id
 
@@ -172,22 +173,35 @@ def plan_plain(
 ) -> ExpirePlan:
     """Plan the expiry of a plain table.
 
-    The commit that records what it consumed is kept, and all later ones.
+    The commit that records what it consumed is kept, and all later ones. A consumer may need a snapshot that
+    is no ancestor of the current one, because the table was replaced or rolled back since.
     """
     history = state.history()
+    aside: list[Snapshot] = []
     holds = _savepoints(state)
     keep = _last_until(history, before_ms)
     if claims.unknown:
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
     table_id = plain_id(state)
-    for claim in claims.of(table_id, released):
-        wanted = None if is_token(claim.consumed.version) else _by_id(history, claim.consumed.snapshot_id)
-        if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
+    wanting = claims.of(table_id, released)
+    if PROPERTY_SOURCE in state.properties or model_of(state) is not None:
+        # It belongs to a model, which could not continue from a savepoint otherwise.
+        wanting = [*wanting, *claims.of_savepoints(table_id)]
+    for claim in wanting:
+        read = None if is_token(claim.consumed.version) else claim.consumed.snapshot_id
+        wanted = _by_id(state.snapshots, read)
+        if wanted is None or keep is None:
+            continue
+        if wanted not in history:
+            aside.append(wanted)
+        elif wanted.sequence_number < keep.sequence_number:
             keep = wanted
-            holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
+        else:
+            continue
+        holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
     consuming = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
     keep = None if keep is None else _older(keep, consuming)
-    return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
+    return ExpirePlan(name, None, (_side(name, state, keep, aside=aside),), tuple(holds))
 
 
 def _untouchable(context: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
@@ -267,12 +281,21 @@ def _older(one: Snapshot, other: Snapshot | None) -> Snapshot:
 
 
 def _side(
-    name: Name, state: TableState, keep: Snapshot | None, carry: dict[str, str] | None = None
+    name: Name,
+    state: TableState,
+    keep: Snapshot | None,
+    carry: dict[str, str] | None = None,
+    aside: Iterable[Snapshot] = (),
 ) -> SidePlan:
+    """The expiry of a table.
+
+    :param keep: the oldest snapshot to keep, an ancestor of the current one.
+    :param aside: other snapshots to keep. Iceberg expires a snapshot that is no ancestor by its time, too.
+    """
     if keep is None:
         return _everything(name, state)
     named = {*state.branches.values(), *state.tags.values()}
-    before_ms = oldest_of_kept(state.history(), keep)
+    before_ms = min([oldest_of_kept(state.history(), keep), *(one.timestamp_ms for one in aside)])
     expired = [
         one for one in state.snapshots if one.timestamp_ms < before_ms and one.snapshot_id not in named
     ]

@@ -10,7 +10,7 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adoption import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erasure import PROPERTY_ERASE
-from dbt_arctic.keyed.idempotency_keys import PROPERTY_KEY
+from dbt_arctic.keyed.idempotency_keys import PROPERTY_KEY, PROPERTY_KEYS
 from dbt_arctic.keyed.log import (
     PROPERTY_MARKERS,
     PROPERTY_ROLLBACK,
@@ -98,7 +98,7 @@ def timeline(
             base_at = commit.snapshot_id
         version = None if base_at is None else Version(table.generation.number, at, base_at)
         kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
-        if side == "base" and commit.timestamp_ms < adopted_ms and kind == "manual":
+        if side == "base" and commit.timestamp_ms < adopted_ms and kind in ("manual", "carried on"):
             kind = "before adoption"
         if kind == "build" and adopted_ms:
             kind = "adoption"  # its only row is a marker
@@ -153,4 +153,6 @@ def kind_of_base(commit: Snapshot) -> str:
     merged = merged_by(commit)
     if merged:
         return f"compaction of {len(merged)}"
+    if PROPERTY_CONSUMED in commit.summary or PROPERTY_KEYS in commit.summary:
+        return "carried on"  # the undo of an adoption was interrupted
     return "rewrite" if commit.operation == "replace" else "manual"

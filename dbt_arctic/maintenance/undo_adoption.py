@@ -1,16 +1,30 @@
-"""``adopt --undo``: converts a keyed table back to a plain table, which is its base under the public name."""
+"""``adopt --undo``: converts a keyed table back to a plain table, which is its base under the public name.
+
+The change table, which is dropped, records what the model has consumed and which batches were appended. An
+empty commit to the base repeats both, so that the plain table is not read into again from the beginning.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.compaction.major import pending_transactions
 from dbt_arctic.errors import ConcurrentRun, ConfigError, UnknownRelation
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed import adoption, create
-from dbt_arctic.keyed.log import landed_again, merged_transactions
+from dbt_arctic.keyed.idempotency_keys import appended_keys, carried_keys
+from dbt_arctic.keyed.log import (
+    PROPERTY_RUN,
+    consumed_versions,
+    landed_again,
+    merged_transactions,
+    versions_to_carry,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
 from dbt_arctic.maintenance.generations import load_sides
 from dbt_arctic.store.context import Context
@@ -69,17 +83,54 @@ def _unname(context: Context, table: KeyedTable) -> None:
             fix=f"rename the {'view' if table.has_view else 'record'} back first: "
             f"{create.name_after_sides(table)}",
         )
+    base = _carry_records(context, table, base, change)
     context.run("move", adoption.mark_as_moving(table.base), table)
     context.run("drop_view", create.drop_description(table), table)
     if _moved(context, table, base, change):
         finish_adoption(context, table.name)
-        raise ConcurrentRun(
-            f"another run wrote to {table.name} in the meantime",
-            where=table.name.dotted,
-            why="its changes are not merged yet",
-            fix="try again when no run is active",
-        )
+        raise _written(table)
     context.run("rename", create.rename_table(table.base, table.name), table)
+
+
+def _carry_records(context: Context, table: KeyedTable, base: TableState, change: TableState) -> TableState:
+    """Repeat in the base what only the change table records. Returns the base with that commit.
+
+    :raises ConcurrentRun: another commit was made to the base in the meantime.
+    """
+    properties = _records(base, change)
+    if not properties:
+        return base
+    properties = {PROPERTY_RUN: context.run_id, **properties}
+    context.run("carry_on", adoption.carry_records(table.base, table.column_names, properties), table)
+    now, _ = load_sides(context.catalog, table)
+    if now.history()[0].parent_id != base.current_snapshot_id:
+        raise _written(table)
+    return now
+
+
+def _records(base: TableState, change: TableState) -> Mapping[str, str]:
+    """The records of a change table that its base does not have, as properties of a commit.
+
+    The entries that identify an automatic model's query are left out: what its table has for the next
+    refresh is dropped as well.
+    """
+    found: dict[str, str] = {}
+    consumed = versions_to_carry(change.history(), are_its_rows=False)
+    if consumed and consumed != consumed_versions(base.history()):
+        found[PROPERTY_CONSUMED] = encode_consumed(consumed)
+    keys = appended_keys(change.history(), change.properties)
+    if keys != appended_keys(base.history(), base.properties):
+        found |= carried_keys(keys)
+    return found
+
+
+def _written(table: KeyedTable) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run wrote to {table.name} in the meantime",
+        where=table.name.dotted,
+        why="its changes are not merged yet, or it has rewritten the base table",
+        fix="try again when no run is active",
+    )
 
 
 def _moved(context: Context, table: KeyedTable, base: TableState, change: TableState) -> bool:

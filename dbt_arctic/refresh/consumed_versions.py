@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.refresh import clone, replacement
 from dbt_arctic.store.consumption import last_consumed
 from dbt_arctic.store.state import find_keyed, load_change
@@ -36,4 +36,21 @@ def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     return {} if state is None else last_consumed(state.history(), name.identifier)
 
 
-__all__ = ["consumed_by", "consuming_state", "consuming_table"]
+def was_replaced(catalog: CatalogReader, name: Name) -> bool:
+    """Whether a plain table was replaced as a whole after a commit that recorded what it had consumed.
+
+    The commit is then no ancestor of the current one, and has none in common with it. A commit to a branch
+    that was never published has. By SQL, all of this is known as well, until the commit expires.
+    """
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    if state is None:
+        return False
+    own = {snapshot.snapshot_id for snapshot in state.history()}
+    return any(
+        PROPERTY_CONSUMED in snapshot.summary
+        and own.isdisjoint(one.snapshot_id for one in state.history(snapshot.snapshot_id))
+        for snapshot in state.snapshots
+    )
+
+
+__all__ = ["consumed_by", "consuming_state", "consuming_table", "was_replaced"]

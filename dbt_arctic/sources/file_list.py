@@ -9,15 +9,17 @@ Columns: ``path`` STRING, ``modified_ms`` BIGINT (UTC milliseconds since the epo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from dbt_arctic.catalog.api import CatalogReader, ListedFile
-from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.version import FILE_LIST, PROPERTY_SOURCE, Consumed, is_outside, of_relations
+from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.store.state import plain_id
 
 COLUMNS = ("path", "modified_ms", "size_bytes")
+_S3 = ("s3", "s3a", "s3n")
 
 
 def file_list_name(model: Name, source: str) -> Name:
@@ -107,6 +109,57 @@ def load_files(catalog: CatalogReader, name: Name, snapshot_id: int | None) -> f
     return frozenset(map(ListedFile._make, rows))
 
 
+def as_addressed(files: frozenset[ListedFile], folder: str) -> frozenset[ListedFile]:
+    """Listed files with the scheme of a folder: ``s3``, ``s3a`` and ``s3n`` name the same objects.
+
+    >>> one = ListedFile("s3a://shop/clicks/a.json", 1, 2)
+    >>> [file.path for file in as_addressed(frozenset([one]), "s3://shop/clicks")]
+    ['s3://shop/clicks/a.json']
+    """
+    scheme = folder.partition("://")[0]
+    first = next(iter(files), None)  # all files of a list have the scheme of one run
+    if first is None or scheme not in _S3 or first.path.startswith(f"{scheme}://"):
+        return files
+    parts = ((file, file.path.partition("://")) for file in files)
+    return frozenset(
+        file._replace(path=f"{scheme}://{rest}") if other in _S3 else file for file, (other, _, rest) in parts
+    )
+
+
+def refuse_renamed(
+    catalog: CatalogReader,
+    source: FileSource,
+    declared: Collection[str],
+    present: Collection[ListedFile],
+    last_consumed: Mapping[str, Consumed],
+    model: str,
+) -> None:
+    """Refuse to read files again that a model has read as a source that is no longer declared.
+
+    :param source: which the model has not read.
+    :param declared: the names of all sources.
+    :param present: the files of the source.
+    :raises ConfigError: the model has read some of them.
+    """
+    for dotted, consumed in of_relations(last_consumed).items():
+        if is_outside(consumed):
+            continue
+        name = Name(*dotted.split(".", 2))
+        state = catalog.of(name).load_table(name.schema, name.identifier)
+        other = "" if state is None else state.properties.get(PROPERTY_SOURCE, "")
+        if not other or other in declared:
+            continue
+        read = consumed_files(catalog, (name, consumed), model) or frozenset()
+        if not as_addressed(read, source.path).isdisjoint(present):
+            raise ConfigError(
+                f"{model} has read files of the source {source.name} as the source {other}",
+                where=model,
+                why=f"{other} is no longer declared, and a run would read its files again",
+                fix=f"keep the name {other}; or build the table again: "
+                f"dbt run --full-refresh --select {model}",
+            )
+
+
 def as_rows(files: Iterable[ListedFile]) -> list[tuple[str, int, int]]:
     """The rows that list files, in the order of ``COLUMNS``."""
     return [(file.path, file.modified_ms, file.size_bytes) for file in sorted(files)]
@@ -143,6 +196,7 @@ __all__ = [
     "COLUMNS",
     "PROPERTY_SOURCE",
     "append_statement",
+    "as_addressed",
     "as_rows",
     "consumed_files",
     "empty_statement",
@@ -150,5 +204,6 @@ __all__ = [
     "file_lists",
     "last_list",
     "load_files",
+    "refuse_renamed",
     "replace_statement",
 ]

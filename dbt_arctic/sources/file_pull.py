@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.catalog.api import ListedFile, TableState
+from dbt_arctic.catalog.api import CatalogReader, ListedFile, TableState
 from dbt_arctic.engine.api import Connection
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.human_readable import counted
@@ -18,11 +18,13 @@ from dbt_arctic.sources.change_sql import rows_of_events
 from dbt_arctic.sources.file_list import (
     COLUMNS,
     append_statement,
+    as_addressed,
     as_rows,
     consumed_files,
     file_list_name,
     last_list,
     load_files,
+    refuse_renamed,
     replace_statement,
 )
 from dbt_arctic.sources.file_settings import FileSource
@@ -45,12 +47,14 @@ class FilePlanner:
 
     :param connection: the session in which the SQL of the pull will run.
     :param target: the model's table.
+    :param declared: the names of all sources of the project.
     """
 
     context: Context
     connection: Callable[[], Connection]
     source: FileSource
     target: Name
+    declared: Collection[str] = ()
 
     @property
     def upstream(self) -> Name:
@@ -58,8 +62,15 @@ class FilePlanner:
         return file_list_name(self.target, self.source.name)
 
     def plan(self, last_consumed: Mapping[str, Consumed], model: str, purpose: PullPurpose) -> Planned:
-        """Plan a run, with the errors of ``plan_file_pull``."""
-        last = last_list(self.context.catalog, self.upstream, self.source.name, last_consumed)
+        """Plan a run, with the errors of ``plan_file_pull``.
+
+        :raises ConfigError: the model has read the files as another source.
+        """
+        catalog, source = self.context.catalog, self.source
+        last = last_list(catalog, self.upstream, source.name, last_consumed)
+        if last is None and last_consumed and purpose != "describe":
+            present = _present(catalog, source)
+            refuse_renamed(catalog, source, self.declared, present, last_consumed, model)
         pull = plan_file_pull(
             self.context, self.connection, self.source, self.upstream, last, model=model, purpose=purpose
         )
@@ -100,14 +111,16 @@ def plan_file_pull(
     :raises SourceFileChanged: see ``new_files``.
     :raises VersionUnavailable: the file list has lost what the model has read.
     """
-    present = {file for file in context.catalog.list_files(source.path) if source.accepts(file.path)}
+    present = _present(context.catalog, source)
     if not source.columns:
         raise _no_columns(source, present, connection, purpose)
     state = _load(context, name, source)
     head = state.current_snapshot_id if state else None
-    listed = load_files(context.catalog, name, head)
+    stored = load_files(context.catalog, name, head)
+    listed = as_addressed(stored, source.path)
     is_at_head = last is not None and last == (name, _version(state))
     consumed = listed if is_at_head else consumed_files(context.catalog, last, model)
+    consumed = None if consumed is None else as_addressed(consumed, source.path)
     if purpose == "describe":
         # Files that have changed or disappeared matter to a run that reads rows.
         unread = present.difference(consumed or ())
@@ -124,10 +137,10 @@ def plan_file_pull(
         # A list that lacks something is completed by the run that reads files. A clone that has not written
         # gets none: what its original has read later, and lost, is not a file that the clone has found.
         return Pull(name, _described(source, files), last[1], False)
-    if purpose == "consume" and (state is None or wanted != listed):
+    if purpose == "consume" and (state is None or wanted != stored):
         # Each run with new files adds a file to the list, and reading the list opens all of them.
-        replaces = state is None or not listed <= wanted or _data_files(state) >= _MOST_DATA_FILES
-        _write(context, connection(), name, source, wanted if replaces else wanted - listed, replaces)
+        replaces = state is None or not stored <= wanted or _data_files(state) >= _MOST_DATA_FILES
+        _write(context, connection(), name, source, wanted if replaces else wanted - stored, replaces)
         state = _load(context, name, source)
         if load_files(context.catalog, name, state.current_snapshot_id if state else None) != wanted:
             raise ConcurrentRun(
@@ -144,6 +157,10 @@ def plan_file_pull(
     if purpose == "consume" and source.on_bad_row != "fail":
         context.run("stage", cache_statement(view))
     return Pull(name, rows_of(source, view), version, True, stage=StagedView(view))
+
+
+def _present(catalog: CatalogReader, source: FileSource) -> set[ListedFile]:
+    return {file for file in catalog.list_files(source.path) if source.accepts(file.path)}
 
 
 def _data_files(state: TableState) -> int:

@@ -12,7 +12,13 @@ from dbt_arctic.errors import ArcticError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.sources.database_preview import TablePreview
-from dbt_arctic.sources.file_list import consumed_files, file_list_name, last_list, load_files
+from dbt_arctic.sources.file_list import (
+    as_addressed,
+    consumed_files,
+    file_list_name,
+    last_list,
+    load_files,
+)
 from dbt_arctic.sources.file_settings import FileSource
 from dbt_arctic.sources.kafka_offsets import Range, plan_offsets
 from dbt_arctic.sources.kafka_settings import KafkaSource
@@ -105,10 +111,12 @@ def find_unread_files(
     read, problem = None, ""
     try:
         read = consumed_files(catalog, last, model)
+        read = None if read is None else as_addressed(read, source.path)
     except VersionUnavailable as error:
         problem = error.what
     state = catalog.of(name).load_table(name.schema, name.identifier)
-    listed = load_files(catalog, name, None if state is None else state.current_snapshot_id)
+    stored = load_files(catalog, name, None if state is None else state.current_snapshot_id)
+    listed = as_addressed(stored, source.path)
     paths = {file.path for file in read or ()}
     changed = sum(file.path in paths for file in present - (read or frozenset()))
     try:

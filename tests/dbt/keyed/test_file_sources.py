@@ -131,6 +131,13 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     found = shop.sql("SELECT id, CAST(amount AS STRING), more FROM {s}.appended WHERE id IN (4, 7)")
     assert sorted(map(tuple, found)) == [(4, "1.50", None), (7, "1000000000000000.00", "x")]
 
+    # A table that another program has replaced does not record which files its rows are from.
+    shop.sql("CREATE OR REPLACE TABLE {s}.appended USING iceberg AS SELECT * FROM {s}.appended")
+    told = shop.fail("run", "--select", "appended")
+    assert "it is not known what was read of the source landing.clicks" in told
+    assert "dbt run --full-refresh --select appended" in told
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5, 6, 7]
+
 
 def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:
     declare(shop, clicks=clicks(shop), again=clicks(shop, changed_files="reread"))

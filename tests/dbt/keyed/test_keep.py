@@ -161,6 +161,22 @@ def test_a_failing_model_is_retried_and_the_others_go_on(shop: Shop) -> None:
     assert keep(shop, "--for", "3s").exit_code == 0
     check(shop, landing)
 
+    # One table that cannot be read is a failure of its model, and nothing else.
+    state = shop.catalog.load_table(shop.schema, "appended")
+    assert state is not None
+    folder = Path(state.location.removeprefix("file:")) / "metadata"
+    file = max(folder.glob("*.metadata.json"), key=lambda path: path.name)
+    text = file.read_text()
+    file.write_text(text[: len(text) // 2])
+    landing.add()
+    failed = keep(shop, "--for", "4s")
+    file.write_text(text)
+    assert failed.exit_code == 1, failed.output
+    assert failed.output.rstrip().endswith("Failing: appended."), failed.output
+    assert len(shop.rows("loaded", "id")) == len({one["id"] for one in landing.rows})
+    assert keep(shop, "--for", "3s").exit_code == 0
+    check(shop, landing)
+
 
 def test_settings_are_checked_when_dbt_parses_and_ignored_when_it_runs(shop: Shop) -> None:
     shop.model("late", "{{ config(materialized='incremental', target_lag='5 minuts') }} select 1 as id")

@@ -16,8 +16,9 @@ from dbt_arctic.errors import (
     StatementError,
     VersionUnavailable,
 )
+from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.maintenance.adopt import adopt_table, finish_adoption, plan_adoption
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.restore import restore_table
@@ -25,6 +26,7 @@ from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.undo_adoption import undo_adoption
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import rows_at
+from dbt_arctic.refresh.external_append import AppendOptions, append_rows
 from dbt_arctic.refresh.pull import plan_pull
 from tests.extent import first
 
@@ -215,6 +217,42 @@ def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, sche
     orders.compact()
     undo_adoption(shop.main.context, name)
     assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
+
+
+@pytest.mark.modelled
+@pytest.mark.without_views
+def test_a_table_that_becomes_plain_again_still_records_what_it_has_read_and_who_appended(
+    shop: Any, schema: str, cut_off: tuple[type[Exception], ...]
+) -> None:
+    orders = shop.table("orders", buckets=2)
+    orders.build([{"id": 1, "amount": 1}])
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    orders.upsert([{"id": 2, "amount": 2}])
+    copy.run()
+    options = AppendOptions(key="monday")
+    context, name = shop.main.context, copy.orders.name
+    rows = "SELECT 7L AS id, 7 AS amount, 'other' AS source"
+    assert append_rows(context, name, rows, options).written
+    copy.orders.compact()
+    read = copy.expected
+    for at in range(20):
+        worker = shop.session()
+        worker.statements.die(at)
+        try:
+            undo_adoption(worker.context, name)
+        except cut_off:
+            finish_adoption(context, name)
+            if shop.main.catalog.load_table(schema, "copy") is None:
+                assert findings(shop, schema) == set()
+                assert copy.expected == read
+        else:
+            break
+    state = shop.main.catalog.load_table(schema, "copy")
+    assert list(read) == [orders.name.dotted]
+    assert consumed_versions(state.history()) == read
+    assert sum(PROPERTY_CONSUMED in one.summary for one in state.history()) == 1, "once, however often"
+    assert not append_rows(context, name, rows, options).written
 
 
 @pytest.mark.modelled

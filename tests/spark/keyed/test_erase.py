@@ -23,6 +23,7 @@ from dbt_arctic.maintenance.provenance import explain_row
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.store.rejected_table import create_statement, rejected_name
 from tests.spark.keyed.automatic_models import Model
 
 Row = dict[str, Any]
@@ -295,6 +296,13 @@ def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_e
     ):
         with pytest.raises(ConfigError, match=message):
             plan_by_values(context, orders.name, wrong)
+
+    # Rejected rows keep their name when the table is renamed.
+    rejected = rejected_name(orders.name)
+    shop.main.query(create_statement(rejected, orders.name))
+    shop.main.query(f"ALTER VIEW {orders.name.sql} RENAME TO {orders.name.schema}.sold")
+    found = plan_by_values(context, orders.name.sibling("sold"), key).in_the_way
+    assert [(copy.kind, copy.what) for copy in found] == [("rejected", rejected.identifier)]
 
 
 @pytest.mark.modelled

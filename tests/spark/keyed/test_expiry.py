@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.keyed.version import PROPERTY_SOURCE
 from dbt_arctic.maintenance.claims import Claims, find_claims
-from dbt_arctic.maintenance.expire import expire_versions
+from dbt_arctic.maintenance.expire import expire_versions, plan_expiry
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept, plan_keyed
+from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.injected_failures import ROWS, amounts
 
 
 def claims_of(session: Any) -> Claims:
     # A broken table of another test in this warehouse may be a consumer, and nothing would expire.
-    return Claims(find_claims(session.catalog, "lake").by_id)
+    found = find_claims(session.catalog, "lake")
+    return Claims(found.by_id, by_savepoint=found.by_savepoint)
 
 
 def snapshots(*tables: Any) -> list[int]:
@@ -104,6 +108,55 @@ def test_a_pull_beside_a_full_refresh_holds_nothing(shop: Any) -> None:
     copy.run()
     plan = plan_keyed(building.context, copy.orders.table, Claims({}), shop.main.context.now_ms())
     assert [hold.why for hold in plan.holds] == []
+
+
+def test_what_a_consumer_has_read_of_a_plain_table_that_was_replaced_or_rolled_back_stays(shop: Any) -> None:
+    session, name = shop.main, shop.main.name("events")
+
+    def write(statement: str) -> None:
+        session.query(statement.format(events=name.sql))
+
+    def expire() -> tuple[list[str], int]:
+        done = expire_versions(session.context, name, claims_of(session), session.context.now_ms())
+        assert done is not None
+        return [hold.holder for hold in done.plan.holds], done.snapshots
+
+    write("CREATE TABLE {events} (id BIGINT, amount INT) USING iceberg")
+    write("INSERT INTO {events} VALUES (1, 1), (2, 2)")
+    write("INSERT INTO {events} VALUES (3, 3)")
+    copy = shop.consumer("copy", name)
+    copy.run()
+    # The snapshot that it has read is no ancestor of the current one.
+    write("CREATE OR REPLACE TABLE {events} USING iceberg AS SELECT 2L AS id, 20 AS amount")
+    write("INSERT INTO {events} VALUES (4, 4)")
+    assert expire() == ([copy.orders.name.dotted], 1)
+    assert copy.run() == "upserted"
+    assert [(row["id"], row["amount"]) for row in copy.rows()] == [(2, 20), (4, 4)]
+    write("INSERT INTO {events} VALUES (5, 5)")
+    copy.run()
+    state = session.catalog.load_table(name.schema, name.identifier)
+    back = state.history()[1].snapshot_id
+    session.query(
+        f"CALL lake.system.rollback_to_snapshot(table => {name.procedure_argument()}, snapshot_id => {back})"
+    )
+    write("INSERT INTO {events} VALUES (6, 6)")
+    assert expire() == ([copy.orders.name.dotted], 3)
+    assert copy.run() == "upserted"
+    assert [row["id"] for row in copy.rows()] == [2, 4, 6]
+    assert expire() == ([], 1)
+
+    # A savepoint keeps what its model needs to continue from there, in the tables that belong to the model.
+    make_savepoint(session.context, copy.orders.name, "opening")
+    write("INSERT INTO {events} VALUES (7, 7)")
+    copy.run()
+    plan = plan_expiry(session.context, name, claims_of(session), session.context.now_ms())
+    assert plan is not None
+    assert (plan.holds, plan.expired) == ((), 1), "the table of somebody else"
+    write(f"ALTER TABLE {{events}} SET TBLPROPERTIES ('{PROPERTY_SOURCE}'='landing.events')")
+    assert expire() == ([f"savepoint opening of {copy.orders.name.dotted}"], 0)
+    roll_back(session.context, copy.orders.name, "opening")
+    assert copy.run() == "upserted"
+    assert [row["id"] for row in copy.rows()] == [2, 4, 6, 7]
 
 
 @pytest.mark.modelled

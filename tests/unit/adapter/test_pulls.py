@@ -171,28 +171,40 @@ def test_a_deferred_upstream_is_not_exchanged_for_the_one_of_another_schema() ->
 
 
 @pytest.mark.parametrize(
-    ("rows", "is_relation", "last_consumed", "is_refused"),
+    ("rows", "read", "replaced", "last_consumed", "is_refused"),
     [
-        (3, True, {}, True),
-        (None, True, {}, True),
-        (0, True, {}, False),
-        (3, False, {}, False),
-        (3, True, {RETURNS.dotted: Consumed("id", "1.0.1")}, False),
+        (3, {"is_relation": True}, False, {}, True),
+        (None, {"is_relation": True}, False, {}, True),
+        (0, {"is_relation": True}, False, {}, False),
+        (3, {}, True, {}, False),
+        (3, {"is_relation": True}, True, {RETURNS.dotted: Consumed("id", "1.0.1")}, False),
+        (3, {"source": "landing.clicks"}, False, {}, False),
+        (3, {"source": "landing.clicks"}, True, {}, True),
+        (0, {"source": "landing.clicks"}, True, {}, False),
     ],
-    ids=["rows", "unknown", "no_rows", "files", "recorded"],
+    ids=[
+        "rows",
+        "unknown",
+        "no rows",
+        "rejected rows",
+        "recorded",
+        "source",
+        "source of a replaced table",
+        "emptied",
+    ],
 )
 def test_all_rows_of_an_upstream_are_not_added_to_rows_of_unknown_origin(
-    rows: int | None, is_relation: bool, last_consumed: dict[str, Consumed], is_refused: bool
+    rows: int | None, read: Any, replaced: bool, last_consumed: dict[str, Consumed], is_refused: bool
 ) -> None:
     pulls = ModelPulls()
-    pulls.require_known_rows("m", "daily", lambda: rows)
-    pulls.add("m", last_consumed, pull(ORDERS, "1.1.1"), is_relation=is_relation)
+    pulls.require_known_rows("m", "daily", lambda: rows, lambda: replaced)
+    pulls.add("m", last_consumed, pull(ORDERS, "1.1.1"), **read)
     if is_refused:
-        with pytest.raises(ConfigError, match="its table has rows already") as told:
-            pulls.require_known_rows("m", "daily", lambda: rows)
+        with pytest.raises(ConfigError, match=r"for the first time|not known what was read") as told:
+            pulls.require_known_rows("m", "daily", lambda: rows, lambda: replaced)
         assert "--full-refresh --select daily" in told.value.fix
         pulls.clear()
-    pulls.require_known_rows("m", "daily", lambda: rows)
+    pulls.require_known_rows("m", "daily", lambda: rows, lambda: replaced)
 
 
 def test_a_part_of_a_source_outside_the_catalog_is_known_until_the_model_is_done() -> None:

@@ -89,6 +89,23 @@ def test_lost_rows_are_reported(orders: Orders, table_id: str, version: str, los
     assert found == Lag(ORDERS, None, lost, read=read, end="1")
 
 
+def test_a_plain_upstream_that_was_replaced_has_all_of_its_commits_since(orders: Orders) -> None:
+    log = Log("events")
+    log.commit(60, rows=1)
+    log.commit(40, rows=3)
+    log.commit(30, rows=2)
+    old, replaced, later = log.state.snapshots
+    state = replace(log.state, snapshots=(old, replace(replaced, parent_id=None), later))
+
+    def behind(version: str, state: TableState = state) -> Lag:
+        return lags(Catalog(orders, state), lake__shop__events=Consumed("/", version))[0]
+
+    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE, commits=2, rows=5, read="1", end="3")
+    # Not the rows of a table that was rolled back: those that are gone have no commit.
+    back = replace(state, current_snapshot_id=1)
+    assert behind("3", back).lost == "the version that was read last has expired"
+
+
 def test_the_delay_of_a_plain_upstream_is_that_of_its_snapshots(orders: Orders) -> None:
     log = Log("events")
     log.commit(60, rows=1)

@@ -12,6 +12,8 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_CREATED, PROPERTY_ID, Column, Generation, KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED
+from dbt_arctic.refresh.consumed_versions import was_replaced
 from dbt_arctic.refresh.freshness import changed_since, last_modified_ms
 
 ORDERS = Name("lake", "shop", "orders")
@@ -140,3 +142,27 @@ def test_a_commit_that_changes_rows_is_noticed(
 
 def test_a_table_without_a_snapshot_has_not_changed() -> None:
     assert not changed_since(TableState("shop", "plain", "", {}, (), (), None, {}), None)
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (((1, None, True), (2, 1, False)), False),
+        (((1, None, True), (2, None, False), (3, 2, False)), True),
+        (((1, None, False), (2, None, False)), False),
+        # A run that was overtaken leaves a commit of its branch.
+        (((1, None, False), (2, 1, True), (3, 1, False)), False),
+        # Replaced after its own branch, and the commits before it have expired.
+        (((5, 4, True), (6, None, False)), True),
+    ],
+    ids=["recorded", "replaced", "never pulled", "overtaken", "expired"],
+)
+def test_a_table_was_replaced_after_a_commit_that_recorded_what_it_had_read(
+    log: tuple[tuple[int, int | None, bool], ...], expected: bool
+) -> None:
+    commits = tuple(
+        Snapshot(number, parent, number, number, "append", {PROPERTY_CONSUMED: "{}"} if recorded else {})
+        for number, parent, recorded in log
+    )
+    assert was_replaced(Catalog(commits), ORDERS.sibling("plain")) is expected
+    assert not was_replaced(Catalog(commits), ORDERS.sibling("gone"))

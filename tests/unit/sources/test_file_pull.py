@@ -14,8 +14,8 @@ from dbt_arctic.engine.api import FileRead
 from dbt_arctic.errors import ConcurrentRun, ConfigError, SourceFileChanged, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_SOURCE, Consumed
-from dbt_arctic.sources.file_list import file_list_name, last_list
-from dbt_arctic.sources.file_pull import plan_file_pull
+from dbt_arctic.sources.file_list import file_list_name, last_list, refuse_renamed
+from dbt_arctic.sources.file_pull import FilePlanner, plan_file_pull
 from dbt_arctic.sources.file_settings import ChangedFiles, FileSource
 from dbt_arctic.sources.source_planner import PullPurpose
 from dbt_arctic.store.context import Context
@@ -84,6 +84,7 @@ class Model:
         commits: bool = True,
         use: PullPurpose = "consume",
         changed_files: ChangedFiles = "reread",
+        folder: str = SOURCE.path,
     ) -> None:
         context = Context(cast(Any, lake), lake.run, cast(Any, None), cast(Any, None))
         name, expected = file_list_name(self.name, SOURCE.name), {} if full else self.consumed
@@ -92,7 +93,7 @@ class Model:
         pull = plan_file_pull(
             context,
             lambda: cast(Any, lake),
-            replace(SOURCE, changed_files=changed_files),
+            replace(SOURCE, changed_files=changed_files, path=folder),
             name,
             last,
             model="clicks",
@@ -271,6 +272,54 @@ def test_a_version_that_only_an_abandoned_run_found_is_read_if_it_returns() -> N
         lake.folder["/data/a"] = file("a", version)
         model.run(lake, commits=commits)
     assert model.stored == [file("a"), file("a", 3), file("a", 2)]
+
+
+def test_the_same_object_by_another_scheme_is_the_same_file() -> None:
+    def named(scheme: str, *names: str) -> list[ListedFile]:
+        return [ListedFile(f"{scheme}://shop/{name}", 1, 1) for name in names]
+
+    lake, model = lake_of(*named("s3a", "a", "b")), Model(PROD)
+    model.run(lake, folder="s3a://shop")
+    lake.folder = lake_of(*named("s3", "a", "b")).folder
+    before = list(lake.statements)
+    model.run(lake, folder="s3://shop", changed_files="ignore")
+    assert lake.statements == before, "nothing is new"
+    lake.folder = lake_of(*named("s3", "b", "c")).folder
+    for _ in range(2):
+        model.run(lake, folder="s3://shop", changed_files="fail")
+        assert model.stored == [*named("s3a", "a", "b"), *named("s3", "c")]
+    assert lake.lists["prod", "clicks__landing__clicks__files"][-1] == frozenset(named("s3", "a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "present", "is_refused"),
+    [
+        ({"landing.visits"}, ("a", "c"), True),
+        ({"landing.visits"}, ("c",), False),
+        # Both sources may have the same files.
+        ({"landing.visits", "landing.clicks"}, ("a", "c"), False),
+    ],
+    ids=["renamed", "other files", "declared"],
+)
+def test_a_source_with_another_name_is_not_read_again(
+    declared: set[str], present: tuple[str, ...], is_refused: bool
+) -> None:
+    lake, model = lake_of(file("a"), file("b")), Model(PROD)
+    model.run(lake)
+    model.consumed["kafka.shop.orders"] = Consumed("topic:abc", "offsets:5")
+    lake.folder = lake_of(*map(file, present)).folder
+    context = Context(cast(Any, lake), lake.run, cast(Any, None), cast(Any, None))
+    renamed = replace(SOURCE, name="landing.visits")
+    planner = FilePlanner(context, lambda: cast(Any, lake), renamed, PROD, declared)
+    if is_refused:
+        with pytest.raises(
+            ConfigError, match=r"files of the source landing\.visits as the source landing\.clicks"
+        ):
+            planner.plan(model.consumed, "clicks", "consume")
+    else:
+        refuse_renamed(
+            cast(Any, lake), renamed, declared, set(lake.folder.values()), model.consumed, "clicks"
+        )
 
 
 @pytest.mark.parametrize("seed", range(150))
