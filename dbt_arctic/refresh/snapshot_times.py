@@ -46,6 +46,16 @@ class OwnColumns:
         marks = [Column(self._name("dbt_is_deleted"), "string")] if self.hard_deletes == "new_record" else []
         return (*times, Column(self._name("dbt_scd_id"), self.scd_id), *marks)
 
+    def as_stored(self, stored: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns that ``refuse_other_types`` accepts, with an end in the type that it was stored in."""
+        types = {column.name.lower(): column.type for column in stored}
+        return tuple(
+            Column(column.name, types[column.name.lower()])
+            if self._is_converted_end(column, types.get(column.name.lower(), ""))
+            else column
+            for column in self.columns
+        )
+
     def refuse_other_types(self, stored: Sequence[Column], partitioned_by: Sequence[str] = ()) -> None:
         """Refuse values that the stored columns would change, or compare as another type.
 
@@ -91,7 +101,13 @@ class OwnColumns:
             return False  # as texts, 10 is before 9
         if not mismatches(column.name, column.type, stored):
             return True
-        # The first run stores a local time and an end that is a TIMESTAMP in one column, as TIMESTAMP.
+        return self._is_converted_end(column, stored)
+
+    def _is_converted_end(self, column: Column, stored: str) -> bool:
+        """Whether a local time is stored in one column with a ``dbt_valid_to_current`` that is a TIMESTAMP.
+
+        Spark converts it to a TIMESTAMP, at the first run as at every other.
+        """
         is_end = bool(self.current_end) and column.name == self._name("dbt_valid_to")
         return is_end and (column.type, stored) == ("timestamp_ntz", "timestamp")
 
