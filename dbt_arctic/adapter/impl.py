@@ -47,7 +47,6 @@ from dbt_arctic.adapter.snapshot_api import SnapshotApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import CatalogReader, RelationEntry
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.layout import partition_column, partition_field, require_columns, with_columns_of
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
@@ -173,23 +172,6 @@ class ArcticAdapter(
     def string_literal(cls, value: object) -> str:
         """A value as a string literal of Spark SQL, with escapes."""
         return literal(str(value))
-
-    @available.parse(lambda *a, **k: [])
-    def partition_fields(
-        self, partition_by: str | list[str] | None, sql: str | None, model: str
-    ) -> list[str]:
-        """``partition_by`` as DDL, with quoted columns.
-
-        :param sql: the query of the table; ``None`` if Spark cannot analyze it yet. Spark looks the columns
-            of transforms up case-sensitively, so they are spelled as the query spells them.
-        """
-        fields = [partition_by] if isinstance(partition_by, str) else list(partition_by or [])
-        if sql is not None and fields:
-            columns = [column.name for column in self.get_column_schema_from_query(sql)]
-            fields = list(with_columns_of(fields, columns))
-            with as_dbt_errors():
-                require_columns(model, "partition_by", map(partition_column, fields), columns)
-        return [partition_field(text) for text in fields]
 
     @available.parse(lambda *a, **k: {})
     def table_properties(

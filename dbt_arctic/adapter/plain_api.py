@@ -23,12 +23,19 @@ from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_
 from dbt_arctic.compaction.rewrite import has_old_files, may_have_old_files
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import base_defaults
-from dbt_arctic.keyed.layout import same_fields
+from dbt_arctic.keyed.layout import (
+    partition_column,
+    partition_field,
+    require_columns,
+    same_fields,
+    with_columns_of,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
-from dbt_arctic.keyed.table import METADATA_COLUMNS
+from dbt_arctic.keyed.table import METADATA_COLUMNS, Column
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
+from dbt_arctic.refresh.partition_types import gets_other_partition_values
 from dbt_arctic.refresh.plain_columns import EvolvedColumns, drop_last, evolve_plain
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -52,6 +59,23 @@ _METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNOREC
 
 def _properties_of(model: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
+
+
+def _partition_fields(
+    partition_by: str | list[str] | None, columns: Sequence[ColumnInfo] | None, model: str
+) -> list[str]:
+    """``partition_by`` as DDL.
+
+    :param columns: the columns of the query, if they are known. Spark looks the columns of transforms up
+        case-sensitively, so they are spelled as the query spells them.
+    :raises ConfigError: the query lacks a column.
+    """
+    fields = [partition_by] if isinstance(partition_by, str) else list(partition_by or [])
+    if columns is not None:
+        names = [column.name for column in columns]
+        fields = list(with_columns_of(fields, names))
+        require_columns(model, "partition_by", map(partition_column, fields), names)
+    return [partition_field(text) for text in fields]
 
 
 @dataclass(frozen=True)
@@ -108,17 +132,43 @@ class PlainApi(KeyedApi):
                 refuse_old_files(config, name)
             return warning
 
-    @available.parse(lambda *a, **k: True)
-    def is_replaceable(self, target: ArcticRelation, fields: Sequence[str]) -> bool:
-        """Whether CREATE OR REPLACE may give a table these partition fields. If not, a new table is needed.
+    @available.parse(lambda *a, **k: False)
+    def was_partitioned(self, target: ArcticRelation) -> bool:
+        """Whether a table has a partition field, or had one."""
+        with as_dbt_errors():
+            state = self._state(target.name_parts)
+            return state is not None and bool(state.partition_fields)
 
-        :param fields: the new partitioning, as DDL.
+    @available.parse(lambda *a, **k: True)
+    def is_replaceable(
+        self, target: ArcticRelation, partition_by: str | list[str] | None, sql: str | None, model: str
+    ) -> bool:
+        """Whether CREATE OR REPLACE may put a query in the place of a table. If not, a new table is needed.
+
+        :param sql: the query; ``None`` if Spark cannot analyze it yet.
         """
         with as_dbt_errors():
-            name = target.name_parts
-            state = self.catalog.of(name).load_table(name.schema, name.identifier)
-            stored = () if state is None else state.partition_fields
-            return not has_ambiguous_name((*stored, *map(with_default_name, same_fields(fields))))
+            columns = None if sql is None else self._schema(sql)
+            fields = map(with_default_name, same_fields(_partition_fields(partition_by, columns, model)))
+            state = self._state(target.name_parts)
+            if state is None:
+                return True
+            if has_ambiguous_name((*state.partition_fields, *fields)):
+                return False
+            produced = [Column(one.name, one.type) for one in columns or ()]
+            return not gets_other_partition_values(state, produced)
+
+    @available.parse(lambda *a, **k: [])
+    def partition_fields(
+        self, partition_by: str | list[str] | None, sql: str | None, model: str
+    ) -> list[str]:
+        """``partition_by`` as DDL, with quoted columns.
+
+        :param sql: the query of the table; ``None`` if Spark cannot analyze it yet.
+        """
+        with as_dbt_errors():
+            columns = self._schema(sql) if sql is not None and partition_by else None
+            return _partition_fields(partition_by, columns, model)
 
     @available.parse(lambda *a, **k: None)
     def begin_plain_write(
@@ -285,8 +335,11 @@ class PlainApi(KeyedApi):
         with as_dbt_errors():
             return is_older_format(_properties_of(model), self._stored(relation.name_parts))
 
+    def _state(self, name: Name) -> TableState | None:
+        return self.catalog.of(name).load_table(name.schema, name.identifier)
+
     def _stored(self, name: Name) -> Mapping[str, str]:
-        state = self.catalog.of(name).load_table(name.schema, name.identifier)
+        state = self._state(name)
         return {} if state is None else state.properties
 
     @available.parse(lambda *a, **k: None)

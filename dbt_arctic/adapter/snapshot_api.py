@@ -62,8 +62,9 @@ class SnapshotApi(PlainApi):
             types = {column.name.lower(): column.type for column in after}
             own = self._own_columns(model, strategy, names, queried, types, values, sql)
             state = self.catalog.of(name).load_table(name.schema, name.identifier)
-            own.refuse_other_types(stored, (state.partitioning if state is not None else None) or ())
-            evolve_snapshot(self.context(), name, model["name"], stored, (*produced, *own.columns))
+            own.refuse_other_types(stored, state)
+            given = (*produced, *own.as_stored(stored))
+            evolve_snapshot(self.context(), name, model["name"], stored, given)
             return values
 
     @available.parse(lambda *a, **k: "")

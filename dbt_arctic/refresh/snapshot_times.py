@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.data_type import kind_of
 from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.assignment import mismatches
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import Column
+from dbt_arctic.refresh.partition_types import gets_other_partition_values
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
 """The types of times that are compared as times."""
@@ -46,10 +48,20 @@ class OwnColumns:
         marks = [Column(self._name("dbt_is_deleted"), "string")] if self.hard_deletes == "new_record" else []
         return (*times, Column(self._name("dbt_scd_id"), self.scd_id), *marks)
 
-    def refuse_other_types(self, stored: Sequence[Column], partitioned_by: Sequence[str] = ()) -> None:
+    def as_stored(self, stored: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns that ``refuse_other_types`` accepts, with an end in the type that it was stored in."""
+        types = {column.name.lower(): column.type for column in stored}
+        return tuple(
+            Column(column.name, types[column.name.lower()])
+            if self._is_converted_end(column, types.get(column.name.lower(), ""))
+            else column
+            for column in self.columns
+        )
+
+    def refuse_other_types(self, stored: Sequence[Column], state: TableState | None) -> None:
         """Refuse values that the stored columns would change, or compare as another type.
 
-        :param partitioned_by: the partitioning of the snapshot, as DDL.
+        :param state: the snapshot in the catalog.
         :raises SchemaChanged: nothing was changed.
         """
         types = {column.name.lower(): column.type for column in stored}
@@ -76,7 +88,7 @@ class OwnColumns:
             where=self.model,
             why=f"{'; '.join(dict.fromkeys(described))}: a time that is changed when it is stored would be "
             "another one in each run, and add a record of each key",
-            fix=self._fix(found[0][1], types, partitioned_by),
+            fix=self._fix(found[0][1], types, state),
         )
 
     def _times_of_the_run(self, stored: Mapping[str, str]) -> Iterator[Column]:
@@ -91,25 +103,36 @@ class OwnColumns:
             return False  # as texts, 10 is before 9
         if not mismatches(column.name, column.type, stored):
             return True
-        # The first run stores a local time and an end that is a TIMESTAMP in one column, as TIMESTAMP.
+        return self._is_converted_end(column, stored)
+
+    def _is_converted_end(self, column: Column, stored: str) -> bool:
+        """Whether a local time is stored in one column with a ``dbt_valid_to_current`` that is a TIMESTAMP.
+
+        Spark converts it to a TIMESTAMP, at the first run as at every other.
+        """
         is_end = bool(self.current_end) and column.name == self._name("dbt_valid_to")
         return is_end and (column.type, stored) == ("timestamp_ntz", "timestamp")
 
-    def _fix(self, wanted: str, stored: Mapping[str, str], partitioned_by: Sequence[str]) -> str:
+    def _fix(self, wanted: str, stored: Mapping[str, str], state: TableState | None) -> str:
         if wanted not in TIMES or self.time not in TIMES:
             return f"set updated_at to a column or an expression of the type {wanted}"
+        cast = f"set updated_at to 'cast({self.updated_at} as {wanted})'"
         names = [self._name(one) for one in _TIME_COLUMNS]
-        others = [quote(one) for one in names if stored.get(one.lower(), self.time) != self.time]
-        layout = f" partitioned by ({', '.join(partitioned_by)})" if partitioned_by else ""
-        converted = ", ".join(f"cast({one} as {self.time}) as {one}" for one in others)
+        others = [one for one in names if stored.get(one.lower(), self.time) != self.time]
+        if state is not None and gets_other_partition_values(
+            state, [Column(one, self.time) for one in others]
+        ):
+            return (
+                f"{cast}: Iceberg cannot convert the stored times, because the table is partitioned by them"
+            )
+        quoted = list(map(quote, others))
+        layout = f" partitioned by ({', '.join(state.partitioning)})" if state and state.partitioning else ""
+        converted = ", ".join(f"cast({one} as {self.time}) as {one}" for one in quoted)
         hook = (
             f"create or replace table {{{{ this }}}} using iceberg{layout} as "
-            f"select * except ({', '.join(others)}), {converted} from {{{{ this }}}}"
+            f"select * except ({', '.join(quoted)}), {converted} from {{{{ this }}}}"
         )
-        return (
-            f"set updated_at to 'cast({self.updated_at} as {wanted})', or convert the stored times in the "
-            f'same run: pre_hook="{hook}"'
-        )
+        return f'{cast}, or convert the stored times in the same run: pre_hook="{hook}"'
 
     def _name(self, column: str) -> str:
         return self.names[column].strip("`")

@@ -1,10 +1,10 @@
 {#
   A table and a view cannot replace each other in one statement, because they share one namespace. Nor can a
-  table be replaced if the names of its partition fields would be ambiguous (adapter.is_replaceable), or by one
-  of an older format version. So the old relation is renamed to a unique name, the new one takes its name, and
-  then the old one is dropped. A crash at any point leaves either the old relation under its name, or no relation under the name and the
-  old one renamed. recover_swap, the first step of the next run, restores it. It also completes an
-  interrupted adoption of a table as a keyed one.
+  table be replaced if the names of its partition fields would be ambiguous or their columns would have another
+  type (adapter.is_replaceable), or by one of an older format version. So the old relation is renamed to a
+  unique name, the new one takes its name, and then the old one is dropped. A crash at any point leaves either
+  the old relation under its name, or no relation under the name and the old one renamed. recover_swap, the
+  first step of the next run, restores it. It also completes an interrupted adoption of a table as a keyed one.
 #}
 
 {% macro recover_swap(relation) -%}
@@ -41,13 +41,12 @@
   {%- if adapter.gets_older_format(relation, model) -%}
     {{ return(false) }}
   {%- endif -%}
-  {%- if not config.get('partition_by') -%}
-    {{ return(adapter.is_replaceable(relation, [])) }}
+  {%- if not config.get('partition_by') and not adapter.was_partitioned(relation) -%}
+    {{ return(true) }}
   {%- endif -%}
   {%- set header = arctic__run_sql_header() -%}
   {%- set analyzed = none if header | trim else arctic__contracted(sql) -%}
-  {{ return(adapter.is_replaceable(
-      relation, adapter.partition_fields(config.get('partition_by'), analyzed, model.name))) }}
+  {{ return(adapter.is_replaceable(relation, config.get('partition_by'), analyzed, model.name)) }}
 {%- endmacro %}
 
 {# Give a table that was built as another relation its name. #}

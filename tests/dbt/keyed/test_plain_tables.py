@@ -201,9 +201,15 @@ REPARTITIONED = {
     "named_as_a_field": ("id, at", "day(at)", "id, part as at_day", "at_day"),
     "same": ("id, part", "bucket(2, part)", "id, part", "bucket(2, part)"),
     "not_the_same_name": ("id, part", "bucket(2, part)", "id, part", "part"),
+    "day_of_a_date": ("id, at", "day(at)", "id, date(at) as at", "day(at)"),
+    "no_hour_of_a_date": ("id, at", "hour(at)", "id, date(at) as at", None),
+    "no_day_of_a_text": ("id, at", "day(at)", "id, name as at", "id"),
+    "number_for_text": ("id, string(part) as part", "part", "id, part", "part"),
+    "local": ("id, at", "day(at)", "id, cast(at as timestamp_ntz) as at", "day(at)"),
+    "wider": ("id, part", "part", "id, bigint(part) as part", "part"),
 }
 """By model: its columns and ``partition_by`` at first, and those with which it is rebuilt."""
-REPLACED_IN_PLACE = {"same", "not_the_same_name"}
+REPLACED_IN_PLACE = {"same", "not_the_same_name", "local", "wider"}
 
 
 def test_a_table_with_another_partitioning_can_be_written_after_it_is_rebuilt(shop: Shop) -> None:
@@ -213,7 +219,7 @@ def test_a_table_with_another_partitioning_can_be_written_after_it_is_rebuilt(sh
             shop.model(
                 name,
                 f"""{{{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id',
-                              partition_by='{partition_by}') }}}}
+                              partition_by={partition_by!r}) }}}}
                 select {columns} from {{{{ source('raw', 'raw_orders') }}}}""",
             )
         _, partition_by, _, then = REPARTITIONED["other_width"]
@@ -231,14 +237,22 @@ def test_a_table_with_another_partitioning_can_be_written_after_it_is_rebuilt(sh
     run(2, "--full-refresh")
     shop.source("raw_orders", f"SELECT {columns} FROM VALUES (2, 21, 'b'), (3, 30, 'c')")
     run(2)
-    expected = {"shorter": [(1, "abc"), (2, "b"), (3, "c")]}
+    expected: dict[str, list[tuple[object, ...]]] = {"shorter": [(1, "abc"), (2, "b"), (3, "c")]}
+    day, at = dt.date(2026, 1, 1), dt.datetime(2026, 1, 1)
+    for name, value in {"day_of_a_date": day, "no_hour_of_a_date": day, "local": at}.items():
+        expected[name] = [(id_, value) for id_ in (1, 2, 3)]
+    expected["no_day_of_a_text"] = expected["shorter"]
     for name in REPARTITIONED:
         assert shop.rows(name) == expected.get(name, [(1, 10), (2, 21), (3, 30)]), name
     assert shop.rows("replaced") == [(2, 21), (3, 30)]
     for name in (*REPARTITIONED, "replaced"):
-        assert shop.sql(f"SELECT partition FROM {{s}}.{name}.files"), "its metadata tables can be read"
+        assert shop.sql(f"SELECT * FROM {{s}}.{name}.files"), "its metadata tables can be read"
     kept = {name for name in REPARTITIONED if first[name] <= snapshot_ids(shop, name)}
     assert kept == REPLACED_IN_PLACE, "the history is lost only where it must be"
+    table = f"table => '{shop.schema}.number_for_text'"
+    shop.sql(
+        f"CALL lake.system.expire_snapshots({table}, older_than => current_timestamp(), retain_last => 1)"
+    )
     assert not [name for _, name, *_ in shop.sql("SHOW TABLES IN {s}") if "__arctic_" in name]
 
 

@@ -13,6 +13,7 @@ QUERY = (
     "from {{ source('raw', 'raw_rows') }}"
 )
 CHECK = "strategy='check', check_cols=['number']"
+FOR_EVER = "dbt_valid_to_current=\"timestamp'9999-12-31 00:00:00'\""
 NAMES = "snapshot_meta_column_names={'dbt_valid_from': 'Begins', 'dbt_updated_at': 'As_Of'}"
 
 
@@ -41,6 +42,7 @@ ACCEPTED = {
     "coarser": (CHECK, timed("on_day")),
     "returning": (CHECK, timed("at")),
     "wider": (timed("number"), timed("large")),
+    "local_until": (f"{timed('local')}, {FOR_EVER}", f"{timed('local')}, {FOR_EVER}"),
 }
 
 
@@ -91,6 +93,14 @@ def test_a_time_of_another_type_is_refused_or_stored_exactly(shop: Shop) -> None
     assert "the table is partitioned by nothing, but partition_by is days(at)" in shop.fail(
         "snapshot", "--select", "coarser", "--warn-error"
     )
+    # A local time is stored with an end that is a TIMESTAMP, in a column of that type.
+    shop.source("raw_rows", rows.replace("10:00:00", "10:30:00"))
+    shop.dbt("snapshot", "--select", "local_until")
+    ends = "id, typeof(dbt_valid_to), string(dbt_valid_to)"
+    expected = [
+        (key, "timestamp", end) for key in (1, 2) for end in ("2024-03-01 10:30:00", "9999-12-31 00:00:00")
+    ]
+    assert shop.rows("local_until", ends) == expected
     # A record that ends by a deletion does not end before it began.
     write(shop, "coarser", f"unique_key='id', {timed('on_day')}, hard_deletes='invalidate'")
     shop.source("raw_rows", f"{rows} WHERE id = 1")

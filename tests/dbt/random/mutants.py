@@ -14,7 +14,6 @@ from dbt_arctic.adapter import (
     auto_api,
     constraints,
     dbt_invocation,
-    impl,
     keyed_api,
     microbatch,
     model_api,
@@ -158,6 +157,10 @@ def _drops_before_rows(patch: Patch) -> None:
     patch.setattr(plain_api, "is_written_by_project", lambda strategy, macros: True)
 
 
+def _any_type_of_a_partition_column(patch: Patch) -> None:
+    patch.setattr(plain_api, "gets_other_partition_values", lambda *_: False)
+
+
 def _any_type_of_time(patch: Patch) -> None:
     patch.setattr(snapshot_times.OwnColumns, "refuse_other_types", lambda *given: None)
     patch.setattr(snapshot_api, "evolve_snapshot", lambda *given: given[3])
@@ -174,7 +177,7 @@ def _keys_of_the_query(patch: Patch) -> None:
 
 
 def _transform_by_case(patch: Patch) -> None:
-    patch.setattr(impl, "with_columns_of", lambda fields, columns: fields)
+    patch.setattr(plain_api, "with_columns_of", lambda fields, columns: fields)
 
 
 def _partition_by_case(patch: Patch) -> None:
@@ -420,6 +423,11 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "merge", {"unique_key": "k", "on_schema_change": "sync_all_columns"}),
         (rows("k int; v1 int; v2 int", (1, 10, 100)), rows("k int; v1 int", (1, 20), (1, 30))),
         patch=_drops_before_rows,
+    ),
+    "partition_column_of_another_type": Mutant(
+        Model("", "table", {"partition_by": "day(at)"}),
+        (rows("k int; at date", (1, _DAY)), rows("k int; at timestamp", (1, _NOON))),
+        patch=_any_type_of_a_partition_column,
     ),
     "fields_that_are_new_are_left_out": Mutant(
         Model("", "append", {"on_schema_change": "append_new_columns"}),

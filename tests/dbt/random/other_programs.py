@@ -18,6 +18,7 @@ from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.warehouse import catalog_file, prepare_warehouse
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.adopt import adopt_table, plan_adoption
 from dbt_arctic.refresh.config import parse_config
@@ -93,7 +94,9 @@ class OtherPrograms:
 
     def evolve(self, model: Model) -> None:
         """Leave all files of a partitioned table with another partitioning than its current one."""
-        name, fields = Name("lake", self.schema, model.name), listed(model.config.get("partition_by"))
+        name, table = Name("lake", self.schema, model.name), self.catalog.load_table(self.schema, model.name)
+        # Iceberg looks columns up case-sensitively, so they are spelled as in the table.
+        fields = [] if table is None else [partition_field(one) for one in table.partitioning or ()]
         for field_ in fields:
             self.context.run("drop", f"ALTER TABLE {name.sql} DROP PARTITION FIELD {field_}")
         call = f"CALL lake.system.rewrite_data_files({name.procedure_argument()}"
