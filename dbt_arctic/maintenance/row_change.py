@@ -101,22 +101,34 @@ class RowChange:
         )
 
 
-_DISTINCT_IF_EQUAL = (float, datetime, list, dict)
-"""Types of which Python finds values equal that are different: the two zeros, and the two instants of an hour
-that a time zone repeats. Nested values contain them."""
-
-
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same. NaN is the same as NaN, and 0.0 is not the same as -0.0.
+    """Whether two values are the same. NaN equals itself, 0.0 does not equal -0.0, and maps have no order.
 
     >>> is_same(float("nan"), float("nan")), is_same(1, 2), is_same(None, None)
     (True, False, True)
     >>> is_same(0.0, -0.0), is_same([0.0], [-0.0]), is_same(1, 1.0)
     (False, False, True)
+    >>> is_same({"a": 1, "b": [2.0]}, {"b": [2.0], "a": 1})
+    True
     """
     if isinstance(one, _DISTINCT_IF_EQUAL) and isinstance(other, _DISTINCT_IF_EQUAL):
-        return repr(one) == repr(other)
+        return bool(_distinct(one) == _distinct(other))
     return bool(one == other) or (one is not None and other is not None and str(one) == str(other))
+
+
+_DISTINCT_IF_EQUAL = (float, datetime, list, dict)
+"""Types of which Python finds values equal that are different: the two zeros, and the two instants of an hour
+that a time zone repeats. Nested values contain them."""
+
+
+def _distinct(value: Any) -> Any:
+    """A value in a form that is equal only for the same values."""
+    match value:
+        case dict():
+            return {repr(name): _distinct(one) for name, one in value.items()}
+        case list():
+            return [_distinct(one) for one in value]
+    return repr(value)
 
 
 def is_same_row(one: Values | None, other: Values | None) -> bool:
