@@ -1,4 +1,4 @@
-"""What ``dbt-arctic why`` concludes from logs alone: the order of writes, and who has read them."""
+"""What ``dbt-arctic why`` concludes from logs alone: the order of writes, and their readers."""
 
 from __future__ import annotations
 
