@@ -68,7 +68,7 @@ class Runner:
     def run(self, peer: str, story: Story, repeat: int, expected: Expected) -> Run:
         """What was carried out before with the same order is not done again: a long run may be cut off."""
         name = f"{story.name}-{peer}-{repeat}"
-        place = self.folder / "told"
+        place = self.folder / "measured"
         place.mkdir(parents=True, exist_ok=True)
         order = WorkOrder(
             peer,

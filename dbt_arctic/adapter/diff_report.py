@@ -102,6 +102,7 @@ class ModelDiff:
     :param rows: the rows in the current target, and ``base_rows`` in the base target.
     :param columns: the number of changed rows by column, for columns that differ in any row.
     :param why: why it was not compared, or why it was compared without a key.
+    :param ignored: columns of one of the relations that were ignored as requested, in lower case.
     """
 
     model: str
@@ -119,6 +120,7 @@ class ModelDiff:
     columns: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
     why: str = ""
+    ignored: frozenset[str] = frozenset()
 
     @property
     def differing(self) -> int:
@@ -127,9 +129,9 @@ class ModelDiff:
 
     @property
     def share(self) -> Decimal:
-        """The share of rows that differ, relative to the larger of the two relations."""
-        most = max(self.rows, self.base_rows)
-        return Decimal(self.differing) / most if most else Decimal(0)
+        """The share of rows that differ, relative to the rows of both relations."""
+        both = self.rows + self.only_there
+        return Decimal(self.differing) / both if both else Decimal(0)
 
     @property
     def differs(self) -> bool:
@@ -198,9 +200,23 @@ class DiffReport:
         return [] if threshold is None else [one for one in self.models if threshold.is_exceeded(one)]
 
     @property
+    def is_nothing_built(self) -> bool:
+        """Whether there is nothing to compare, as in a target of the wrong name or before its first run."""
+        return len(self.of("not built")) == len(self.models)
+
+    def unknown_columns(self, ignored: frozenset[str]) -> list[str]:
+        """The columns to be ignored that no compared relation has. A misspelled name is one of them.
+
+        :param ignored: names in lower case.
+        """
+        compared = self.of("compared", "not compared")
+        known = frozenset[str]().union(*(one.ignored for one in compared))
+        return sorted(ignored - known) if compared else []
+
+    @property
     def exit_code(self) -> int:
-        """1: the threshold is exceeded. 2: a comparison failed."""
-        if self.of("failed"):
+        """1: the threshold is exceeded. 2: a comparison failed, or no model is built."""
+        if self.of("failed") or self.is_nothing_built:
             return 2
         return 1 if self.exceeding else 0
 
@@ -214,4 +230,5 @@ class DiffReport:
             if found := [one for one in self.models if one.state == state]:
                 parts.append(f"{len(found)} {state}")
         over = f", {len(self.exceeding)} over the threshold" if self.exceeding else ""
-        return f"diff of {self.target} with {self.base}: {', '.join(parts)}{over}"
+        nothing = f"; build the models in {self.target} first" if self.is_nothing_built else ""
+        return f"diff of {self.target} with {self.base}: {', '.join(parts)}{over}{nothing}"

@@ -5,7 +5,7 @@ One aggregation for each pair, and one more statement for samples if rows differ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,7 +99,13 @@ def compare_relations(
         [column for column in here.columns if column[0].lower() not in ignored],
         [column for column in there.columns if column[0].lower() not in ignored],
     )
-    found = replace(found, state="compared", schema=shared.differences, not_compared=shared.not_compared)
+    found = replace(
+        found,
+        state="compared",
+        schema=shared.differences,
+        not_compared=shared.not_compared,
+        ignored=ignored & {name.lower() for one in (here, there) for name, _ in one.columns},
+    )
     if not shared.columns:
         return replace(found, state="not compared", why="no column has the same name and type in both")
     key = _key(here, there, shared.columns, keys)
@@ -166,10 +172,12 @@ def _sample(row: Sequence[Any], key: Sequence[ColumnPair], columns: Sequence[Col
     kind, *values = row
     held = {pair.name: _cell(value, pair) for pair, value in zip(key, values, strict=False)}
     rest = iter(values[len(key) :])
-    pairs = {pair.name: (_cell(next(rest), pair), _cell(next(rest), pair)) for pair in columns}
-    changed: Mapping[str, tuple[Any, Any]] = {
-        name: (there, here) for name, (here, there) in pairs.items() if kind != "changed" or here != there
-    }
+    changed: dict[str, tuple[Any, Any]] = {}
+    for pair in columns:
+        here, there, differs = (next(rest) for _ in range(3))
+        # Python finds values equal that are different, such as the two zeros.
+        if kind != "changed" or differs:
+            changed[pair.name] = _cell(there, pair), _cell(here, pair)
     return Sample(kind, held, changed)
 
 

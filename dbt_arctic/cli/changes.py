@@ -14,8 +14,9 @@ from dbt_arctic.cli.tables import Kind
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.read import Images
+from dbt_arctic.maintenance.generations import generation_of
 from dbt_arctic.maintenance.versions import resolve
-from dbt_arctic.refresh.pull import plan_changes
+from dbt_arctic.refresh.pull import plan_changes_of
 from dbt_arctic.store.state import load_keyed
 
 if TYPE_CHECKING:
@@ -60,14 +61,17 @@ def changes(
         name = session.name(table)
         keyed = load_keyed(session.catalog, name)
         first, last = (resolve(session.catalog, keyed, text, name.dotted) for text in (start, end))
-        sql = plan_changes(session.catalog, name, first.token, last.token, images, name.dotted)
+        if first.generation == last.generation:
+            keyed = generation_of(session.catalog, keyed, first.generation)
+        sql = plan_changes_of(session.catalog, keyed, first, last, images, name.dotted)
         if only_sql:
             click.echo(sql)
             return
         order = ", ".join(quote(column) for column in (*keyed.key, _ACTION))
         # Rows of one more key than shown, to find out whether there are more.
         most = f"\nLIMIT {2 * (limit + 1)}" if limit > 0 else ""
-        columns, rows = session.read(f"SELECT *\nFROM (\n{sql}\n)\nORDER BY {order}{most}")
+        query = f"SELECT *\nFROM (\n{sql}\n)\nORDER BY {order}{most}"
+        columns, rows = session.read(query, as_cells=not as_json)
     found = changes_by_key(columns, rows, keyed.key)
     shown = found[: limit or None]
     if as_json:

@@ -60,7 +60,8 @@ def diff(
     """Compare the models of this target with those of another one, by their keys.
 
     Shows schema differences, and for each model the rows that only one target has and the rows that differ,
-    by column, with samples. Reads both and writes nothing. The exit code is 2 if a comparison failed.
+    by column, with samples. Reads both and writes nothing. The exit code is 2 if a comparison failed, or if
+    no selected model is built in this target.
     """
     from dbt_arctic.adapter.diff_report import Threshold
     from dbt_arctic.adapter.project import load_target
@@ -79,6 +80,8 @@ def diff(
     options = DiffOptions(selection, ignored, samples, threshold)
     with target_session(target, "diff") as session, progress("diff") as bar:
         found = diff_targets(session, target, other, options, bar.now)
+    for column in found.unknown_columns(ignored):
+        click.echo(f"--ignore-column {column}: no compared relation has this column", err=True)
     if as_json:
         print_json(as_dict(found))
     elif form == "markdown":

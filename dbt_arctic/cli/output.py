@@ -87,8 +87,14 @@ def _require_different_names(columns: Sequence[str]) -> None:
 
 
 def shown_value(value: Any) -> str:
-    """A value of a query, for display."""
-    return "NULL" if value is None else str(value)
+    """A value of a query, for display.
+
+    >>> [shown_value(value) for value in (None, True, "True", 1)]
+    ['NULL', 'true', 'True', '1']
+    """
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def operation_as_dict(operation: Operation) -> dict[str, Any]:

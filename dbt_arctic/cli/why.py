@@ -14,7 +14,7 @@ from dbt_arctic.cli.tables import Abbreviated, Cell, wrap
 from dbt_arctic.data_type import parse_type
 from dbt_arctic.keyed.version import Version, is_token
 from dbt_arctic.maintenance.provenance import Feed, Gap, Provenance, Step, explain_row
-from dbt_arctic.maintenance.row_change import MANUAL, Values
+from dbt_arctic.maintenance.row_change import MANUAL, TypedValues, Values
 from dbt_arctic.maintenance.short_versions import abbreviated, abbreviated_token
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _print(found: Provenance, shown: tuple[Step, ...]) -> None:
     if any(step.read for step in shown):
         click.echo("\nWhat these runs read:")
         _print_reads(shown)
-    if found.feeds:
+    if found.feeds and found.steps:
         click.echo("\nTables that read this one:")
         _print_feeds(found)
 
@@ -168,14 +168,13 @@ def _difference(found: Provenance, step: Step) -> str:
     for column in change.changed:
         if column in found.key:
             continue
-        old, new = (
-            None if row is None else _cell(found, column, row) for row in (change.before, change.after)
-        )
-        if change.before is not None and change.after is not None:
-            lines.append(f"{column}: {shown_value(old)} → {shown_value(new)}")
-        else:
-            lines.append(f"{column}: {shown_value(new if change.before is None else old)}")
+        shown = [_shown(found, column, row) for row in (change.before, change.after) if row is not None]
+        lines.append(f"{column}: {' → '.join(shown)}")
     return "\n".join(lines)
+
+
+def _shown(found: Provenance, column: str, row: Values) -> str:
+    return shown_value(_cell(found, column, row)) if column in row else "no column"
 
 
 def _values(found: Provenance, row: Values) -> str:
@@ -187,7 +186,8 @@ def _values(found: Provenance, row: Values) -> str:
 def _cell(found: Provenance, column: str, row: Values) -> Any:
     from dbt_arctic.adapter.show import table_value
 
-    type_ = found.types.get(column)
+    types = row.types if isinstance(row, TypedValues) else found.types
+    type_ = types.get(column)
     value = row.get(column)
     return value if type_ is None else table_value(value, parse_type(type_))
 

@@ -105,7 +105,8 @@ def sample_by_key(
     """SQL of rows that differ, in the order of their key: at most ``most`` of each kind.
 
     Columns: the kind (``here``: only the first query has the row; ``there``: only the second; ``changed``);
-    the key; then for each of ``columns`` the value of the first query and that of the second.
+    the key; then for each of ``columns`` the value of the first query, that of the second, and whether a
+    row that both have differs in it.
     """
     changed = " OR ".join(f"coalesce({quote(_differs(at))}, false)" for at in range(len(columns))) or "false"
     kind = (
@@ -113,7 +114,8 @@ def sample_by_key(
         "ELSE 'changed' END"
     )
     names = [f"_arctic_k{at}" for at in range(len(key))]
-    names += [f"_arctic_{side}{at}" for at in range(len(columns)) for side in ("l", "r")]
+    for at in range(len(columns)):
+        names += [f"_arctic_l{at}", f"_arctic_r{at}", _differs(at)]
     order = quote_all(names[: len(key)])
     return (
         f"SELECT {quote_all(['_arctic_kind', *names])}\nFROM (\n"
@@ -193,14 +195,16 @@ def compare_as_bags(one: str, other: str, columns: Sequence[ColumnPair]) -> str:
 
 
 def sample_of_bags(one: str, other: str, columns: Sequence[ColumnPair], most: int) -> str:
-    """SQL of at most ``most`` rows that one of two queries returns more often.
+    """SQL of rows that one of two queries returns more often: at most ``most`` of each.
 
     Columns: the surplus of the first query, and ``columns``; a float as its text.
     """
     names = quote_all(pair.name for pair in columns)
     return (
-        f"SELECT _arctic_surplus, {names}\nFROM (\n{_surplus(one, other, columns, with_values=True)}\n)\n"
-        f"WHERE _arctic_surplus <> 0\nLIMIT {most}"
+        f"SELECT _arctic_surplus, {names}\nFROM (\n"
+        "SELECT *, row_number() OVER (PARTITION BY _arctic_surplus > 0 ORDER BY abs(_arctic_surplus) DESC) "
+        f"AS _arctic_number\nFROM (\n{_surplus(one, other, columns, with_values=True)}\n)\n"
+        f"WHERE _arctic_surplus <> 0\n)\nWHERE _arctic_number <= {most}\nORDER BY _arctic_surplus < 0"
     )
 
 

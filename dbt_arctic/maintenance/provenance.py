@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
-from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, carried_log, consumed_versions
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, carried_log, consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.row_versions import SideSnapshot, complete_snapshots, rows_of_key
 from dbt_arctic.keyed.table import KeyedTable
@@ -21,7 +21,7 @@ from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.key_values import check_key, condition_of, parse_key
 from dbt_arctic.maintenance.pairs import base_for
-from dbt_arctic.maintenance.row_change import RowChange, StoredRow, Values
+from dbt_arctic.maintenance.row_change import MANUAL, RowChange, StoredRow, TypedValues, Values
 from dbt_arctic.maintenance.row_history import GenerationLog, current_row, explain
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import columns_at, load_keyed
@@ -174,7 +174,8 @@ def _rows(
         place, txn, offset, action, sequence = row[:_SYSTEM_COLUMNS]
         one = snapshots[int(place)]
         values = dict(zip(table.column_names, row[_SYSTEM_COLUMNS:], strict=True))
-        yield StoredRow(one.is_change, one.snapshot_id, txn, offset, action, int(sequence or 0), values)
+        typed = TypedValues(values, table.types)
+        yield StoredRow(one.is_change, one.snapshot_id, txn, offset, action, int(sequence or 0), typed)
 
 
 def _step(table: KeyedTable, log: GenerationLog, change: RowChange) -> Step:
@@ -238,8 +239,9 @@ def _feed(table: KeyedTable, history: Sequence[Snapshot], last: Step | None, con
     version = consumer.consumed.version
     if consumer.consumed.table_id != table.generation.change_id or not is_token(version):
         return Feed(consumer.name, version, None, False, "read before the last full refresh or adoption")
-    order = [one.snapshot_id for one in history]
-    order += [snapshot_id for snapshot_id, _ in carried_log(history)]
+    log = [(one.snapshot_id, int(one.summary.get(PROPERTY_TXN, "0"))) for one in history]
+    log += carried_log(history)
+    order = [snapshot_id for snapshot_id, _ in log]
     snapshot = Version.parse(version).change_snapshot
     if snapshot not in order:
         return Feed(consumer.name, version, None, None, "the version that it read has expired")
@@ -247,7 +249,13 @@ def _feed(table: KeyedTable, history: Sequence[Snapshot], last: Step | None, con
     time_ms = history[place].timestamp_ms if place < len(history) else None
     if last is None:
         return Feed(consumer.name, version, time_ms, None, "no commit of this row is recorded")
-    commit = last.change.commit
-    if commit is None or last.change.is_base:
-        return Feed(consumer.name, version, time_ms, True)  # the commit is older than the log
-    return Feed(consumer.name, version, time_ms, place <= order.index(commit.snapshot_id))
+    change = last.change
+    if change.kind == MANUAL:
+        why = "another program wrote it, and a pull does not read such changes"
+        return Feed(consumer.name, version, time_ms, None, why)
+    if change.commit is not None and not change.is_base:
+        return Feed(consumer.name, version, time_ms, place <= order.index(change.commit.snapshot_id))
+    # An erasure lets commits expire, and records the newest of them.
+    recorded = [at for at, (_, txn) in enumerate(log) if txn and txn == change.txn]
+    has_read = not recorded or place <= recorded[0]  # other commits are older than the log
+    return Feed(consumer.name, version, time_ms, has_read)

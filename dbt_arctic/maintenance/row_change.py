@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
@@ -19,6 +20,16 @@ and merged into the base table; ``base``: in the base table only; ``older versio
 only."""
 
 Values = Mapping[str, Any]
+"""The values of a row by column."""
+
+
+class TypedValues(dict[str, Any]):
+    """The values of a row by column, and the Spark types that its columns had in its generation."""
+
+    def __init__(self, values: Mapping[str, Any], types: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.types = types
+
 
 MANUAL = "manual"
 """The kind of a commit of another program."""
@@ -73,22 +84,51 @@ class RowChange:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The columns whose value changed; all columns if there was no row before or there is none now."""
+        """The columns whose value changed; all columns if there was no row before or there is none now.
+
+        They include the columns that only one of the two generations has, if a full refresh changed them.
+        """
         if self.effect in ("unchanged", "late"):
             return ()
         if self.before is None or self.after is None:
             return tuple(self.after or self.before or ())
-        before = self.before
-        return tuple(name for name, value in self.after.items() if not is_same(before.get(name), value))
+        before, after = self.before, self.after
+        names = (*after, *(name for name in before if name not in after))
+        return tuple(
+            name
+            for name in names
+            if name not in before or name not in after or not is_same(before[name], after[name])
+        )
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same. NaN is the same as NaN.
+    """Whether two values are the same. NaN equals itself, 0.0 does not equal -0.0, and maps have no order.
 
     >>> is_same(float("nan"), float("nan")), is_same(1, 2), is_same(None, None)
     (True, False, True)
+    >>> is_same(0.0, -0.0), is_same([0.0], [-0.0]), is_same(1, 1.0)
+    (False, False, True)
+    >>> is_same({"a": 1, "b": [2.0]}, {"b": [2.0], "a": 1})
+    True
     """
+    if isinstance(one, _DISTINCT_IF_EQUAL) and isinstance(other, _DISTINCT_IF_EQUAL):
+        return bool(_distinct(one) == _distinct(other))
     return bool(one == other) or (one is not None and other is not None and str(one) == str(other))
+
+
+_DISTINCT_IF_EQUAL = (float, datetime, list, dict)
+"""Types of which Python finds values equal that are different: the two zeros, and the two instants of an hour
+that a time zone repeats. Nested values contain them."""
+
+
+def _distinct(value: Any) -> Any:
+    """A value in a form that is equal only for the same values."""
+    match value:
+        case dict():
+            return {repr(name): _distinct(one) for name, one in value.items()}
+        case list():
+            return [_distinct(one) for one in value]
+    return repr(value)
 
 
 def is_same_row(one: Values | None, other: Values | None) -> bool:

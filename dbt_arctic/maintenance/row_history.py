@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
@@ -156,10 +157,25 @@ def _wins(write: StoredRow, over: StoredRow | None, sequence_by: str | None) -> 
     return new > old if new != old else write.action == "D" or over.action != "D"
 
 
-def _order(value: Any) -> tuple[bool, Any]:
-    """A value of a sequence column in Spark's order, in which NaN is the greatest number."""
-    is_nan = isinstance(value, float) and value != value
-    return is_nan, 0.0 if is_nan else value
+def _order(value: Any) -> tuple[int, Any]:
+    """A value of a sequence column in Spark's order, in which NULL is the least value and NaN the greatest.
+
+    >>> sorted([{"a": 2, "b": None}, {"a": 1, "b": 9}, {"a": 2, "b": 0}], key=_order)
+    [{'a': 1, 'b': 9}, {'a': 2, 'b': None}, {'a': 2, 'b': 0}]
+    """
+    match value:
+        case None:
+            return 0, 0
+        case dict():
+            return 1, tuple(map(_order, value.values()))
+        case list():
+            return 1, tuple(map(_order, value))
+        case float() if value != value:
+            return 2, 0
+        case datetime() if value.tzinfo is not None:
+            # Python compares two times of one zone by their clock, which repeats an hour.
+            return 1, value.astimezone(timezone.utc)
+    return 1, value
 
 
 class _Walk:

@@ -29,6 +29,7 @@ from dbt_arctic.store.state import (
     columns_at,
     columns_of,
     find_keyed,
+    load_change,
     load_keyed,
     other_key_type,
     pinned_pair,
@@ -325,27 +326,36 @@ def plan_changes(
     catalog: CatalogReader, name: Name, before: str, after: str | None, images: Images, where: str
 ) -> str:
     """SQL of the changes of a keyed table between two versions. The default end is the current version."""
-    check_images(images, where)
     table, base, change = pinned_pair(catalog, load_keyed(catalog, name))
-    table = table.visible
-    start = Version.parse(before, where)
     now = version_of(table, base, change)
     end = Version.parse(after, where) if after else now
+    return plan_changes_of(catalog, table, Version.parse(before, where), end, images, where)
+
+
+def plan_changes_of(
+    catalog: CatalogReader, table: KeyedTable, start: Version, end: Version, images: Images, where: str
+) -> str:
+    """SQL of the changes between two versions of a generation, which may be an earlier one."""
+    check_images(images, where)
+    table, name = table.visible, table.name
     for version in (start, end):
         if version.generation != table.generation.number:
             raise VersionUnavailable(
                 f"version {version} does not belong to generation {table.generation.number} of {name}",
                 where=where,
                 why="changes are available only within one generation; a full refresh starts the next one",
-                fix="compare the two states with merge_on_read(..., version=...) instead",
+                fix=f"choose two versions of one generation: dbt-arctic history {name.identifier}; in a "
+                "model, compare the two states with merge_on_read(..., version=...)",
             )
+    change = load_change(catalog, table)
     log = log_range(change.history(end.change_snapshot), start.change_snapshot)
     if log is None:
         raise VersionUnavailable(
             f"the changes of {name} from {start} to {end} are not available",
             where=where,
             why="the first version is not older than the second, or its snapshots have expired",
-            fix="get versions with {{ table_version(ref('...')) }}, and give the older one first",
+            fix=f"give the older version first; dbt-arctic history {name.identifier} lists what is left, and "
+            "in a model {{ table_version(ref('...')) }} returns the current one",
         )
     snapshots = (start.change_snapshot, end.change_snapshot, *log.readable_at)
     known = {

@@ -100,3 +100,5 @@ def test_a_pull_request_is_compared_with_production(shop: Shop, monkeypatch: pyt
     for arguments in (("--base", "ci"), ("--base", "elsewhere"), ("--base", "dev", "--max-changed", "few")):
         type_in(*arguments, "--target", "ci", code=2)
     type_in("--base", "dev", "--target", "ci", "--select", "nothing_like_this", code=2)
+    nothing = type_in("--base", "dev", "--target", "ci", "--select", "unbuilt", code=2)
+    assert nothing.endswith("0 compared, 0 differ, 1 not built; build the models in ci first\n")

@@ -11,7 +11,8 @@ from rich.console import Console
 from tests.dbt.keyed.conftest import Shop, Terminal
 
 ORDERS = """{{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='gone') }}
-select id, amount, gone from {{ source('raw', 'raw_orders') }}"""
+select id, amount, gone, named_struct('a', amount, 'b', array(true, null)) as parts, binary('x') as code
+from {{ source('raw', 'raw_orders') }}"""
 
 
 def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
@@ -38,10 +39,11 @@ def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
         ("D", 2, 20),
     ]
     shown_changes = type_in("changes", "orders", "--from", "opening", "--to", newest["version"])
-    assert "changed\t1\t10 → 11\tFalse\ndeleted\t2\t20\tFalse\n" in shown_changes
+    old, new = ('{"a": %d, "b": [true, null]}' % amount for amount in (10, 11))  # noqa: UP031 # braces
+    assert f"changed\t1\t10 → 11\tfalse\t{old} → {new}\t78\ndeleted\t2\t20\tfalse\t" in shown_changes
     assert "2 changed keys" in shown_changes
     only_after = type_in("changes", "orders", "--from", "opening", "--images", "after", "--limit", "1")
-    assert "new or changed\t1\t11\tFalse\n1 changed key\nThere are more than 1" in only_after
+    assert f"new or changed\t1\t11\tfalse\t{new}\t78\n1 changed key\nThere are more than 1" in only_after
     assert "VERSION AS OF" in type_in("changes", "orders", "--from", "opening", "--sql")
 
     def shown(sql: str) -> list[tuple[Any, ...]]:
@@ -67,6 +69,14 @@ def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
     assert "has no savepoint" in type_in("savepoint", "orders")
 
     shop.dbt("run", "--full-refresh")
+    assert changed == type_in.json(
+        "changes", "orders", "--from", first["version"], "--to", newest["version"]
+    ), "in the previous generation"
+    refused = type_in("changes", "orders", "--from", first["version"], code=2)
+    assert "choose two versions of one generation: dbt-arctic history orders;" in refused
+    assert "give the older version first" in type_in(
+        "changes", "orders", "--from", newest["version"], "--to", first["version"], code=2
+    )
     assert "--yes answers it" in type_in("restore", "orders", "--previous", code=2)
     assert "uses generation 1" in type_in("restore", "orders", "--previous", answer="y\n")
     assert shop.rows("orders", "id, amount") == [(1, 11)]

@@ -141,6 +141,7 @@ def test_a_declared_key_matches_rows_of_plain_tables(shop: Any) -> None:
     assert found.key == ("id", "line")
     ignoring, _ = compare(shop, *names, keys=[("id", "line")], ignored=frozenset({"amount"}))
     assert (set(ignoring.columns), ignoring.schema) == ({"status"}, ())
+    assert ignoring.ignored == {"amount"}
 
 
 def make_plain(shop: Any, names: list[Name], rows: list[list[Row]]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dbt_arctic.adapter.diff_report import match_columns
+from dbt_arctic.adapter.diff_report import ModelDiff, match_columns
+from dbt_arctic.adapter.relation_diff import DiffOptions, Relation, compare_relations
+from dbt_arctic.auto.key_selection import ProjectKey
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.null_safe_equality import same_value
 from dbt_arctic.keyed.row_diff import compare_as_bags, count_differing, differing_keys, sample_of_bags
 from tests.spark.conftest import Sql
@@ -94,3 +97,32 @@ def test_a_float_and_a_double_are_compared_as_numbers(sql: Sql) -> None:
         shown = sorted(sql(sample_of_bags(*sides, columns, 3)), key=repr)
         assert sorted(row[1] for row in shown) == ["0.1", "0.10000000149011612"]
         assert {str(row[2]) for row in shown} == {"{'a': 1}"}
+
+
+def test_a_sample_shows_each_value_that_differs_and_no_other(sql: Sql) -> None:
+    names = [Name("lake", schema, "orders") for schema in ("ci", "prod")]
+    columns = [("id", "int"), ("x", "double"), ("m", "map<string,int>"), ("same", "double")]
+    here, there = (
+        Relation(
+            name,
+            f"SELECT id, if(id = 1, {zero}, 1D) AS x, map({entries}) AS m, double('NaN') AS same "
+            f"FROM range({first}, {first} + 4) AS t(id)",
+            columns,
+        )
+        for name, zero, entries, first in zip(
+            names, ("0D", "-0D"), ("'k', 1, 'l', 2", "'l', 2, 'k', 1"), (0, 1), strict=True
+        )
+    )
+    nothing = ModelDiff("orders", "here", "there", "not built")
+    keys = {names[0].dotted: [ProjectKey(("id",), "")]}
+    found = compare_relations(sql, nothing, here, there, keys, DiffOptions(samples=1))
+    assert (found.changed, found.only_here, found.only_there) == (3, 1, 1)
+    assert found.columns == {"x": 1, "m": 3}
+    assert found.share == 1, "5 rows, of which each differs"
+    (changed,) = (one for one in found.samples if one.kind == "changed")
+    assert repr(changed.values["x"]) == "(-0.0, 0.0)"
+    assert set(changed.values) == {"x", "m"}, "not the column that is NaN in both"
+    # Without a key: at most so many rows of each kind.
+    bags = compare_relations(sql, nothing, here, there, {}, DiffOptions(samples=2))
+    assert [one.kind for one in bags.samples] == ["here", "here", "there", "there"]
+    assert (bags.differing, bags.share) == (8, 1)

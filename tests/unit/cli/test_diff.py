@@ -49,3 +49,22 @@ def test_a_comment_is_never_too_long() -> None:
 )
 def test_a_share_never_hides_a_difference(rows: int, changed: int, shown: str) -> None:
     assert shown_share(ModelDiff("orders", "a", "b", "compared", rows=rows, changed=changed)) == shown
+
+
+def test_a_target_in_which_nothing_is_built_is_not_a_success() -> None:
+    unbuilt = ModelDiff("orders", "a", "b", "not built")
+    found = DiffReport("ci", "prod", (unbuilt, unbuilt))
+    assert found.exit_code == 2
+    assert found.summary.endswith("2 not built; build the models in ci first")
+    some = DiffReport("ci", "prod", (unbuilt, ModelDiff("shown", "a", "b", "clone")))
+    assert (some.exit_code, "first" in some.summary) == (0, False)
+
+
+def test_an_ignored_column_that_no_relation_has_is_reported() -> None:
+    compared = ModelDiff("orders", "a", "b", "compared", ignored=frozenset({"loaded_at"}))
+    other = ModelDiff("customers", "a", "b", "compared")
+    found = DiffReport("ci", "prod", (compared, other))
+    assert found.unknown_columns(frozenset({"loaded_at", "lodaed_at"})) == ["lodaed_at"]
+    assert found.unknown_columns(frozenset()) == []
+    clones = DiffReport("ci", "prod", (ModelDiff("orders", "a", "b", "clone"),))
+    assert clones.unknown_columns(frozenset({"loaded_at"})) == [], "no columns were read"

@@ -13,7 +13,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.provenance import Feed, Gap, Provenance, Read, Step
-from dbt_arctic.maintenance.row_change import RowChange, change_of
+from dbt_arctic.maintenance.row_change import RowChange, TypedValues, change_of
 from tests.unit.cli.conftest import NOW
 
 COMMIT = Snapshot(
@@ -83,3 +83,33 @@ def test_a_row_that_is_only_a_key_is_shown_in_words(capsys: pytest.CaptureFixtur
     assert "\nThe row now: it has no columns other than the key\n" in capsys.readouterr().out
     why._print(replace(found, row={"id": 1, "note": "x"}), ())
     assert "\nThe row now: note = x\n" in capsys.readouterr().out
+
+
+def test_values_of_an_earlier_generation_are_shown_in_its_own_types(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    then = {"id": "bigint", "place": "struct<a:int,b:int>", "kinds": "map<string,int>", "gone": "binary"}
+    now = {"id": "bigint", "place": "struct<a:int,c:int>", "kinds": "array<int>", "added": "int"}
+    before = TypedValues({"id": 1, "place": {"a": 1, "b": 2}, "kinds": {"k": 1}, "gone": b"\n"}, then)
+    after = TypedValues({"id": 1, "place": {"a": 1, "c": 3}, "kinds": [1], "added": 4}, now)
+    found = replace(explained(), row=after, types=now, steps=())
+    step = Step(change_of("build", before, after), 2, None, ())
+    why._print(found, (step,))
+    text = capsys.readouterr().out
+    for line in (
+        'place: {"a": 1, "b": 2} → {"a": 1, "c": 3}',
+        'kinds: {"k": 1} → [1]',
+        "added: no column → 4",
+        "gone: 0A → no column",
+    ):
+        assert line in text
+    (commit,) = why.as_dict(found, (step,))["commits"]
+    assert commit["before"] == {"id": 1, "place": '{"a": 1, "b": 2}', "kinds": '{"k": 1}', "gone": "0A"}
+
+
+def test_the_readers_of_a_row_that_never_existed_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    found = replace(explained(), steps=(), incomplete=())
+    why._print(found, ())
+    text = capsys.readouterr().out
+    assert "No row has this key in any version that is left." in text
+    assert "totals" not in text
