@@ -218,7 +218,9 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
         scale = f"TRY_CAST({field}.parameters['scale'] AS INT)"
         schema = SchemaInMessage("`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
         encoded = EncodedValue(value, text, schema)
-    made = decoded(kind, encoded, events, name)
+    made = decoded("float" if name in events.single else kind, encoded, events, name)
+    if name in events.single:
+        made = f"CAST({made} AS DOUBLE)"
     if name in events.key:
         return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
     sent = f"{_ACTION} = 'U' AND {text} IS NOT NULL"
