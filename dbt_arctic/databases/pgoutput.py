@@ -24,6 +24,9 @@ _FULL = b"f"
 _TEXT, _NULL, _NOT_SENT = b"tnu"
 """The kinds of values. The slot sends no binary ones."""
 
+_WITHOUT_ROWS = b"OYM"
+"""Kinds of messages with an origin, a type, or text of a program."""
+
 _EPOCH_US = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp()) * 10**6
 """The beginning of PostgreSQL's time, in microseconds since that of Unix."""
 
@@ -122,6 +125,8 @@ class Decoder:
                 count = read.number(4)
                 read.take(1)
                 return Truncated(tuple(self.tables[read.number(4)] for _ in range(count)))
+            case _ if kind not in _WITHOUT_ROWS:
+                raise ValueError(f"a message of the kind {kind!r}")
         return None
 
     def _describe(self, read: _Reader) -> None:

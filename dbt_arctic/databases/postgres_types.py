@@ -30,7 +30,7 @@ _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _TIME_DIGITS = re.compile(r"(?<=timestamp)\(\d\)")
 _NATIVE: tuple[Family, ...] = ("boolean", "integer", "float", "binary")
 _NO_ELEMENTS = ("money",)
-_CASTS = ("text", "character", "character varying", "json", "jsonb", "uuid")
+_CASTS = ("text", "character", "bpchar", "character varying", "json", "jsonb", "uuid")
 """Types read as text whose cast gives what the log has. A cast of ``inet`` adds the bits of its mask, and one
 of ``xml`` keeps its declaration. Those of extensions may do anything."""
 _OTHER_CASTS = ("inet", "xml")

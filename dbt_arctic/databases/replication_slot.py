@@ -27,15 +27,17 @@ _IN_USE, _LOCKED, _NOT_ALLOWED, _UNDEFINED = "55006", "55P03", "42501", "42704"
 _LOCK = "hashtextextended('dbt-arctic ' || %s, 0)"
 _SESSION = (
     *SESSION,
-    "SET extra_float_digits = 1",
+    "SET extra_float_digits = 3",  # before PostgreSQL 12, fewer leave out digits
     # Another run that takes changes of the same slot is waited for.
     "SET lock_timeout = '10min'",
 )
 _quoted = PostgresDialect().quote
 _ORIGIN = "'0/0'::pg_lsn"
-# PostgreSQL 11 has no column wal_status. Positions after a failover are those of another timeline.
+# PostgreSQL 11 has no columns wal_status and two_phase. Positions after a failover are those of another
+# timeline.
 _STATE = f"""
-SELECT s.plugin, s.slot_type, to_jsonb(s) ->> 'wal_status', s.confirmed_flush_lsn - {_ORIGIN},
+SELECT s.plugin, s.slot_type, to_jsonb(s) ->> 'two_phase', to_jsonb(s) ->> 'wal_status',
+  s.confirmed_flush_lsn - {_ORIGIN},
   pg_current_wal_flush_lsn() - {_ORIGIN}, pg_current_wal_flush_lsn() - s.restart_lsn,
   (SELECT system_identifier FROM pg_control_system()) || '.'
   || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8), current_database()
@@ -107,7 +109,7 @@ class PostgresSlot:
     def state(self) -> LogState:
         """The slot as it is now.
 
-        :raises ConfigError: there is no such slot, or it has another output plugin.
+        :raises ConfigError: there is no such slot, or it has another output plugin, or ``two_phase``.
         :raises VersionUnavailable: the server has removed the log that the slot needs.
         """
         found = self.run(_STATE, (self.name,))
@@ -120,7 +122,14 @@ class PostgresSlot:
                 why="a slot keeps the changes of the database until they are read",
                 fix=f"create it in the database, once, after the publication: {self.creation}",
             )
-        ((_, _, status, confirmed, current, kept, system, database),) = found
+        ((_, _, two_phase, status, confirmed, current, kept, system, database),) = found
+        if two_phase == "true":
+            raise ConfigError(
+                f"the replication slot {self.name} was created with two_phase",
+                where=self.where,
+                why="it sends the changes of a prepared transaction before they are committed",
+                fix=f"{_again(self.name)}, and build the models of the source again: dbt run --full-refresh",
+            )
         if status == "lost" or confirmed is None:
             raise VersionUnavailable(
                 f"the replication slot {self.name} has lost changes",

@@ -190,6 +190,11 @@ def resolve_columns(source: CaptureSource, table: Table, place: TableName, where
             for one in read
             if one.column.family == "timestamptz" and has_kind(types[one.column.name], "string")
         ),
+        single=tuple(
+            one.column.name
+            for one in read
+            if one.column.spark_type == "FLOAT" and has_kind(types[one.column.name], "double")
+        ),
     )
     return CapturedColumns(read, events, table)
 

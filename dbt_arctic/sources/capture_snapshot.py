@@ -247,7 +247,9 @@ class TableSnapshot(FollowedTable):
             return _SnapshotPosition(Consumed("", ""), "", at)
         captured, table, is_split = read.captured, self.place.dotted, False
         end, known = captured.range.end, captured.changes_since(table, captured.range.start)
-        place = f"{end:0{PLACE_DIGITS}}"
+        # The place of a change begins with the end of its transaction in the log of MariaDB, and with the
+        # beginning of its commit in that of PostgreSQL.
+        place = f"{end + 1 if self.source.kind == 'mariadb' else end:0{PLACE_DIGITS}}"
         if known is None or known.number:
             unseen = transaction.unseen()
             ((before, first, made_ms),) = self.context.query(unseen_statement(captured, table, unseen))

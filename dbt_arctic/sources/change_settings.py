@@ -90,6 +90,8 @@ class ChangeEvents:
     :param units: the unit of numbers that are timestamps, by column, in messages without a schema.
     :param sends_all: whether each message has all values.
     :param in_utc: columns with points in time that are read as text, in UTC and without a zone.
+    :param single: columns of numbers with single precision that are read as DOUBLE. Their text has the digits
+        of single precision.
     :param earlier: how changes from before the table's columns changed are read; ``None`` if all have the
         columns of now.
     """
@@ -107,6 +109,7 @@ class ChangeEvents:
     units: Mapping[str, Unit] = field(default_factory=dict)
     sends_all: bool = False
     in_utc: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
     earlier: EarlierColumns | None = None
 
     @property

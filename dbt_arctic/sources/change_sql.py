@@ -26,6 +26,11 @@ _NEW_KEY = "`_arctic_row`.is_new_key"
 _NOT_SENT = "_arctic_not_sent"
 _WRONG = "_arctic_wrong"
 _MOVED = "{} was not sent with a new key, and rows of the new key do not have it"
+_NO_SHAPES = (
+    "0101000020E6100000000000FC83D797C1000000FC83D797C1",
+    "0101000020E61000000C21E7FDFF7F66401842CEFBFF7F5640",
+)
+"""The points that stand for a geometry and for a geography that was not sent."""
 _VALUE, _TEXT = "{} (value)", "{} (text)"
 """Columns with the values in the message, as variants and as strings."""
 
@@ -218,7 +223,9 @@ def _value(events: ChangeEvents, name: str, kind: str) -> str:
         scale = f"TRY_CAST({field}.parameters['scale'] AS INT)"
         schema = SchemaInMessage("`_arctic_fields` IS NOT NULL", f"{field}.name", scale)
         encoded = EncodedValue(value, text, schema)
-    made = decoded(kind, encoded, events, name)
+    made = decoded("float" if name in events.single else kind, encoded, events, name)
+    if name in events.single:
+        made = f"CAST({made} AS DOUBLE)"
     if name in events.key:
         return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
     sent = f"{_ACTION} = 'U' AND {text} IS NOT NULL"
@@ -287,12 +294,15 @@ def _unavailable_forms(text: str) -> list[str]:
     """What stands for a value that was not sent.
 
     The forms are those of Debezium's connector for PostgreSQL: of a string, of bytes, and of arrays of
-    strings, bytes, numbers and UUIDs, and a map.
+    strings, bytes, numbers, UUIDs and decimals, a map, and shapes of PostGIS.
     """
     raw = text.encode()
     coded = base64.b64encode(raw).decode()
     made_uuid = str(uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3))
-    nested = ([text], [coded], list(raw), [made_uuid], {text: text})
+    digits = [base64.b64encode(bytes([byte])).decode() for byte in raw]
+    scaled = [{"scale": 0, "value": byte} for byte in digits]
+    shapes = [{"srid": 4326, "wkb": base64.b64encode(bytes.fromhex(one)).decode()} for one in _NO_SHAPES]
+    nested = ([text], [coded], list(raw), [made_uuid], {text: text}, digits, scaled, *shapes)
     return [text, coded, *(json.dumps(one, separators=(",", ":")) for one in nested)]
 
 

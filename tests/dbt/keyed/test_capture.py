@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -556,6 +557,12 @@ def test_what_the_database_lacks_is_named_with_its_sql(shop: Shop, server: Serve
     server.sql(changed)
     shop.dbt("run")
     assert_equal(shop, server)
+    # The slot would send changes that may be rolled back.
+    server.sql("SELECT pg_create_logical_replication_slot('early', 'pgoutput', false, true)")
+    address = parse_address(server.url, "dbt", PASSWORD, "x")
+    with open_slot(address, "early", SLOT, "x") as log, pytest.raises(ConfigError, match="with two_phase"):
+        log.state()
+    server.sql("SELECT pg_drop_replication_slot('early')")
     # The slot is read by another program.
     other = server.connect()
     other.execute("SELECT pg_advisory_lock(hashtextextended('dbt-arctic ' || %s, 0))", (SLOT,))
@@ -654,6 +661,7 @@ def test_a_log_of_changes_without_a_key(shop: Shop, server: Server) -> None:
 OTHER_VALUES: list[tuple[str, str]] = [
     ("short_code", "'ab'"),
     ("short_code[]", "ARRAY['ab']::short_code[]"),
+    ("bpchar", "'ab  '"),
     ("bytea[]", r"ARRAY['\\x00ff'::bytea]"),
     ("money[]", "ARRAY[12.34::money]"),
     ("tstzrange", "'[2026-01-01 10:00+05, 2026-01-02 10:00+05)'"),
@@ -739,9 +747,9 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         assert f"{listed} is not a array<string>" in shop.fail("run", "--select", "customers")
         # What no type of Spark has is an error that names the way out: text.
         server.sql(
-            "CREATE TABLE endless (id int PRIMARY KEY, at timestamptz, day date, moment timestamp)",
+            "CREATE TABLE endless (id int PRIMARY KEY, at timestamptz, day date, moment timestamp, r real)",
             f"ALTER PUBLICATION {SLOT} ADD TABLE endless",
-            "INSERT INTO endless VALUES (1, '2026-01-02 03:04:05.6+02', '-infinity', 'infinity')",
+            "INSERT INTO endless VALUES (1, '2026-01-02 03:04:05.6+02', '-infinity', 'infinity', 0.1)",
         )
         endless = {"table": "endless"}
         of_key = (
@@ -752,15 +760,17 @@ def test_each_type_has_one_value_however_it_was_read(shop: Shop, server: Server)
         shop.model("orders", of_key)
         assert "{day: string}" in shop.fail("run", "--select", "orders")
         texts = dict.fromkeys(("at", "day", "moment"), "string")
-        declare(shop, server, orders={**endless, "columns": {"id": "int", **texts}})
+        declare(shop, server, orders={**endless, "columns": {"id": "int", **texts, "r": "double"}})
         shop.model("orders", of_key)
         shop.dbt("run", "--select", "orders")
         server.sql(
-            "INSERT INTO endless SELECT 2, at, day, moment FROM endless",
+            "INSERT INTO endless SELECT 2, at, day, moment, r FROM endless",
             "INSERT INTO endless VALUES (3, '-infinity', '0044-03-15 BC', '0044-03-15 BC')",
             "INSERT INTO endless VALUES (4, '0044-03-15 BC', NULL, NULL)",
         )
         shop.dbt("run", "--select", "orders")
+        single = struct.unpack("f", struct.pack("f", 0.1))[0]
+        assert shop.rows("orders WHERE id < 3", "r") == [(single,)] * 2
         first, second, *others = shop.rows("orders", "id, at, day, moment")
         assert first[1:] == second[1:] == ("2026-01-02 01:04:05.6", "-infinity", "infinity")
         assert others == [

@@ -271,6 +271,18 @@ def test_models_follow_the_statements_that_change_a_table(shop: Shop, server: Se
     server.sql(*(f"UPDATE {name} SET n = n + 1" for name in ALTERED))
     shop.dbt("run")
     assert_followed(shop, server, *ALTERED)
+    # Rows that are read again win over the last transaction in the log as well.
+    again = ("DELETE FROM added WHERE id = 1", "INSERT INTO added (id, a) VALUES (1, 'again')")
+    server.sql("ALTER TABLE added ADD COLUMN late int NOT NULL DEFAULT 7", "BEGIN", *again, "COMMIT")
+    shop.dbt("run", "--select", "added")
+    assert_followed(shop, server, "added")
+    first = {"columns": ["id", "active", "a"]}
+    declare(shop, server, *ALTERED, shared={"truncate": "apply"}, added=first)
+    server.sql("UPDATE added SET a = 'last' WHERE id = 1")
+    shop.dbt("run", "--select", "added")
+    declare(shop, server, *ALTERED, shared={"truncate": "apply"})
+    shop.dbt("run", "--select", "added")
+    assert_followed(shop, server, "added")
     # The key had another name, or other values, in the deletes from before.
     server.sql("DELETE FROM quiet WHERE id = 2", "ALTER TABLE quiet CHANGE id id bigint")
     assert "its rows in the model have the old key" in shop.fail("run", "--select", "quiet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from datetime import date, datetime, timezone
@@ -18,12 +19,12 @@ from dbt_arctic.keyed.names import literal, quote_all
 from dbt_arctic.sources.capture_messages import message_of
 from dbt_arctic.sources.capture_settings import parse_capture, resolve_columns
 from dbt_arctic.sources.change_settings import ChangeEvents
-from dbt_arctic.sources.change_sql import Delivery, rows_of_events, summary_of
+from dbt_arctic.sources.change_sql import Delivery, _unavailable_forms, rows_of_events, summary_of
 from dbt_arctic.sources.change_types import EncodedValue, SchemaInMessage, decoded
 from dbt_arctic.sources.kafka_settings import KafkaSource, parse_kafka
 from dbt_arctic.sources.kafka_sql import delivery_of
 from tests.extent import extent
-from tests.spark.keyed.change_feed import COLUMNS, Canal, Database, Maxwell, MySql, Postgres
+from tests.spark.keyed.change_feed import COLUMNS, UNSENT, Canal, Database, Maxwell, MySql, Postgres
 
 RUNS, TRANSACTIONS = 3, extent(60, 600)
 TYPES = {**COLUMNS, "_source_sequence": "string"}
@@ -202,6 +203,29 @@ def test_values_are_exact_or_do_not_fit(shop: Any) -> None:
     for (kind, value, name, schema_of, made), one in zip(expected, found, strict=True):
         plain = bytes(one) if isinstance(one, bytearray) else str(one) if made == "nan" else one
         assert plain == made, (kind, value, name, schema_of)
+
+
+def test_each_form_of_a_value_that_was_not_sent_is_known(shop: Any) -> None:
+    """Those of Debezium's ``UnchangedToastedPlaceholder``, by the types that they stand for."""
+    raw = UNSENT.encode()
+
+    def coded(part: bytes) -> str:
+        return base64.b64encode(part).decode()
+
+    geometry = {"wkb": coded(bytes.fromhex("0101000020E6100000000000FC83D797C1000000FC83D797C1")), "srid": 4326}
+    forms: dict[str, Any] = {
+        **{"text": UNSENT, "bytea": coded(raw), "text[]": [UNSENT], "bytea[]": [coded(raw)]},
+        **{"int[]": list(raw), "float8[]": list(map(float, raw)), "hstore": {UNSENT: UNSENT}},
+        "numeric(9,2)[]": [coded(bytes([byte])) for byte in raw],
+        "numeric[]": [{"scale": 0, "value": coded(bytes([byte]))} for byte in raw],
+        "geometry": geometry,
+    }
+    known = ", ".join(map(literal, _unavailable_forms(UNSENT)))
+    listed = ", ".join(
+        f"CAST(parse_json({literal(json.dumps(one))}) AS STRING) IN ({known})" for one in forms.values()
+    )
+    (found,) = shop.main.query(f"SELECT {listed}")
+    assert [kind for kind, is_known in zip(forms, found, strict=True) if not is_known] == []
 
 
 REAL = {

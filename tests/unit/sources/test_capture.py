@@ -191,6 +191,8 @@ def test_the_key_of_an_old_row_has_no_other_columns() -> None:
     key = (2).to_bytes(2, "big") + b"t" + (1).to_bytes(4, "big") + b"5" + b"n"
     decoder = Decoder()
     assert decoder.decode(relation) is None
+    with pytest.raises(ValueError, match="of the kind b'P'"):  # of a prepared transaction
+        decoder.decode(b"P")
     for kind, old in ((b"K", {"id": "5"}), (b"O", {"id": "5", "body": None})):
         found = decoder.decode(b"D" + (7).to_bytes(4, "big") + kind + key)
         assert isinstance(found, RowChange)
@@ -319,12 +321,14 @@ def slot(*row: Any) -> PostgresSlot:
 
 
 def test_a_slot_that_cannot_be_read_is_named() -> None:
-    state = slot("pgoutput", "logical", "reserved", 10, 20, 5, 7385, "crm").state()
+    state = slot("pgoutput", "logical", "false", "reserved", 10, 20, 5, 7385, "crm").state()
     assert state == LogState("7385/crm/slot", oldest=10, current=20, begin=10, kept_bytes=5)
     with pytest.raises(VersionUnavailable, match="has lost changes"):
-        slot("pgoutput", "logical", "lost", 10, 20, 5, 7385, "crm").state()
+        slot("pgoutput", "logical", None, "lost", 10, 20, 5, 7385, "crm").state()
     with pytest.raises(ConfigError, match="does not have the output plugin pgoutput"):
-        slot("test_decoding", "logical", "reserved", 10, 20, 5, 7385, "crm").state()
+        slot("test_decoding", "logical", None, "reserved", 10, 20, 5, 7385, "crm").state()
+    with pytest.raises(ConfigError, match="was created with two_phase"):
+        slot("pgoutput", "logical", "true", "reserved", 10, 20, 5, 7385, "crm").state()
     with pytest.raises(ConfigError, match="there is no replication slot slot"):
         slot().state()
 
