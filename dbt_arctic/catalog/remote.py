@@ -311,7 +311,9 @@ class RemoteCatalog(OneCatalog):
             # Not model_dump_json: pyiceberg cannot write format version 3, even to a string.
             return read_table(schema, name, table.metadata.model_dump(mode="json"))
 
-        return self._tables.get((schema, name, table.metadata_location), read)
+        # A REST server may leave the location out, and nothing else identifies the state of a table.
+        location: str | None = table.metadata_location
+        return self._tables.get((schema, name, location), read) if location else read()
 
     @contextmanager
     def _opened_catalog(self) -> Iterator[Catalog]:

@@ -202,7 +202,10 @@ class _Scan:
         if isinstance(field.transform, UnknownTransform):
             return None
         transform = field.transform.transform(self.table.schema.find_field(field.source_id).field_type)
-        return frozenset(map(transform, self._wanted[field.source_id]))
+        try:
+            return frozenset(map(transform, self._wanted[field.source_id]))
+        except OverflowError:  # Python has no years after 9999
+            return None
 
     def _may_hold(self, file: ScannedFile) -> bool:
         """Whether a file may have a wanted row, by its partition and its bounds."""

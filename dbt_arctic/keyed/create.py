@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dbt_arctic.keyed.float_statistics import no_float_statistics
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
@@ -71,7 +72,7 @@ def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str
     """
     described = {"comment": comment} if comment else {}
     described_as = identity(table, table.generation.base_id, created_ms)
-    defaults = base_defaults(table.layout)
+    defaults = {**base_defaults(table.layout), **_no_float_statistics(table.columns)}
     merged = {**defaults, **described, **properties, **described_as, **table.side_properties()}
     return _create_table(table.base, table.columns, table, merged, table.required)
 
@@ -87,7 +88,8 @@ def order_base(table: KeyedTable, name: Name | None = None) -> str:
 def create_change(table: KeyedTable, created_ms: int) -> str:
     """The statement that creates the change table."""
     system = (Column(ACTION, "string"), Column(OFFSET, "bigint"), Column(TXN, "bigint"))
-    properties = {**CHANGE_DEFAULTS, **identity(table, table.generation.change_id, created_ms)}
+    described_as = identity(table, table.generation.change_id, created_ms)
+    properties = {**CHANGE_DEFAULTS, **_no_float_statistics(table.columns), **described_as}
     return _create_table(table.change, (*table.columns, *system), table, properties)
 
 
@@ -166,6 +168,15 @@ def add_columns(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
     """
     listed = ", ".join(f"{_path(path)} {type_}" for path, type_ in columns)
     return f"ALTER TABLE {table.sql} ADD COLUMNS ({listed})"
+
+
+def leave_float_statistics_out(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
+    """The statement that disables the statistics of added floating-point columns; empty if there are none.
+
+    :param columns: the added columns: paths with their types.
+    """
+    properties = no_float_statistics(columns)
+    return f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_property_list(properties)})" if properties else ""
 
 
 def drop_columns(table: Name, columns: Sequence[Path]) -> str:
@@ -270,6 +281,10 @@ def _create_table(
         f"CREATE TABLE {name.sql} (\n  {listed}\n)\nUSING iceberg\n{partitioned}"
         f"TBLPROPERTIES ({_property_list(everything)})"
     )
+
+
+def _no_float_statistics(columns: Sequence[Column]) -> dict[str, str]:
+    return no_float_statistics(((column.name,), column.type) for column in columns)
 
 
 def identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Sides:
                 raise changed_by_another(self.model, self.table)
             self.drop(side, leftovers)
             before = self._state(side)
-        self._alter(side, "add_columns", create.add_columns(side, added), before)
+        self._add(side, added, before)
 
     def retype(self, side: Name, changed: Sequence[tuple[Path, str]]) -> None:
         """Give columns and fields of a side table that hold only NULL another type.
@@ -62,7 +62,13 @@ class Sides:
         if present := [path for path, _ in differing if field_type(there, path) is not None]:
             self.drop(side, present)
         if differing:
-            self._alter(side, "add_columns", create.add_columns(side, differing), self._state(side))
+            self._add(side, differing, self._state(side))
+
+    def _add(self, side: Name, added: Sequence[tuple[Path, str]], before: tuple[CatalogColumn, ...]) -> None:
+        self._alter(side, "add_columns", create.add_columns(side, added), before)
+        # Iceberg refuses such a property of a column that does not exist yet.
+        if statement := create.leave_float_statistics_out(side, added):
+            self._alter(side, "leave_float_statistics_out", statement, self._state(side))
 
     def widen(self, side: Name, path: Path, type_: str) -> None:
         """Give a column or field of a side table a wider type.

@@ -89,3 +89,37 @@ def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any
             if low == high and state == "pending":
                 # A base file; a marker and the file of one commit.
                 assert wanted == [1] * with_base + [2, 2]
+
+
+def test_a_filter_finds_nan_as_the_greatest_number(shop: Any) -> None:
+    """Iceberg's bounds leave out NaN, so they must not skip a file for Spark."""
+    columns = {"id": "bigint", "it's x": "double", "Y": "float", "n": "int"}
+    orders = shop.table("measured", columns, buckets=1, on_schema_change="append_new_columns")
+
+    def rows(first: int, last: int, more: str = "") -> str:
+        value = "IF(id % 3 = 1, 'NaN', CAST(id % 3 AS STRING))"
+        return (
+            f"SELECT id, CAST({value} AS DOUBLE) AS `it's x`, CAST({value} AS FLOAT) AS `Y`, "
+            f"CAST(id AS INT) AS n{more} FROM range({first}, {last})"
+        )
+
+    def ids(condition: str) -> list[int]:
+        return sorted(
+            id_ for (id_,) in shop.main.query(f"SELECT id FROM {orders.name.sql} WHERE {condition}")
+        )
+
+    orders.build_sql(rows(0, 6))
+    # A file without another value has neither bounds nor numbers, and is skipped by its counts.
+    orders.upsert_sql(rows(7, 8))
+    later = ", CAST(IF(id = 10, 'NaN', '1') AS DOUBLE) AS later"
+    orders.upsert_sql(rows(9, 12, later))
+    for state in ("pending", "compacted"):
+        for column in ("`it's x`", "`Y`"):
+            assert ids(f"{column} > 5") == ids(f"NOT {column} <= 5") == [1, 4, 7, 10], state
+        assert ids("later > 5") == [10], state
+        assert ids("n > 100") == [], state
+        orders.compact()
+    for side in (load_base, load_change):
+        metrics = {name for name in side(shop.main.catalog, orders.table).properties if ".column." in name}
+        floats = {f"write.metadata.metrics.column.{name}" for name in ("it's x", "Y", "later")}
+        assert {name for name in metrics if not name.endswith(("._txn", "._offset"))} == floats

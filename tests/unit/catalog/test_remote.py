@@ -182,6 +182,19 @@ def test_a_table_is_read_as_the_embedded_catalog_reads_it(
     assert catalog.load_table("a", "nothing") is None
 
 
+def test_a_table_whose_server_names_no_location_is_read_each_time(
+    rest: RestServer, catalog: RemoteCatalog
+) -> None:
+    answer = rest.answers["/v1/namespaces/a/tables/t"]
+    for location in (None, ""):
+        answer["metadata-location"] = location
+        for value in ("before", "after"):
+            answer["metadata"]["properties"] = {"k": value}
+            table = catalog.load_table("a", "t")
+            assert table is not None
+            assert table.properties["k"] == value
+
+
 def test_a_view_is_read(catalog: RemoteCatalog) -> None:
     columns = (CatalogColumn("id", "int", "a number"),)
     view = catalog.load_view("a", "v")

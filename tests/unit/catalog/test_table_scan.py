@@ -389,6 +389,18 @@ def test_a_row_group_between_two_wanted_values_is_not_read(
     assert sum(read) == holding
 
 
+@pytest.mark.parametrize(("transform", "part"), [("year", 8213), ("month", 98565), ("day", 3_000_000)])
+def test_a_wanted_date_may_be_in_any_year(file_table: FileTable, transform: str, part: int) -> None:
+    """Python's dates end in the year 9999, and Spark's do not."""
+    file_table.columns(id="date")
+    field = {"source-id": 1, "field-id": 1000, "name": "part", "transform": transform}
+    file_table.document["partition-specs"] = [{"spec-id": 0, "fields": [field]}]
+    file_table.map_names({"field-id": 1, "names": ["id"]})
+    days = pyarrow.array([3_000_000], pyarrow.int32()).cast(pyarrow.date32())
+    file_table.add(pyarrow.table({"id": days}), partition=(part,))
+    assert file_table.table.rows(["id"], SNAPSHOT, {"id": days}).num_rows == 1
+
+
 def test_the_first_rows_of_a_file_are_read_without_the_others(file_table: FileTable) -> None:
     file_table.columns(id="int")
     path = file_table.add(numbers(*range(7)), parquet={"row_group_size": 3})
