@@ -48,7 +48,11 @@ def test_what_was_not_compared_exceeds_every_threshold() -> None:
     for column in (ColumnDifference("added", "int", ""), ColumnDifference("wider", "bigint", "int")):
         assert DiffReport("ci", "prod", (replace(ORDERS, schema=(column,)),), any_number).exit_code == 0
     for state in ("new", "not built", "clone"):
-        assert DiffReport("ci", "prod", (replace(ORDERS, state=state),), any_number).exit_code == 0  # type: ignore[arg-type]
+        found = replace(ORDERS, state=state)  # type: ignore[arg-type]
+        assert DiffReport("ci", "prod", (found, ORDERS), any_number).exit_code == 0
+        # If no model is built, nothing was compared.
+        nothing = 2 if state == "not built" else 0
+        assert DiffReport("ci", "prod", (found,), any_number).exit_code == nothing
 
 
 def test_a_share_is_of_the_larger_relation() -> None:
