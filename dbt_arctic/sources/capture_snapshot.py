@@ -192,7 +192,7 @@ class TableSnapshot(FollowedTable):
                 if is_exact:
                     assert read is not None, "a run that consumes has captured"
                     # Without the capture before, this one could begin behind what the transaction sees.
-                    read = self.capture.take_visible(self.place, model, read.captured)
+                    read = self.capture.take_visible(self.place, model, read.captured, at)
                 seen = self._seen(read, transaction, columns, before, at)
             except BaseException:
                 transaction.close()

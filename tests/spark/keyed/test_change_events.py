@@ -212,7 +212,10 @@ def test_each_form_of_a_value_that_was_not_sent_is_known(shop: Any) -> None:
     def coded(part: bytes) -> str:
         return base64.b64encode(part).decode()
 
-    geometry = {"wkb": coded(bytes.fromhex("0101000020E6100000000000FC83D797C1000000FC83D797C1")), "srid": 4326}
+    geometry = {
+        "wkb": coded(bytes.fromhex("0101000020E6100000000000FC83D797C1000000FC83D797C1")),
+        "srid": 4326,
+    }
     forms: dict[str, Any] = {
         **{"text": UNSENT, "bytea": coded(raw), "text[]": [UNSENT], "bytea[]": [coded(raw)]},
         **{"int[]": list(raw), "float8[]": list(map(float, raw)), "hstore": {UNSENT: UNSENT}},
