@@ -15,6 +15,7 @@ import pytest
 
 from dbt_arctic.databases.mariadb import MariaTable
 from dbt_arctic.databases.postgres import PostgresTable
+from dbt_arctic.sources import capture_changes
 from dbt_arctic.sources.capture_changes import Capture
 from dbt_arctic.sources.capture_snapshot import TableSnapshot
 from tests.extent import extent
@@ -248,3 +249,13 @@ def test_a_history_of_mariadb_begins_with_the_rows_of_one_position(
             assert stored(shop) == customers.rows()
     finally:
         mariadb_server.sql("DROP TABLE customers")
+
+
+@pytest.mark.long
+def test_a_history_with_the_times_of_the_log_is_found(
+    shop: Shop, mariadb_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant that takes the times of the log as they are."""
+    monkeypatch.setattr(capture_changes, "in_order_of_time", lambda changes, *_: changes)
+    with pytest.raises(AssertionError):
+        test_a_history_of_mariadb_begins_with_the_rows_of_one_position(shop, mariadb_server, monkeypatch)
