@@ -21,7 +21,7 @@ class LoggedChange(NamedTuple):
     :param table: ``schema.table``.
     :param operation: ``truncate`` also if the rows of the table were replaced in another way that the log has
         no rows of; ``alter`` if its columns were changed, which the log of MariaDB has.
-    :param at_ms: when the transaction committed.
+    :param at_ms: when the transaction committed; in MariaDB, when its last statement began.
     :param before: the key before, or all values, as JSON has them; ``None`` if they were not sent.
     :param after: the values after; ``None`` if there is no such row.
     :param unsent: the columns whose values are not in ``after``, because they are large and did not change.
@@ -67,6 +67,7 @@ class LogState(NamedTuple):
     :param current: the end of the log.
     :param begin: the position after which a first capture takes changes.
     :param kept_bytes: how much of the log the server keeps only for this reader.
+    :param at_ms: the time of the server, if its log has times that may go back; 0 for other logs.
     """
 
     identity: str
@@ -74,6 +75,7 @@ class LogState(NamedTuple):
     current: int
     begin: int
     kept_bytes: int = 0
+    at_ms: int = 0
 
 
 class ChangeLog(Protocol):

@@ -101,8 +101,9 @@ class MariaLog:
                 raise self._not_set(
                     f"a log of the database {schema}", "correct binlog_do_db and binlog_ignore_db"
                 )
-        current = log_position(last, int(length))
-        return LogState(f"{identity}/{self.address.database}", log_position(first, 0), current, current)
+        current, (seconds,) = log_position(last, int(length)), self._row("SELECT UNIX_TIMESTAMP()")
+        name, oldest = f"{identity}/{self.address.database}", log_position(first, 0)
+        return LogState(name, oldest, current, current, at_ms=int(seconds) * 1000)
 
     def _require_settings(self, found: Mapping[str, str]) -> None:
         """Refuse a server whose log does not have what is needed.

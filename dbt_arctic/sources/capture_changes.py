@@ -7,7 +7,7 @@ out those that the table has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
@@ -117,17 +117,19 @@ class Capture:
             )
             return read
 
-    def take_visible(self, table: TableName, model: str, before: Captured) -> CaptureRead:
+    def take_visible(self, table: TableName, model: str, before: Captured, at: datetime) -> CaptureRead:
         """Take the changes up to a position after each one that a transaction sees now.
 
         The other models of the invocation still read up to where ``take`` has ended.
 
         :param before: the capture table before the transaction began.
+        :param at: when it began. Changes that are taken later are not made before.
         :raises VersionUnavailable: changes since then are lost.
         """
         with writer_lock(self.name), self.open_log() as log:
             log.write_visible()
-            read = self._take_all(log, self._followed(log, table), model, starts_again=False)
+            tables, seen_ms = self._followed(log, table), int(at.timestamp() * 1000)
+            read = self._take_all(log, tables, model, starts_again=False, seen_ms=seen_ms)
         last = before.range.at(before.range.end, table.dotted, "")
         read.captured.require_unread(last, table.dotted, self.source.name, model)
         return read
@@ -139,7 +141,7 @@ class Capture:
         return tables
 
     def _take_all(
-        self, log: ChangeLog, tables: frozenset[TableName], model: str, starts_again: bool
+        self, log: ChangeLog, tables: frozenset[TableName], model: str, starts_again: bool, seen_ms: int = 0
     ) -> CaptureRead:
         log.lock()
         versions = log.versions()
@@ -150,13 +152,13 @@ class Capture:
             captured = self._begin(state, log, captured, tables)
         captured = self._without_old(captured)
         try:
-            captured = self._take_until(log, state.current, tables, captured)
+            captured = self._take_until(log, state, tables, captured, seen_ms)
         except VersionUnavailable:
             # What cannot be read would be in the way of each later run.
             if not starts_again or state.begin <= captured.range.end:
                 raise
             captured = self._begin(state, log, self.load(), tables)
-            captured = self._take_until(log, state.current, tables, captured)
+            captured = self._take_until(log, state, tables, captured, seen_ms)
         return CaptureRead(captured, _much_kept(log, state), versions)
 
     def _why_lost(self, captured: Captured, state: LogState, log: ChangeLog) -> str:
@@ -183,20 +185,33 @@ class Capture:
         return "" if {tuple(map(int, row)) for row in rows} == there else LOG_BEGAN_AGAIN
 
     def _take_until(
-        self, log: ChangeLog, until: int, tables: frozenset[TableName], captured: Captured
+        self,
+        log: ChangeLog,
+        state: LogState,
+        tables: frozenset[TableName],
+        captured: Captured,
+        seen_ms: int,
     ) -> Captured:
+        """Take the changes up to the end of the log.
+
+        :param seen_ms: later changes are not made before.
+        """
         followed, is_all = _dotted(tables), False
         is_added = not followed <= captured.range.tables
         if is_added:
             log.wait_for_prepared()
         while not is_all:
-            changes, last, is_all = log.changes(captured.range.end, until, _MESSAGES_OF_COMMIT)
-            new = [one for one in changes if one.end > captured.range.end]
+            changes, last, is_all = log.changes(captured.range.end, state.current, _MESSAGES_OF_COMMIT)
+            new, at_ms = [one for one in changes if one.end > captured.range.end], captured.range.at_ms
+            if state.at_ms:
+                new = in_order_of_time(new, at_ms, state.at_ms)
+                at_ms = max(new[-1].at_ms if new else at_ms, seen_ms if is_all else 0)
             end, following = max(last, captured.range.end), captured.range.following(followed)
             # The slot moves in any case if there is more behind these. What a table lacks is recorded.
             is_due = not is_all or end - captured.range.end > _MOST_FOREIGN_BYTES
-            if new or is_due or is_added:
-                captured = self._append(captured, new, replace(following, end=end, mark=log.mark(end)))
+            if new or is_due or is_added or at_ms > captured.range.at_ms:
+                following = replace(following, end=end, mark=log.mark(end), at_ms=at_ms)
+                captured = self._append(captured, new, following)
                 is_added = False
             if changes or captured.range.end == end:
                 log.advance(captured.range.end)
@@ -287,6 +302,22 @@ class Capture:
         return datetime.fromtimestamp(self.context.now_ms() / 1000, timezone.utc).date()
 
 
+def in_order_of_time(changes: Iterable[LoggedChange], since_ms: int, until_ms: int) -> list[LoggedChange]:
+    """Changes whose times do not go back.
+
+    The time of a change in the log of MariaDB is when a statement began, which may have waited for the change
+    before; or what a session has set.
+
+    :param since_ms: before the first one.
+    :param until_ms: after the last one.
+    """
+    made = []
+    for one in changes:
+        since_ms = max(since_ms, min(one.at_ms, until_ms))
+        made.append(one if one.at_ms == since_ms else one._replace(at_ms=since_ms))
+    return made
+
+
 def waiting_changes(log: ChangeLog, state: LogState, captured: Captured | None) -> dict[str, TableChanges]:
     """The changes that the log has and the capture table lacks, by table; at most those of one commit.
 
@@ -342,4 +373,12 @@ def why_lost(range_: CapturedRange, state: LogState, log: ChangeLog) -> str:
     return ""
 
 
-__all__ = ["Capture", "CaptureRead", "another_table", "changes_lost", "waiting_changes", "why_lost"]
+__all__ = [
+    "Capture",
+    "CaptureRead",
+    "another_table",
+    "changes_lost",
+    "in_order_of_time",
+    "waiting_changes",
+    "why_lost",
+]

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from dbt_arctic.databases.api import UnseenTransactions
 from dbt_arctic.keyed.names import literal
+from dbt_arctic.sources.capture_settings import FollowedDatabase
 from dbt_arctic.sources.capture_table import Captured
 
 PLACE_DIGITS = 20
 """The length of a position in the place of a change."""
+
+
+def place_after(kind: FollowedDatabase, end: int) -> str:
+    """Text that sorts after the place of each change up to a position, and before that of each later one.
+
+    The place of a change begins with the end of its transaction in the log of MariaDB, and with the beginning
+    of its commit in that of PostgreSQL.
+
+    >>> place_after("mariadb", 9)
+    '00000000000000000010'
+    """
+    return f"{end + (kind == 'mariadb'):0{PLACE_DIGITS}}"
 
 
 def unread_statement(
@@ -93,6 +106,7 @@ __all__ = [
     "PLACE_DIGITS",
     "between_statement",
     "later_seen_statement",
+    "place_after",
     "shapes_statement",
     "unread_statement",
     "unseen_statement",

@@ -23,8 +23,8 @@ from dbt_arctic.sources.capture_evolution import (
     deletes_by_truncations,
 )
 from dbt_arctic.sources.capture_queries import (
-    PLACE_DIGITS,
     later_seen_statement,
+    place_after,
     unread_statement,
     unseen_statement,
 )
@@ -192,7 +192,7 @@ class TableSnapshot(FollowedTable):
                 if is_exact:
                     assert read is not None, "a run that consumes has captured"
                     # Without the capture before, this one could begin behind what the transaction sees.
-                    read = self.capture.take_visible(self.place, model, read.captured)
+                    read = self.capture.take_visible(self.place, model, read.captured, at)
                 seen = self._seen(read, transaction, columns, before, at)
             except BaseException:
                 transaction.close()
@@ -247,9 +247,7 @@ class TableSnapshot(FollowedTable):
             return _SnapshotPosition(Consumed("", ""), "", at)
         captured, table, is_split = read.captured, self.place.dotted, False
         end, known = captured.range.end, captured.changes_since(table, captured.range.start)
-        # The place of a change begins with the end of its transaction in the log of MariaDB, and with the
-        # beginning of its commit in that of PostgreSQL.
-        place = f"{end + 1 if self.source.kind == 'mariadb' else end:0{PLACE_DIGITS}}"
+        place = place_after(self.source.kind, end)
         if known is None or known.number:
             unseen = transaction.unseen()
             ((before, first, made_ms),) = self.context.query(unseen_statement(captured, table, unseen))

@@ -53,6 +53,7 @@ class CapturedRange:
     :param tables: those whose changes are captured up to ``end``.
     :param mark: of ``ChangeLog.mark`` for ``end``.
     :param origin: differs after the capture has begun again, because changes were lost; empty before.
+    :param at_ms: a time before which no later change is made; 0 if the times in the log do not go back.
     """
 
     identity: str
@@ -63,6 +64,7 @@ class CapturedRange:
     tables: frozenset[str] = frozenset()
     mark: str = ""
     origin: str = ""
+    at_ms: int = 0
 
     def consumed(self) -> Consumed:
         """The form in which a commit of the capture table records the range."""
@@ -74,6 +76,7 @@ class CapturedRange:
             "tables": sorted(self.tables),
             "mark": self.mark,
             "origin": self.origin,
+            **({"at_ms": self.at_ms} if self.at_ms else {}),
         }
         return Consumed(SLOT + self.identity, json.dumps(parts))
 
@@ -90,6 +93,7 @@ class CapturedRange:
             frozenset(parts["tables"]),
             parts["mark"],
             parts.get("origin", ""),
+            parts.get("at_ms", 0),
         )
 
     def following(self, tables: Iterable[str]) -> CapturedRange:

@@ -12,7 +12,7 @@ import yaml
 from dbt_arctic.databases import mariadb_log
 from dbt_arctic.databases.mariadb_transactions import file_and_offset, log_position
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.sources import capture_changes
+from dbt_arctic.sources import capture_changes, capture_snapshot
 from dbt_arctic.sources.capture_table import CapturedRange, load_capture
 from tests.extent import extent
 from tests.matrix.components import PASSWORD
@@ -286,6 +286,16 @@ def test_models_follow_the_statements_that_change_a_table(shop: Shop, server: Se
     # The key had another name, or other values, in the deletes from before.
     server.sql("DELETE FROM quiet WHERE id = 2", "ALTER TABLE quiet CHANGE id id bigint")
     assert "its rows in the model have the old key" in shop.fail("run", "--select", "quiet")
+
+
+@pytest.mark.long
+def test_rows_that_are_read_again_before_the_last_transaction_are_found(
+    shop: Shop, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant that orders them as PostgreSQL's positions would."""
+    monkeypatch.setattr(capture_snapshot, "place_after", lambda _, end: f"{end:020}")
+    with pytest.raises(AssertionError):
+        test_models_follow_the_statements_that_change_a_table(shop, server)
 
 
 def test_what_the_log_lacks_is_named_with_what_to_do(shop: Shop, server: Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ import pytest
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.databases.api import Column, Table, TableName, UnseenTransactions
-from dbt_arctic.databases.change_log import LogState
+from dbt_arctic.databases.change_log import LoggedChange, LogState
 from dbt_arctic.databases.logged_changes import logged_changes
 from dbt_arctic.databases.pgoutput import (
     Decoder,
@@ -31,7 +31,13 @@ from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.sources import capture_snapshot
-from dbt_arctic.sources.capture_changes import Capture, CaptureRead, _much_kept, why_lost
+from dbt_arctic.sources.capture_changes import (
+    Capture,
+    CaptureRead,
+    _much_kept,
+    in_order_of_time,
+    why_lost,
+)
 from dbt_arctic.sources.capture_evolution import Evolution
 from dbt_arctic.sources.capture_messages import TableChanges, changes_by_table, message_of
 from dbt_arctic.sources.capture_pull import _FEW_CHANGES, _FEW_SCANNED, _are_few
@@ -440,10 +446,10 @@ def test_changes_before_the_snapshot_of_a_table_are_captured(
     monkeypatch: pytest.MonkeyPatch, range_: CapturedRange, why: str
 ) -> None:
     """What a capture has that began after the transaction is not what the transaction does not see."""
-    starts_again: list[bool] = []
+    asked: list[dict[str, Any]] = []
 
-    def take_all(*_: Any, **given: bool) -> CaptureRead:
-        starts_again.extend(given.values())
+    def take_all(*_: Any, **given: Any) -> CaptureRead:
+        asked.append(given)
         return CaptureRead(replace(captured((500, {})), range=range_))
 
     monkeypatch.setattr(Capture, "_take_all", take_all)
@@ -452,8 +458,15 @@ def test_changes_before_the_snapshot_of_a_table_are_captured(
     capture = Capture(none, none, cast(Any, lambda: nullcontext(log)), source, Name("lake", "s", "c"), "1")
     before = replace(captured((400, {})), range=RANGE)
     with pytest.raises(VersionUnavailable, match=why) if why else nullcontext():
-        capture.take_visible(TableName("public", "t"), "m", before)
-    assert starts_again == [False]
+        capture.take_visible(TableName("public", "t"), "m", before, datetime(1970, 1, 2, tzinfo=timezone.utc))
+    assert asked == [{"starts_again": False, "seen_ms": 86_400_000}]
+
+
+def test_times_of_changes_do_not_go_back() -> None:
+    """A statement that waited for another one began before. A session may also set any time."""
+    changes = [LoggedChange(at, at, str(at), "t", "insert", ms) for at, ms in enumerate((5, 3, 9, 8, 99, 7))]
+    assert [one.at_ms for one in in_order_of_time(changes, 4, 20)] == [5, 5, 9, 9, 20, 20]
+    assert [one.at_ms for one in in_order_of_time(changes, 30, 20)] == [30] * 6, "the clock was set back"
 
 
 @pytest.mark.parametrize(("split", "begun"), [(0, 1), (2, 3), (99, 10)])
@@ -463,7 +476,7 @@ def test_rows_of_which_each_change_shows_are_those_of_a_position(
     """A commit that is in the log and not visible would show twice, so the transaction begins again."""
     opened, pauses, taken = list[Opened](), list[float](), [CaptureRead(captured((400, {})))]
 
-    def take_visible(place: TableName, model: str, before: Captured) -> CaptureRead:
+    def take_visible(place: TableName, model: str, before: Captured, at: datetime) -> CaptureRead:
         assert before is taken[-1].captured, "the changes since the last capture"
         taken.append(CaptureRead(captured((400 + len(taken), {}))))
         return taken[-1]
