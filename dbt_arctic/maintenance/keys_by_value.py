@@ -29,12 +29,12 @@ def keys_by_value(
         if column not in indexed_columns(change.properties):
             continue
         usable = usable_index(catalog, table, column, change, at)
-        if usable is None:
-            continue
         reader = catalog.of(table.name)
+        changes = reader.arrow_table(table.change.schema, table.change.identifier)
+        if usable is None or column not in changes.types.names:  # while columns are being changed
+            continue
         entries = reader.arrow_table(usable.name.schema, usable.name.identifier)
         found = [_entries(table, entries, usable, column, values)]
-        changes = reader.arrow_table(table.change.schema, table.change.identifier)
         found += _since(table, changes, usable, column, values)
         keys = (
             pyarrow.concat_tables(found, promote_options="permissive").group_by(list(table.key)).aggregate([])
