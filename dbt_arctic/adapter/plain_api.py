@@ -30,11 +30,13 @@ from dbt_arctic.keyed.layout import (
     same_fields,
     with_columns_of,
 )
+from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.keyed.table import METADATA_COLUMNS, Column
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
+from dbt_arctic.refresh.consumed_versions import has_pulled
 from dbt_arctic.refresh.partition_types import gets_other_partition_values
 from dbt_arctic.refresh.plain_columns import EvolvedColumns, drop_last, evolve_plain
 from dbt_arctic.refresh.plain_config import (
@@ -215,7 +217,13 @@ class PlainApi(KeyedApi):
             context = self.context(self._run_id(unique_id))
             consumed = pulls.consumed(unique_id)
             creates = built.name_parts if built.is_new else None
-            return self.response_of(plain.execute_first_build(context, consumed, statement, creates=creates))
+            notes = {}
+            if not consumed and creates is None and has_pulled(self.catalog, built.name_parts):
+                # The next run that pulls must see that no other program has replaced the table.
+                notes[PROPERTY_RUN] = context.run_id
+            return self.response_of(
+                plain.execute_first_build(context, consumed, statement, notes, creates=creates)
+            )
 
     @available.parse(lambda *a, **k: None)
     def stage_batch(

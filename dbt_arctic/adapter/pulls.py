@@ -201,11 +201,11 @@ class ModelPulls:
         """Refuse to add all rows of an upstream to a table that may contain them.
 
         :param count_rows: returns the number of rows of the model's table; ``None`` if it is unknown.
-        :param was_replaced: returns whether the table was replaced after a commit that recorded what its rows
-            were computed from.
+        :param was_replaced: returns whether another program has replaced the table after a commit that
+            recorded what its rows were computed from.
         :raises ConfigError: the model pulls from a relation for the first time, and its table has rows.
             These were computed without a pull, perhaps from the same relation. The rows of a source outside
-            the catalog may all be new, unless the table was replaced.
+            the catalog may all be new, unless another program has replaced the table.
         """
         relations, sources = self._relations.get(model, []), self._sources.get(model, [])
         if not (relations or sources) or self.last_consumed(model) or count_rows() == 0:
@@ -219,8 +219,7 @@ class ModelPulls:
             else f"the table of the model has rows, and it is not known what was read of {first}",
             where=where,
             why=f"the table records no version that these rows were computed from, so every row of {first} "
-            "would be added to them"
-            + ("" if relations else "; another program, or a run without a pull, has replaced the table"),
+            "would be added to them" + ("" if relations else "; another program has replaced the table"),
             fix=f"build it from all rows: dbt run --full-refresh --select {where}",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed
 from dbt_arctic.refresh import clone, replacement
@@ -36,16 +37,23 @@ def consumed_by(catalog: CatalogReader, name: Name) -> dict[str, Consumed]:
     return {} if state is None else last_consumed(state.history(), name.identifier)
 
 
+def has_pulled(catalog: CatalogReader, name: Name) -> bool:
+    """Whether a commit of a plain table records what it had consumed."""
+    state = catalog.of(name).load_table(name.schema, name.identifier)
+    return state is not None and any(PROPERTY_CONSUMED in one.summary for one in state.snapshots)
+
+
 def was_replaced(catalog: CatalogReader, name: Name) -> bool:
-    """Whether a plain table was replaced as a whole after a commit that recorded what it had consumed.
+    """Whether another program has replaced a plain table after a commit that recorded what it had consumed.
 
     The commit is then no ancestor of the current one, and has none in common with it. A commit to a branch
-    that was never published has. By SQL, all of this is known as well, until the commit expires.
+    that was never published has. If a run of the model has replaced the table, the first commit says so.
     """
     state = catalog.of(name).load_table(name.schema, name.identifier)
-    if state is None:
+    history = [] if state is None else state.history()
+    if state is None or (history and PROPERTY_RUN in history[-1].summary):
         return False
-    own = {snapshot.snapshot_id for snapshot in state.history()}
+    own = {snapshot.snapshot_id for snapshot in history}
     return any(
         PROPERTY_CONSUMED in snapshot.summary
         and own.isdisjoint(one.snapshot_id for one in state.history(snapshot.snapshot_id))
@@ -53,4 +61,4 @@ def was_replaced(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-__all__ = ["consumed_by", "consuming_state", "consuming_table", "was_replaced"]
+__all__ = ["consumed_by", "consuming_state", "consuming_table", "has_pulled", "was_replaced"]

@@ -137,6 +137,16 @@ def test_each_file_is_read_once(shop: Shop) -> None:
     assert "it is not known what was read of the source landing.clicks" in told
     assert "dbt run --full-refresh --select appended" in told
     assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5, 6, 7]
+    # But one that the model itself has filled from elsewhere begins with all files.
+    pull = "select id from {{ incremental_pull(source('landing', 'clicks')) }}"
+    shop.model(
+        "appended",
+        "{{ config(materialized='incremental') }}\n"
+        f"{{% if is_incremental() %}}{pull}{{% else %}}select 99L as id{{% endif %}}",
+    )
+    shop.dbt("run", "--select", "appended", "--full-refresh")
+    shop.dbt("run", "--select", "appended")
+    assert ids(shop, "appended") == [1, 1, 2, 3, 4, 5, 6, 7, 99]
 
 
 def test_a_file_that_changed_or_is_gone_fails_the_run(shop: Shop) -> None:

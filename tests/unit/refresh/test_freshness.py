@@ -10,10 +10,11 @@ from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewStat
 from dbt_arctic.catalog.multi_catalog import OneCatalog, together
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_CREATED, PROPERTY_ID, Column, Generation, KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED
-from dbt_arctic.refresh.consumed_versions import was_replaced
+from dbt_arctic.refresh.consumed_versions import has_pulled, was_replaced
 from dbt_arctic.refresh.freshness import changed_since, last_modified_ms
 
 ORDERS = Name("lake", "shop", "orders")
@@ -152,17 +153,21 @@ def test_a_table_without_a_snapshot_has_not_changed() -> None:
         (((1, None, False), (2, None, False)), False),
         # A run that was overtaken leaves a commit of its branch.
         (((1, None, False), (2, 1, True), (3, 1, False)), False),
+        # The first commit of a run of the model says which run it is.
+        (((1, None, True), (2, None, None), (3, 2, False)), False),
         # Replaced after its own branch, and the commits before it have expired.
         (((5, 4, True), (6, None, False)), True),
     ],
-    ids=["recorded", "replaced", "never pulled", "overtaken", "expired"],
+    ids=["recorded", "replaced", "never pulled", "overtaken", "by the model", "expired"],
 )
 def test_a_table_was_replaced_after_a_commit_that_recorded_what_it_had_read(
-    log: tuple[tuple[int, int | None, bool], ...], expected: bool
+    log: tuple[tuple[int, int | None, bool | None], ...], expected: bool
 ) -> None:
+    summaries = {True: {PROPERTY_CONSUMED: "{}"}, None: {PROPERTY_RUN: "run"}, False: {}}
     commits = tuple(
-        Snapshot(number, parent, number, number, "append", {PROPERTY_CONSUMED: "{}"} if recorded else {})
+        Snapshot(number, parent, number, number, "append", summaries[recorded])
         for number, parent, recorded in log
     )
     assert was_replaced(Catalog(commits), ORDERS.sibling("plain")) is expected
+    assert has_pulled(Catalog(commits), ORDERS.sibling("plain")) is any(recorded for *_, recorded in log)
     assert not was_replaced(Catalog(commits), ORDERS.sibling("gone"))
