@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -44,13 +45,14 @@ def check_method(method: str, settings: Mapping[str, Any], defaults: Mapping[str
     :raises ProfileError: the method is unknown, or a setting is missing, invalid or of another method.
     """
     if method not in METHODS:
+        meant = difflib.get_close_matches(str(method).lower(), METHODS, 1) or METHODS
         raise ProfileError(
             f"method is {method!r}",
             where="profiles.yml, method",
             why=f"this dbt-arctic knows: {', '.join(METHODS)}",
             fix="use method: connect or thrift with the host of a server"
             if method in _OTHERS_OF_SPARK
-            else f"write method: {METHODS[0]}",
+            else f"write method: {meant[0]}",
         )
     unsuitable = [name for name, methods in _METHODS_OF.items() if method not in methods]
     found = [name for name in unsuitable if settings[name] != defaults[name]]

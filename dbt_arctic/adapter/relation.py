@@ -128,9 +128,15 @@ class ArcticRelation(BaseRelation):
         return made if text is None else made.replace(read_as=text)
 
     def render(self) -> str:
-        """The text of the relation in SQL."""
+        """The text of the relation in SQL.
+
+        Without a schema, it is a temporary view, which has no catalog. Packages make one from a relation for
+        dbt-spark, whose relations never have a catalog.
+        """
         if self.read_as is not None:
             return self.read_as
+        if self.identifier and not self.schema:
+            return self.quoted(self.identifier)
         rendered = super().render()
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -142,6 +143,10 @@ def _size(model: str, name: str, value: object) -> int:
 def _require_known(model: str, what: str, value: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = [name for name in value if name not in known]
     if unknown:
+        meant = difflib.get_close_matches(str(unknown[0]).lower(), known, 1)
         raise ConfigError(
-            f"{what} has no setting {unknown[0]!r}", where=model, fix=f"it has {', '.join(known)}"
+            f"{what} has no setting {unknown[0]!r}",
+            where=model,
+            why=f"it has {', '.join(known)}",
+            fix=f"did you mean {meant[0]}?" if meant else "remove it, or use one of these",
         )

@@ -8,10 +8,10 @@ Source of the names: https://iceberg.apache.org/docs/latest/configuration and th
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -63,11 +63,18 @@ def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.en
     kind = given.get("type")
     read = _TYPES.get(str(kind))
     if read is None:
+        meant = difflib.get_close_matches(str(kind).lower(), _TYPES, 1)
+        misspelled = difflib.get_close_matches("type", map(str, given), 1) if kind is None else []
+        choose = "choose one of them, or describe any other Iceberg catalog with catalog_properties"
         raise ProfileError(
             "catalog has no type." if kind is None else f"catalog has the type {kind!r}.",
             where="profiles.yml, catalog: type",
             why=f"dbt-arctic knows: {', '.join(_TYPES)}.",
-            fix="choose one of them, or describe any other Iceberg catalog with catalog_properties",
+            fix=f"write type instead of {misspelled[0]}"
+            if misspelled
+            else f"did you mean {meant[0]}?"
+            if meant
+            else choose,
         )
     options = _Options({key: value for key, value in given.items() if value is not None}, str(kind), environ)
     properties = read(options)
@@ -148,7 +155,7 @@ class _Options:
         return value
 
     def wrong(self, key: str, why: str, known: Sequence[str] = ()) -> ProfileError:
-        similar = get_close_matches(key, known, 1)
+        similar = difflib.get_close_matches(key, known, 1)
         listed = f"the settings are: {', '.join(sorted(known))}" if known else "remove it"
         return ProfileError(
             f"catalog has the setting {key!r}.",

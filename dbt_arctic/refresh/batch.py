@@ -5,6 +5,7 @@ Columns are checked by analysis only.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -242,7 +243,8 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
             f"sequence_by is {config.sequence_by}, which the model does not return",
             where=config.model,
             why=f"its columns are: {', '.join(column.name for column in columns)}",
-            fix="select the column under that name, or correct sequence_by",
+            fix=_meant(config.sequence_by, columns)
+            or "select the column under that name, or correct sequence_by",
         )
     missing = [key for key in config.unique_key if key.lower() not in names]
     if missing:
@@ -250,9 +252,17 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
             f"unique_key contains {', '.join(missing)}, which the model does not return",
             where=config.model,
             why=f"its columns are: {', '.join(column.name for column in columns)}",
-            fix="select the key columns under these names, or correct unique_key",
+            fix=_meant(missing[0], columns)
+            or "select the key columns under these names, or correct unique_key",
         )
     return columns
+
+
+def _meant(name: str, columns: Sequence[Column]) -> str:
+    """A question about a similar column; empty if there is none."""
+    by_lower = {column.name.lower(): column.name for column in columns}
+    similar = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[similar[0]]}?" if similar else ""
 
 
 def require_same_columns(model: str, table: Sequence[Column], produced: Sequence[Column]) -> None:

@@ -135,6 +135,19 @@ def test_each_macro_for_users_has_a_row() -> None:
     assert macros <= rows("What dbt runs")
 
 
+def test_each_setting_of_a_recipe_has_a_section() -> None:
+    recipes = (ROOT / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
+    models = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)(?:=(?:'(\w+)')?|`\]\(\.\./reference/models\.md)", recipes)
+    assert len(named) > 8
+    sections = set(re.findall(r"^#### `(\w+)`", models, re.MULTILINE))
+    for setting, value in named:
+        if setting == "incremental_strategy":
+            assert f"| `{value}`" in models, value
+        else:
+            assert setting in sections, setting
+
+
 def test_each_kind_of_compaction_is_named() -> None:
     assert [kind for kind in get_args(Kind) if f"`{kind}`" not in section("Compaction and maintenance")] == []
 

@@ -13,6 +13,15 @@ MACRO = """
 {{% macro default__{name}({arguments}) %}}{default}{{% endmacro %}}
 """
 RECOMPUTED = "{{ exceptions.raise_compiler_error('the default was asked') }}"
+# As Elementary makes a temporary relation for dbt-spark.
+SCRATCH = """
+{% macro rows_by_scratch(relation) %}
+  {% if not execute %}{{ return(0) }}{% endif %}
+  {% set scratch = relation.incorporate(path={"schema": none, "identifier": relation.identifier ~ "__tmp"}) %}
+  {% do run_query(dbt.create_table_as(true, scratch, "select count(*) as n from " ~ relation)) %}
+  {{ return(run_query("select n from " ~ scratch).columns[0].values()[0]) }}
+{% endmacro %}
+"""
 PATTERN = "table_pattern, exclude='', database=target.database"
 MACROS = {
     "get_relations_by_pattern": (f"schema_pattern, {PATTERN}", RECOMPUTED),
@@ -33,7 +42,7 @@ def package(shop: Shop) -> None:
     for name, (parameters, default) in MACROS.items():
         arguments = ", ".join(part.split("=")[0] for part in parameters.split(", "))
         text += MACRO.format(name=name, parameters=parameters, arguments=arguments, default=default)
-    shop.file("dbt_packages/dbt_utils/macros/all.sql", text)
+    shop.file("dbt_packages/dbt_utils/macros/all.sql", text + SCRATCH)
     project = {"name": "dbt_utils", "version": "1.0", "macro-paths": ["macros"]}
     shop.file("dbt_packages/dbt_utils/dbt_project.yml", yaml.safe_dump(project))
 
@@ -49,6 +58,7 @@ def test_macros_that_fail_or_lose_rows_on_spark_are_answered_here(shop: Shop) ->
         "{{ config(materialized='incremental', unique_key='id') }} "
         "{{ dbt_utils.deduplicate(source('raw', 'raw_orders'), 'id', 'amount') }}",
     )
+    shop.model("counted", "select {{ dbt_utils.rows_by_scratch(source('raw', 'raw_orders')) }} as n")
     shop.model("texts", "{{ dbt_utils.unpivot(source('raw', 'raw_orders')) }}")
     after = "-- depends_on: {{ ref('orders_view') }}, {{ ref('orders_keyed') }}\n"
     table = "{{ config(materialized='table') }}"
@@ -66,6 +76,7 @@ def test_macros_that_fail_or_lose_rows_on_spark_are_answered_here(shop: Shop) ->
 
     assert shop.rows("orders_view") == [(1, 10, None), (1, 20, "b"), (2, None, None)]
     assert shop.rows("orders_keyed") == [(1, 10, None), (2, None, None)]
+    assert shop.rows("counted") == [(3,)]
     assert shop.rows("texts") == [("1",), ("1",), ("2",)]
     # The side tables of a keyed table are not listed, and it is a table.
     assert shop.rows("queried") == [

@@ -94,6 +94,8 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
         ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no effect"),
         ({"method": "connect", "host": "h", "small_data": True}, "small_data has no effect"),
         ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no effect"),
+        ({"method": "conect", "host": "h"}, "write method: connect"),
+        ({"method": "batch"}, "write method: session"),
         ({"host": "h"}, "host has no effect with method: session"),
         ({"token": "t"}, "write method: connect"),
         ({"method": "http"}, "session, connect, thrift"),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dbt_arctic.adapter.packages import like, serve_packages
+from dbt_arctic.adapter.relation import ArcticRelation
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,11 @@ def test_what_a_project_says_about_dispatch_stays() -> None:
 
 def test_a_profile_without_a_project_has_nothing_to_dispatch() -> None:
     serve_packages(SimpleNamespace(profile_name="shop"))
+
+
+def test_a_relation_without_a_schema_is_a_temporary_view_without_a_catalog() -> None:
+    orders = ArcticRelation.create(database="lake", schema="dev", identifier="or`ders")
+    assert orders.render() == "`lake`.`dev`.`or``ders`"
+    scratch = orders.incorporate(path={"schema": None})
+    assert (scratch.render(), str(scratch)) == ("`or``ders`", "`or``ders`")
+    assert orders.include(identifier=False).render() == "`lake`.`dev`"

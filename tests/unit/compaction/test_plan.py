@@ -284,6 +284,8 @@ def test_settings_are_read_with_their_units() -> None:
     [
         ("often", "compaction is 'often'"),
         ({"triger": {}}, "compaction has no setting 'triger'"),
+        ({"triger": {}}, "did you mean trigger?"),
+        ({"rows": 3}, "remove it, or use one of these"),
         ({"trigger": {"rows": 3}}, "trigger has no setting 'rows'"),
         ({"trigger": "always"}, "the trigger 'always'"),
         ({"trigger": {"pending": -1}}, "pending is -1"),

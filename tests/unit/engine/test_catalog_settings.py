@@ -279,6 +279,8 @@ def test_raw_properties_win_and_a_server_is_given_the_same() -> None:
     ("definition", "message"),
     [
         ({"uri": "x"}, "catalog has no type"),
+        ({"uri": "x", "typ": "rest"}, "write type instead of typ"),
+        ({"type": "glu"}, "did you mean glue?"),
         ({"type": "postgresql"}, "dbt-arctic knows: sqlite, postgres, rest, hive, glue"),
         ({"type": "postgres"}, "catalog has no uri"),
         ({"type": "glue"}, "catalog has no warehouse"),
