@@ -350,6 +350,31 @@ def test_a_file_is_opened_if_a_wanted_value_is_in_its_bounds(
         assert len(files) == sum(any(low <= one <= high for one in wanted) for low, high in ranges)
 
 
+def test_keys_are_found_among_deleted_rows(file_table: FileTable) -> None:
+    """In row groups whose bounds include the key, and whether or not the key is one of the columns read."""
+    chance = random.Random(11)
+    file_table.columns(id="int", part="string", v="int")
+    mapping = [{"field-id": at, "names": [name]} for at, name in enumerate(("id", "part", "v"), 1)]
+    file_table.map_names(*mapping)
+    for place in range(3):
+        rows = [(chance.randrange(12), chance.choice("ab"), 100 * place + at) for at in range(14)]
+        ids, parts, values = zip(*rows, strict=True)
+        path = file_table.add(
+            pyarrow.table({"id": pyarrow.array(ids, pyarrow.int32()), "part": parts, "v": values}),
+            parquet={"row_group_size": 4},
+        )
+        gone = sorted(chance.sample(range(14), 6))
+        deletes = {"file_path": [path] * 6, "pos": pyarrow.array(gone, pyarrow.int64())}
+        file_table.add(pyarrow.table(deletes), content=1)
+        live = [row for at, row in enumerate(rows) if at not in gone]
+        for _ in range(20):
+            wanted, only = chance.sample(range(12), chance.randrange(4)), chance.choice(["a", "b"])
+            keys = {"id": pyarrow.array(wanted, pyarrow.int32()), "part": text(only)}
+            expected = sorted(v for id_, part, v in live if id_ in wanted and part == only)
+            assert sorted(row["v"] for row in file_table.rows(["v"], **keys)) == expected
+        file_table.files.clear()
+
+
 @pytest.mark.parametrize(("transform", "part"), [("year", 8213), ("month", 98565), ("day", 3_000_000)])
 def test_a_wanted_date_may_be_in_any_year(file_table: FileTable, transform: str, part: int) -> None:
     """Python's dates end in the year 9999, and Spark's do not."""
