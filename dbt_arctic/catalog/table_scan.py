@@ -32,7 +32,7 @@ from pyiceberg.types import LongType, NestedField, PrimitiveType, StructType, UU
 from dbt_arctic.catalog.column_projection import arrow_schema, as_today
 from dbt_arctic.catalog.damage import UnreadableFile, reading_file, unreadable_rows
 from dbt_arctic.catalog.deleted_rows import PARQUET, PATH_OF_DELETE, DeletedRows, NotSupported
-from dbt_arctic.catalog.files import open_file
+from dbt_arctic.catalog.files import local_path, open_file
 from dbt_arctic.catalog.manifests import ScannedFile, scanned_files
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.catalog.parquet_fields import stored_fields
@@ -40,6 +40,7 @@ from dbt_arctic.catalog.snapshot_files import no_snapshot
 from dbt_arctic.errors import only_by_spark
 
 _ROWS = 0
+_FEW_FILES = 4
 _LAST_UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 """The metadata column of rows that a rewrite has moved to another file. Others have the file's number."""
 _FEW_VALUES = 64
@@ -59,7 +60,7 @@ class TableFiles:
     metadata: TableMetadata
     properties: Mapping[str, str]
 
-    @property
+    @cached_property
     def types(self) -> pyarrow.Schema:
         try:
             return arrow_schema(self.schema.as_struct())
@@ -135,9 +136,18 @@ class _Scan:
     def read(self) -> pyarrow.Table:
         """The rows, in no particular order. Strings and lists have Arrow's large types."""
         files, deleted = self._files
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            tables = list(pool.map(lambda file: self._file(file, deleted), files))
+        if self._starts_no_threads(files):
+            tables = [self._file(file, deleted) for file in files]
+        else:
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                tables = list(pool.map(lambda file: self._file(file, deleted), files))
         return pyarrow.concat_tables([self.empty, *tables])
+
+    def _starts_no_threads(self, files: Sequence[ScannedFile]) -> bool:
+        """Whether threads take longer to start than the files take to read: for a key in few local files."""
+        if len(files) < 2:
+            return True
+        return bool(self.wanted) and len(files) <= _FEW_FILES and all(local_path(file.path) for file in files)
 
     def parts(self) -> Iterator[pyarrow.Table]:
         """The rows of each row group, which is read when its rows are requested."""
@@ -228,11 +238,12 @@ class _Scan:
     def _file(self, file: ScannedFile, deleted: DeletedRows) -> pyarrow.Table:
         with self._opened(file) as (fragment, stored):
             gone = deleted.of(file)
-            condition = self._condition(file, fragment.physical_schema, stored)
+            wanted = self._wanted_in(file, fragment.physical_schema, stored)
             if gone is None:
+                condition = _condition(wanted) if wanted else None
                 rows = fragment.to_table(columns=self._names(stored), filter=condition)
             else:
-                rows = pyarrow.concat_tables(self._row_groups(fragment, stored, gone, condition))
+                rows = pyarrow.concat_tables(self._row_groups(fragment, stored, gone, wanted))
             return self._as_today(rows, file, stored)
 
     def _parts(self, file: ScannedFile, deleted: DeletedRows) -> Iterator[pyarrow.Table]:
@@ -274,28 +285,43 @@ class _Scan:
         return table.remove_column(place).append_column(self.commit, written)
 
     def _row_groups(
-        self, fragment: Any, stored: StructType, deleted: pyarrow.Array | None, condition: Any = None
+        self,
+        fragment: Any,
+        stored: StructType,
+        deleted: pyarrow.Array | None,
+        wanted: Mapping[str, pyarrow.Array] = MappingProxyType({}),
     ) -> Iterator[pyarrow.Table]:
         """Columns of a file, as the file stores them.
 
-        :param condition: row groups without rows for it are left out.
+        :param wanted: only rows with these values, by the name in the file.
         """
         columns = self._names(stored)
         # Positions count all rows of the file.
         starts = [0, *accumulate(group.num_rows for group in fragment.row_groups)]
-        kept = fragment if condition is None else fragment.subset(condition)
+        kept = fragment.subset(_condition(wanted)) if wanted else fragment
         yield fragment.subset(row_group_ids=[]).to_table(columns=columns)
         for place in (group.id for group in kept.row_groups):
-            rows = fragment.subset(row_group_ids=[place]).to_table(columns=columns)
-            if deleted is not None:
-                positions = pyarrow.array(range(starts[place], starts[place + 1]), pyarrow.int64())
-                is_live = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
-                rows = rows.filter(is_live)
-            yield rows
+            group = fragment.subset(row_group_ids=[place])
+            if deleted is None:
+                yield group.to_table(columns=columns)
+                continue
+            positions = _numbers(starts[place], starts[place + 1])
+            is_shown = pyarrow.compute.invert(pyarrow.compute.is_in(positions, value_set=deleted))
+            if wanted:
+                # Most row groups do not have the key, and then none of their other columns is read.
+                found = group.to_table(columns=list(wanted))
+                for name, values in wanted.items():
+                    is_wanted = pyarrow.compute.is_in(found.column(name), value_set=values)
+                    is_shown = pyarrow.compute.and_(is_shown, is_wanted)
+                if not pyarrow.compute.any(is_shown).as_py():
+                    continue
+            yield group.to_table(columns=columns).filter(is_shown)
 
-    def _condition(self, file: ScannedFile, physical: pyarrow.Schema, stored: StructType) -> Any:
-        """The wanted rows, as a condition on the file; ``None`` for all rows."""
-        conditions = []
+    def _wanted_in(
+        self, file: ScannedFile, physical: pyarrow.Schema, stored: StructType
+    ) -> dict[str, pyarrow.Array]:
+        """The wanted values of a file by its names and in its types, without those it is not filtered by."""
+        found = {}
         for name, values in self.wanted.items():
             field_id = self.table.schema.find_field(name).field_id
             there = [field.name for field in stored.fields if field.field_id == field_id]
@@ -303,16 +329,11 @@ class _Scan:
                 continue
             try:
                 values = self._values_in(file, field_id, values).cast(physical.field(there[0]).type)
-                bounds = pyarrow.compute.min_max(values)
+                pyarrow.compute.min_max(values)
             except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                 continue  # the file's type cannot have one of the values, or has no order
-            field = pyarrow.dataset.field(there[0])
-            if 0 < len(values) <= _FEW_VALUES:
-                # By each value, so that row groups between two of them are left out.
-                conditions.append(reduce(or_, [field == value for value in values]))
-            else:
-                conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
-        return reduce(and_, conditions) if conditions else None
+            found[there[0]] = values
+        return found
 
     def _values_in(self, file: ScannedFile, field_id: int, values: pyarrow.Array) -> pyarrow.Array:
         """The wanted values of a column that rows of a file may have, by its partition."""
@@ -338,6 +359,29 @@ class _Scan:
             for field, value in zip(fields, file.partition, strict=True)
             if isinstance(field.transform, IdentityTransform) and field.source_id not in there
         }
+
+
+def _condition(wanted: Mapping[str, pyarrow.Array]) -> Any:
+    """The condition of rows with one of the values in each column."""
+    conditions = []
+    for name, values in wanted.items():
+        field, bounds = pyarrow.dataset.field(name), pyarrow.compute.min_max(values)
+        if 0 < len(values) <= _FEW_VALUES:
+            # By each value, so that row groups between two of them are left out.
+            conditions.append(reduce(or_, [field == value for value in values]))
+        else:
+            conditions += [field >= bounds["min"], field <= bounds["max"], field.isin(values)]
+    return reduce(and_, conditions)
+
+
+def _numbers(first: int, end: int) -> pyarrow.Array:
+    """The whole numbers from ``first`` up to ``end``, without a Python object for each of them.
+
+    >>> _numbers(3, 6).to_pylist(), _numbers(3, 3).to_pylist()
+    ([3, 4, 5], [])
+    """
+    ones = pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), end - first)
+    return pyarrow.compute.cumulative_sum(ones, start=first - 1)
 
 
 def _as_stored(values: pyarrow.Array) -> pyarrow.Array:

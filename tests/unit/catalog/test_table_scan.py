@@ -369,15 +369,15 @@ def test_a_row_group_between_two_wanted_values_is_not_read(
         rows = pyarrow.table({"id": pyarrow.array(ids, pyarrow.int32())})
         file_table.add(rows, parquet={"row_group_size": 2}, partition=(number,))
     read: list[int] = []
-    condition = _Scan._condition
+    wanted_in = _Scan._wanted_in
 
     def reading(scan: _Scan, file: ScannedFile, physical: Any, stored: Any) -> Any:
-        found = condition(scan, file, physical, stored)
+        found = wanted_in(scan, file, physical, stored)
         parquet = pyarrow.dataset.ParquetFileFormat().make_fragment(file.path, pyarrow.fs.LocalFileSystem())
-        read.append(len(parquet.subset(found).row_groups))
+        read.append(len(parquet.subset(table_scan._condition(found)).row_groups))
         return found
 
-    monkeypatch.setattr(_Scan, "_condition", reading)
+    monkeypatch.setattr(_Scan, "_wanted_in", reading)
     wanted = pyarrow.array(values, pyarrow.int32())
     found = [row["id"] for row in file_table.rows(["id"], id=wanted)]
     assert sorted(found) == sorted(set(values) & set(range(20)))
@@ -387,6 +387,31 @@ def test_a_row_group_between_two_wanted_values_is_not_read(
         for place in range(0, len(ids), 2)
     )
     assert sum(read) == holding
+
+
+def test_keys_are_found_among_deleted_rows(file_table: FileTable) -> None:
+    """In row groups whose bounds include the key, and whether or not the key is one of the columns read."""
+    chance = random.Random(11)
+    file_table.columns(id="int", part="string", v="int")
+    mapping = [{"field-id": at, "names": [name]} for at, name in enumerate(("id", "part", "v"), 1)]
+    file_table.map_names(*mapping)
+    for place in range(3):
+        rows = [(chance.randrange(12), chance.choice("ab"), 100 * place + at) for at in range(14)]
+        ids, parts, values = zip(*rows, strict=True)
+        path = file_table.add(
+            pyarrow.table({"id": pyarrow.array(ids, pyarrow.int32()), "part": parts, "v": values}),
+            parquet={"row_group_size": 4},
+        )
+        gone = sorted(chance.sample(range(14), 6))
+        deletes = {"file_path": [path] * 6, "pos": pyarrow.array(gone, pyarrow.int64())}
+        file_table.add(pyarrow.table(deletes), content=1)
+        live = [row for at, row in enumerate(rows) if at not in gone]
+        for _ in range(20):
+            wanted, only = chance.sample(range(12), chance.randrange(4)), chance.choice(["a", "b"])
+            keys = {"id": pyarrow.array(wanted, pyarrow.int32()), "part": text(only)}
+            expected = sorted(v for id_, part, v in live if id_ in wanted and part == only)
+            assert sorted(row["v"] for row in file_table.rows(["v"], **keys)) == expected
+        file_table.files.clear()
 
 
 @pytest.mark.parametrize(("transform", "part"), [("year", 8213), ("month", 98565), ("day", 3_000_000)])
