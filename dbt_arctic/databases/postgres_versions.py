@@ -22,14 +22,17 @@ LEFT JOIN pg_catalog.pg_publication_tables p
 WHERE c.oid = ANY (%s::oid[])
 """
 # The catalog keeps the transaction of an entry that is frozen. The labels of an enum are also those of its
-# arrays, of domains over either, and of arrays of domains. One may have had another name in between.
+# arrays, of domains over either, and of arrays of domains. One may have had another name in between. A column
+# of another type may have the same bytes, which are shown in another way: cidr and inet, xml and text.
 _COLUMNS = """
 SELECT a.attrelid, a.attname, a.attnum, a.xmin::text, a.atthasmissing,
   coalesce(to_jsonb(a) ->> 'attgenerated', '') = ''
     OR current_setting('server_version_num')::int >= 180000,
   ARRAY(
     SELECT e.enumlabel::text || ' ' || e.xmin::text FROM pg_catalog.pg_enum e
-    WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem, d.typbasetype) ORDER BY e.oid)
+    WHERE e.enumtypid IN (t.oid, t.typelem, b.oid, b.typelem, d.typbasetype) ORDER BY e.oid),
+  CASE WHEN coalesce(b.oid, t.oid) IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
+    ELSE coalesce(b.oid, t.oid)::text END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype
@@ -60,13 +63,13 @@ def read_versions(
 def _version(
     storage: str, last_number: int, published: list[str] | None, columns: list[tuple[Any, ...]]
 ) -> TableVersion:
-    logged = [name for name, *_, is_logged, _ in columns if is_logged]
+    logged = [name for name, *_, is_logged, _, _ in columns if is_logged]
     return TableVersion(
         "" if storage == "0" else storage,
         int(last_number),
         {
-            name: ColumnVersion(int(number), changed_by, tuple(labels), bool(fills_older))
-            for name, number, changed_by, fills_older, _, labels in columns
+            name: ColumnVersion(int(number), changed_by, tuple(labels), bool(fills_older), shown_as)
+            for name, number, changed_by, fills_older, _, labels, shown_as in columns
         },
         tuple(name for name in logged if published is None or name in published),
     )

@@ -17,12 +17,15 @@ class ColumnVersion(NamedTuple):
     :param labels: of an enum, in the order in which they were added, each with the transaction that last
         changed it.
     :param fills_older: whether rows that are older than the column have its default, which is not in the log.
+    :param shown_as: the same for columns whose types show the same bytes in the same way; empty if that is
+        not known.
     """
 
     number: int
     changed_by: str
     labels: tuple[str, ...] = ()
     fills_older: bool = False
+    shown_as: str = ""
 
 
 class TableVersion(NamedTuple):

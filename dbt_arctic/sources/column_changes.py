@@ -27,6 +27,7 @@ class RecordedColumn(NamedTuple):
     :param changed_by: see ``ColumnVersion``.
     :param labels: the number of labels of an enum.
     :param labels_hash: of these labels.
+    :param shown_as: see ``ColumnVersion``.
     """
 
     number: int
@@ -35,6 +36,7 @@ class RecordedColumn(NamedTuple):
     changed_by: str
     labels: int
     labels_hash: str
+    shown_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,11 @@ class RecordedTable:
                 continue  # changes lack it, and the next run finds it
             column = version.columns[name]
             hashed = _hash(column.labels) if column.labels else ""
-            columns.append(
-                RecordedColumn(column.number, name, kind, column.changed_by, len(column.labels), hashed)
+            labels = len(column.labels)
+            made = RecordedColumn(
+                column.number, name, kind, column.changed_by, labels, hashed, column.shown_as
             )
+            columns.append(made)
         gone = set() if before is None else {*before.earlier, *(one.name.lower() for one in before.columns)}
         return cls(
             version.storage,
@@ -175,7 +179,7 @@ def _columns(
             yield TableChange(f"{name}: {old.type.lower()} to {column.type.lower()}", effect, name)
         elif old.labels_hash != _hash(version.columns[name].labels[: old.labels]) and old.labels:
             yield TableChange(f"{name}: other labels of its type", "read", name)
-        elif old.changed_by != column.changed_by and is_rewritten:
+        elif old.changed_by != column.changed_by and (is_rewritten or _is_shown_otherwise(old, column)):
             yield TableChange(f"{name}: values that were converted", "read", name)
     for old in known.values():
         what = "no longer read" if old.number in numbers else "dropped"
@@ -202,6 +206,10 @@ def _added(
         return TableChange(f"another column {name}", "read", name)
     fills_older = version.columns[name].fills_older or is_rewritten
     return TableChange(f"{name} added", "read" if fills_older and not is_nullable else "null", name)
+
+
+def _is_shown_otherwise(old: RecordedColumn, now: RecordedColumn) -> bool:
+    return bool(old.shown_as) and old.shown_as != now.shown_as
 
 
 def _has_more_digits(old: str, new: str) -> bool:

@@ -110,7 +110,8 @@ class FollowedTable:
         """The rows of the database, of the columns that are in the log."""
         events = self.database.columns(self.name).events
         names = list(events.columns)
-        listed = ", ".join(f'"{name}"::text' for name in names)
+        # A cast of inet to text adds the bits of its mask.
+        listed = ", ".join(f'CASE WHEN "{name}" IS NOT NULL THEN concat("{name}") END' for name in names)
         made = [
             dict(zip(names, row, strict=True))
             for row in self.database.run(f"SELECT {listed} FROM {self.name}")

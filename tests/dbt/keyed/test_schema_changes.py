@@ -59,6 +59,8 @@ STATEMENTS: list[tuple[str, Effect]] = [
     # Other types
     ("ALTER TABLE {t} ALTER COLUMN v TYPE varchar(20)", "none"),
     ("ALTER TABLE {t} ALTER COLUMN v TYPE text", "none"),
+    ("ALTER TABLE {t} ALTER COLUMN h TYPE inet", "read"),
+    ("ALTER TABLE {t} ALTER COLUMN h SET NOT NULL", "none"),
     ("ALTER TABLE {t} ALTER COLUMN v TYPE varchar(3) USING left(v, 3)", "read"),
     ("ALTER TABLE {t} ALTER COLUMN m TYPE numeric(12,2)", "none"),
     ("ALTER TABLE {t} ALTER COLUMN m TYPE numeric(12,2) USING m + 1", "read"),
@@ -113,7 +115,7 @@ def create(database: FollowedDatabase, name: str) -> FollowedTable:
         f"CREATE TYPE {name}_mood AS ENUM ('ok', 'bad')",
         f"CREATE TABLE {name} (id int PRIMARY KEY, k int NOT NULL DEFAULT 1, a text, b text, n int, "
         f"v varchar(10), m numeric(10,2), e {name}_mood, d date, l int[], "
-        "g int GENERATED ALWAYS AS (k * 2) STORED, z text)",
+        "g int GENERATED ALWAYS AS (k * 2) STORED, z text, h cidr DEFAULT '10.0.0.1/32')",
         f"INSERT INTO {name} VALUES (1, 1, 'a', 'b', 1, 'one one', 1.25, 'ok', '2026-01-01', '{{1}}'), "
         f"(2, 2, 'aa', 'bb', 2, 'two', 2.55, 'bad', '2026-01-02', '{{2}}')",
     ):

@@ -110,6 +110,17 @@ def test_it_is_not_known_whether_the_rows_of_a_partitioned_table_were_written_ag
     assert planned(columns(ID, A, file=""), before=before) == Evolution()
 
 
+def test_a_column_whose_bytes_are_shown_in_another_way_is_read_again() -> None:
+    now = columns(ID, column(2, "a", by="2", shown_as="869"))
+    assert planned(now, before=columns(ID, column(2, "a", shown_as="650"))).reads_again
+    # A commit of an earlier version does not say how they were shown.
+    recorded = columns(ID, A).recorded(None)
+    assert recorded is not None
+    short = [one[:6] for one in recorded.as_json()[4]]
+    earlier = RecordedTable.from_json([*recorded.as_json()[:4], short, []])
+    assert planned(now, recorded=earlier) == Evolution()
+
+
 def test_a_column_with_the_name_of_an_earlier_one_is_read_again() -> None:
     new = column(4, "A")
     assert planned(columns(ID, B, new)).reads_again
