@@ -93,6 +93,9 @@ _OWN_ERROR = re.compile(r"AR-101 (.*)\n\s+where: profiles\.yml(.*)\n(?:\s+why:\s
 def _unreadable_profile(path: Path, message: str) -> ProfileError:
     """The error of a profile. One of this adapter is shown as it is, and not inside of dbt's.
 
+    >>> said = "Runtime Error\\n  The profile 'a' does not have a target named 'b'. It has:\\n   - dev"
+    >>> _unreadable_profile(Path("a.yml"), said).why
+    "The profile 'a' does not have a target named 'b'. It has: - dev"
     >>> print(_unreadable_profile(Path("a.yml"), "AR-101 x is wrong\\n  where: profiles.yml, x\\n  fix: y"))
     AR-101 x is wrong
       where: a.yml, x
@@ -103,6 +106,7 @@ def _unreadable_profile(path: Path, message: str) -> ProfileError:
         what, fix = "The project's profile cannot be read.", "run dbt debug for details"
         if "does not have a target named" in message:
             fix = "name a target that the profile has, or add this one to it"
+            message = " ".join(line.strip() for line in message.splitlines() if line != "Runtime Error")
         return ProfileError(what, where=str(path), why=message, fix=fix)
     what, setting, why, fix = (part or "" for part in own.groups())
     return ProfileError(what, where=f"{path}{setting}", why=why, fix=fix)

@@ -55,9 +55,12 @@ def test_what_was_not_compared_exceeds_every_threshold() -> None:
         assert DiffReport("ci", "prod", (found,), any_number).exit_code == nothing
 
 
-def test_a_share_is_of_the_larger_relation() -> None:
+def test_a_share_is_of_the_rows_of_both_relations() -> None:
     found = replace(ORDERS, rows=0, base_rows=200, only_there=200)
     assert found.share == Decimal(1)
+    other = replace(ORDERS, rows=100, base_rows=200, only_here=100, only_there=200)
+    assert other.share == Decimal(1), "no row is in both"
+    assert replace(ORDERS, rows=100, base_rows=100, changed=1).share == Decimal("0.01")
     assert replace(ORDERS, rows=0, base_rows=0).share == 0
 
 
