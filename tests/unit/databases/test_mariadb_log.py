@@ -366,13 +366,16 @@ def server(changed: dict[str, str | None], *filters: str) -> MariaLog:
     def run(text: str, values: Any = None, /) -> list[Any]:
         if "VARIABLES" in text:
             return [(name, variables[name]) for name in values if name in variables]
+        if "UNIX_TIMESTAMP" in text:
+            return [(1_800_000_000,)]
         return [("log.000003", 900)] if "BINARY" in text else [("log.000004", 50, *(filters or ("", "")))]
 
     return MariaLog(run, Address("mariadb", "host", 3306, "shop"), [T], "lock", "models/shop.yml")
 
 
 def test_a_log_has_the_identity_of_its_server_and_database() -> None:
-    state = LogState("uid=/shop", log_position("log.000003", 0), *[log_position("log.000004", 50)] * 2)
+    first, end = log_position("log.000003", 0), log_position("log.000004", 50)
+    state = LogState("uid=/shop", first, end, end, at_ms=1_800_000_000_000)
     assert server({}).state() == state
     assert server({}, "shop,other", "").state() == state
     assert server({}, "", "other").state() == state
