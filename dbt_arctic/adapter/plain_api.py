@@ -23,6 +23,7 @@ from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_
 from dbt_arctic.compaction.rewrite import has_old_files, may_have_old_files
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.create import base_defaults
+from dbt_arctic.keyed.float_statistics import no_float_statistics
 from dbt_arctic.keyed.layout import (
     partition_column,
     partition_field,
@@ -53,6 +54,7 @@ from dbt_arctic.refresh.table_properties import (
     apply_properties,
     is_older_format,
     refuse_older_format,
+    unset_statistics_of_missing,
 )
 from dbt_arctic.store.state import find_keyed
 
@@ -315,6 +317,28 @@ class PlainApi(KeyedApi):
                 require_no_metadata_columns(relation.identifier or "", names)
 
     # Properties
+
+    @available.parse(lambda *a, **k: {})
+    def float_statistics(
+        self, relation: ArcticRelation, sql: str, given: Mapping[str, Any] | None
+    ) -> dict[str, str]:
+        """The properties of a new table whose floating-point columns have no file statistics.
+
+        :param sql: the query of the table, which may replace one of its name.
+        :param given: the ``tblproperties`` of the model, which may set statistics.
+        """
+        with as_dbt_errors():
+            columns = self._schema(sql)
+            if not relation.is_new:
+                names = [column.name for column in columns]
+                unset_statistics_of_missing(self.context(), relation.name_parts, names)
+        found = no_float_statistics(((column.name,), column.type) for column in columns)
+        return {name: value for name, value in found.items() if name not in (given or {})}
+
+    @available.parse(lambda *a, **k: {})
+    def float_statistics_of(self, columns: Sequence[ArcticColumn]) -> dict[str, str]:
+        """The properties for columns that are added to a plain table."""
+        return no_float_statistics(((column.name,), column.data_type.lower()) for column in columns)
 
     @available.parse(lambda *a, **k: None)
     def apply_properties(

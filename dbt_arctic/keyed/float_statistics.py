@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 from dbt_arctic.keyed.schema_difference import Path
 
-_METRICS_OF = "write.metadata.metrics.column."
+METRICS_OF = "write.metadata.metrics.column."
+"""The start of the properties of a table that set the statistics of a column."""
 
 
 def no_float_statistics(columns: Iterable[tuple[Path, str]]) -> dict[str, str]:
@@ -28,4 +29,4 @@ def no_float_statistics(columns: Iterable[tuple[Path, str]]) -> dict[str, str]:
     {'write.metadata.metrics.column.x': 'none'}
     """
     floats = [path[0] for path, type_ in columns if len(path) == 1 and type_ in ("float", "double")]
-    return {_METRICS_OF + name: "none" for name in floats}
+    return {METRICS_OF + name: "none" for name in floats}

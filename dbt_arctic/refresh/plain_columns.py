@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import CommitConflict, SchemaChanged, StatementError
 from dbt_arctic.keyed.assignment import unstorable
-from dbt_arctic.keyed.create import add_columns, drop_columns, drop_not_null, widen_column
+from dbt_arctic.keyed.create import (
+    add_columns,
+    drop_columns,
+    drop_not_null,
+    leave_float_statistics_out,
+    widen_column,
+)
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import FieldChange, Path, compare_columns, evolved
@@ -150,6 +156,8 @@ def _alter(context: Context, name: Name, changes: Sequence[FieldChange]) -> None
         context.run("drop_columns", drop_columns(name, typed))
     if added := [(change.path, change.new) for change in changes if change.kind in ("added", "typed")]:
         context.run("add_columns", add_columns(name, added))
+        if statement := leave_float_statistics_out(name, added):
+            context.run("set_properties", statement)
     for change in changes:
         if change.kind == "widened":
             context.run("widen_column", widen_column(name, change.path, change.new))

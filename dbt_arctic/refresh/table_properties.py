@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.float_statistics import METRICS_OF
 from dbt_arctic.keyed.history import PROPERTY_SETTINGS
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.store.context import Context
@@ -111,6 +112,25 @@ def require_keyed_format(model: str, properties: Mapping[str, object]) -> None:
             why=f"a keyed table has format version {TABLE_DEFAULTS[FORMAT]}",
             fix="remove it, or use a plain table",
         )
+
+
+def unset_statistics_of_missing(context: Context, name: Name, columns: Collection[str]) -> None:
+    """Before a table is replaced: unset the statistics settings of the columns that it will not have.
+
+    A replaced table keeps its properties, and Iceberg refuses every later change of one while another names a
+    column that does not exist.
+
+    :param columns: the names of its new columns.
+    """
+    state = context.catalog.of(name).load_table(name.schema, name.identifier)
+    if state is None:
+        return
+    kept = {METRICS_OF + column for column in columns}
+    kept |= set(json.loads(state.properties.get(PROPERTY_GIVEN, "[]")))
+    gone = [one for one in state.properties if one.startswith(METRICS_OF) and one not in kept]
+    if gone:
+        listed = ", ".join(map(literal, gone))
+        context.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")
 
 
 def apply_properties(

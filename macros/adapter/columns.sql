@@ -12,6 +12,16 @@
       {%- for column in add_columns -%}{{ column.quoted }} {{ column.data_type }}{{ ', ' if not loop.last }}{%- endfor -%}
       )
     {%- endcall -%}
+    {%- set statistics = adapter.float_statistics_of(add_columns) -%}
+    {%- if statistics -%}
+      {%- call statement('set_properties') -%}
+        alter table {{ relation.render() }} set tblproperties (
+        {%- for name, value in statistics.items() -%}
+          {{ adapter.string_literal(name) }} = {{ adapter.string_literal(value) }}{{ ', ' if not loop.last }}
+        {%- endfor -%}
+        )
+      {%- endcall -%}
+    {%- endif -%}
   {%- endif -%}
   {%- if remove_columns -%}
     {%- call statement('drop_columns') -%}

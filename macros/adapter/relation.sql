@@ -72,7 +72,8 @@
     using iceberg
     {{ arctic__partition_clause(none if header | trim else compiled_code) }}
     {{ arctic__comment_clause() }}
-    {{ arctic__table_properties_clause() }}
+    {#- Iceberg's bounds leave out NaN, so filters by them would lose rows -#}
+    {{ arctic__table_properties_clause({} if header | trim else adapter.float_statistics(relation, compiled_code, config.get('tblproperties'))) }}
     as
     {{ compiled_code }}
   {%- endif -%}

@@ -353,3 +353,51 @@ def test_a_statement_that_is_executed_twice_is_not_published(
     assert shop.rows("replaced") == [(1, 10)]
     shop.dbt("run")
     assert shop.rows("replaced") == [(1, 11)]
+
+
+NOT_A_NUMBER = "cast('NaN' as double)"
+
+
+def test_a_filter_finds_rows_with_nan(shop: Shop) -> None:
+    """Iceberg's bounds leave out NaN, which Spark considers greater than any number."""
+    rows = f"select 1 as id, 1.0D as x, 1.0F as y union all select 2, {NOT_A_NUMBER}, cast('NaN' as float)"
+    append = "{{ config(materialized='incremental', on_schema_change='append_new_columns') }} "
+
+    def more(number: int) -> str:
+        return f"select {number} as id, {NOT_A_NUMBER} as x, 2.0F as y, {NOT_A_NUMBER} as `Z.z`"
+
+    def where(name: str, condition: str) -> list[int]:
+        return sorted(row[0] for row in shop.sql(f"SELECT id FROM {{s}}.{name} WHERE {condition}"))
+
+    shop.model("built", "{{ config(materialized='table') }} " + rows)
+    shop.model("grown", append + rows)
+    shop.file("seeds/sown.csv", "id,x\n1,1.0\n2,NaN\n")
+    shop.file("seeds/sown.yml", "seeds: [{name: sown, config: {column_types: {x: double}}}]")
+    shop.file(
+        "snapshots/kept.sql",
+        "{% snapshot kept %}{{ config(unique_key='id', strategy='check', check_cols='all') }}"
+        + rows
+        + "{% endsnapshot %}",
+    )
+    shop.dbt("build")
+    for name in ("built", "grown", "sown", "kept"):
+        assert where(name, "x > 5") == [2], name
+        assert where(name, "NOT x <= 5") == [2], name
+    assert where("grown", "y > 5") == [2]
+    # Rows that are appended, and a column that is added.
+    shop.model("grown", append + more(3))
+    shop.dbt("run", "--select", "grown")
+    shop.dbt("run", "--select", "grown")
+    assert where("grown", "x > 5") == [2, 3, 3]
+    assert where("grown", "`Z.z` > 5") == [3, 3]
+    # The column is gone: another setting can be changed, as the next run does.
+    table = "{{ config(materialized='table', tblproperties={'write.metadata.metrics.column.id': 'none'}) }} "
+    shop.model("built", table + "select 1 as id, 'a' as z")
+    shop.dbt("run", "--select", "built")
+    shop.model("built", table.replace("none", "full") + "select 1 as id, cast('NaN' as double) as z")
+    shop.dbt("run", "--select", "built")
+    assert where("built", "z > 5") == [1]
+    state = shop.catalog.load_table(shop.schema, "built")
+    assert state is not None
+    metrics = {name: mode for name, mode in state.properties.items() if "metrics.column" in name}
+    assert metrics == {"write.metadata.metrics.column.id": "full", "write.metadata.metrics.column.z": "none"}
