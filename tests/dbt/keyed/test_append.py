@@ -65,16 +65,19 @@ def writer(shop: Shop) -> Callable[..., Any]:
 def read_by_the_page(type_in: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     """The code and the commands of the page on reads, with the table of this one."""
     text = READING.read_text(encoding="utf-8")
-    (code,) = (block.text for block in blocks(READING) if block.language == "python")
+    code, by_value = (block.text for block in blocks(READING) if block.language == "python")
     (printed,) = re.findall(r"`(\[\{.*?\}\])`", text)
     capsys.readouterr()
     scope: dict[str, Any] = {}
     exec(code, scope)
     assert capsys.readouterr().out.splitlines()[-1] == printed
     assert scope["payments"].num_rows == 2
-    every, one, some = (command for block in blocks(READING) for command in block.commands)
+    exec(by_value, scope)
+    assert scope["ten"].column("payment_id").to_pylist() == [1]
+    every, one, ten, some = (command for block in blocks(READING) for command in block.commands)
     assert "2 rows" in type_in(*every.arguments)
     assert re.findall(r"^1\s.*10.00\s", type_in(*one.arguments), re.MULTILINE)
+    assert "1 row" in type_in(*ten.arguments)
     shown = json.loads(type_in(*some.arguments))
     assert sorted(row["payment_id"] for row in shown) == [1, 2]
     named = [name for row in table(READING, "argument").rows for name in re.findall(r"`(\w+)`", row[0])]
