@@ -177,13 +177,15 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def run(doc: str | None, measure: Callable[[Bench, int, int], dict[str, float]], repeat: int) -> int:
+    """The command line of a benchmark of one keyed table.
+
+    :param measure: takes the number of rows and of repetitions, and returns ratios.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--buckets", type=int, default=16)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=repeat)
     parser.add_argument("--memory", default="4g")
     parser.add_argument(
         "--dir", type=Path, help="an empty folder with enough space (default: a temporary one)"
@@ -200,7 +202,7 @@ def main() -> int:
         "what", "seconds (median)", "runs", title=f"{arguments.rows:,} rows, {arguments.buckets} buckets"
     )
     for name in bench.seconds:
-        table.add_row(name, f"{bench.median(name):.2f}", str(len(bench.seconds[name])))
+        table.add_row(name, f"{bench.median(name):.3f}", str(len(bench.seconds[name])))
     for name, ratio in ratios.items():
         table.add_row(f"[bold]{name}", f"[bold]{ratio:.2f}", "")
     Console().print(table)
@@ -209,4 +211,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, measure, repeat=3))

@@ -1,6 +1,6 @@
 """How long a lookup by key and by value takes, with and without an index, in one Spark and one run.
 
-    python benchmarks/lookups.py --rows 20000000 --dir /path/with/space
+    python -m benchmarks.lookups --rows 20000000 --dir /path/with/space
 
 A table of orders with five rows for each customer, which are spread over all of its files. Measured: the
 rows of one customer through the index, by their keys, and through the view; the row of a key; building the
@@ -9,21 +9,13 @@ index; extending it by 1 % changed rows; and the sizes. Every lookup is compared
 
 from __future__ import annotations
 
-import argparse
-import shutil
-import tempfile
-from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
-
-from benchmarks.keyed_table import Bench, config
-from dbt_arctic.keyed.index import index_name
+from benchmarks.keyed_table import Bench, config, run
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.secondary_index import index_name
 from dbt_arctic.maintenance.table_read import read_table
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.upsert import upsert
-from dbt_arctic.store.index_table import apply_indexes, refresh_index
+from dbt_arctic.store.secondary_indexes import apply_indexes, refresh_index
 from dbt_arctic.store.state import load_keyed
 
 ROWS_OF_A_CUSTOMER = 5
@@ -100,35 +92,5 @@ def measure(bench: Bench, rows: int, repeat: int) -> dict[str, float]:
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--buckets", type=int, default=16)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--memory", default="4g")
-    parser.add_argument(
-        "--dir", type=Path, help="an empty folder with enough space (default: a temporary one)"
-    )
-    arguments = parser.parse_args()
-    folder = Path(arguments.dir or tempfile.mkdtemp(prefix="dbt-arctic-bench-"))
-    bench = Bench(folder, arguments.memory, arguments.buckets)
-    try:
-        ratios = measure(bench, arguments.rows, arguments.repeat)
-    finally:
-        if arguments.dir is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    table = Table(
-        "what", "seconds (median)", "runs", title=f"{arguments.rows:,} rows, {arguments.buckets} buckets"
-    )
-    for name, taken in bench.seconds.items():
-        table.add_row(name, f"{bench.median(name):.3f}", str(len(taken)))
-    Console().print(table)
-    for name, ratio in ratios.items():
-        Console().print(f"{name}: {ratio:.2f}")
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(__doc__, measure, repeat=5))

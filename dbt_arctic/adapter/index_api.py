@@ -11,7 +11,9 @@ from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.refresh.index_config import check_indexes, parse_indexes
-from dbt_arctic.store.index_table import apply_indexes
+from dbt_arctic.refresh.listed_columns import listed_columns
+from dbt_arctic.refresh.materializations import strategy_of
+from dbt_arctic.store.secondary_indexes import apply_indexes
 from dbt_arctic.store.state import load_keyed
 
 
@@ -25,8 +27,14 @@ class IndexApi(ModelApi):
             wanted = parse_indexes(model["name"], model["config"])
             if wanted:
                 types = {column.name: column.type for column in self.context().query_schema(sql)}
-                key = model["config"]["unique_key"]
-                check_indexes(model["name"], wanted, types, [key] if isinstance(key, str) else key)
+                # The key of a history has another column, so its rows are not found by unique_key alone.
+                is_history = strategy_of(model["config"]) == "history"
+                key = (
+                    ()
+                    if is_history
+                    else listed_columns(model["name"], "unique_key", model["config"].get("unique_key"))
+                )
+                check_indexes(model["name"], wanted, types, key)
 
     @available.parse(lambda *a, **k: None)
     def apply_indexes(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timezone
@@ -22,7 +21,7 @@ from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.partition_names import has_ambiguous_name, with_default_name
 from dbt_arctic.compaction.rewrite import has_old_files, may_have_old_files
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.keyed.create import base_defaults
+from dbt_arctic.keyed.create import base_defaults, leave_float_statistics_out
 from dbt_arctic.keyed.float_statistics import no_float_statistics
 from dbt_arctic.keyed.layout import (
     partition_column,
@@ -34,11 +33,11 @@ from dbt_arctic.keyed.layout import (
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import compare_columns
-from dbt_arctic.keyed.table import METADATA_COLUMNS, Column
+from dbt_arctic.keyed.table import Column
 from dbt_arctic.refresh import plain
 from dbt_arctic.refresh.batch import require_no_metadata_columns
 from dbt_arctic.refresh.consumed_versions import has_pulled
-from dbt_arctic.refresh.partition_types import gets_other_partition_values
+from dbt_arctic.refresh.partition_column_types import gets_other_partition_values
 from dbt_arctic.refresh.plain_columns import EvolvedColumns, drop_last, evolve_plain
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -57,8 +56,6 @@ from dbt_arctic.refresh.table_properties import (
     unset_statistics_of_missing,
 )
 from dbt_arctic.store.state import find_keyed
-
-_METADATA_COLUMN = re.compile(rf"\b({'|'.join(METADATA_COLUMNS)})\b", re.IGNORECASE)
 
 
 def _properties_of(model: Mapping[str, Any]) -> dict[str, str]:
@@ -164,14 +161,13 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: [])
     def partition_fields(
-        self, partition_by: str | list[str] | None, sql: str | None, model: str
+        self, partition_by: str | list[str] | None, columns: Sequence[ColumnInfo] | None, model: str
     ) -> list[str]:
         """``partition_by`` as DDL, with quoted columns.
 
-        :param sql: the query of the table; ``None`` if Spark cannot analyze it yet.
+        :param columns: those of the query of the table; ``None`` if Spark cannot analyze it yet.
         """
         with as_dbt_errors():
-            columns = self._schema(sql) if sql is not None and partition_by else None
             return _partition_fields(partition_by, columns, model)
 
     @available.parse(lambda *a, **k: None)
@@ -305,40 +301,39 @@ class PlainApi(KeyedApi):
         if warning is not None:
             emit_warning(warning)
 
-    @available.parse(lambda *a, **k: None)
-    def refuse_metadata_columns(self, relation: ArcticRelation, sql: str) -> None:
-        """Refuse a query for a new table if a column has the name of one of Iceberg's metadata columns.
+    @available.parse(lambda *a, **k: [])
+    def new_table_columns(self, relation: ArcticRelation, sql: str) -> list[ColumnInfo]:
+        """The columns of the query of a new table. If it replaces a table, that is prepared for them.
 
-        Spark analyses the query only if one of the names is in its text.
+        :raises ConfigError: a column has the name of one of Iceberg's metadata columns.
         """
-        if _METADATA_COLUMN.search(sql):
-            with as_dbt_errors():
-                names = [column.name for column in self._schema(sql)]
-                require_no_metadata_columns(relation.identifier or "", names)
+        with as_dbt_errors():
+            columns = self._schema(sql)
+            names = [column.name for column in columns]
+            require_no_metadata_columns(relation.identifier or "", names)
+            if not relation.is_new:
+                unset_statistics_of_missing(self.context(), relation.name_parts, names)
+            return columns
 
     # Properties
 
     @available.parse(lambda *a, **k: {})
     def float_statistics(
-        self, relation: ArcticRelation, sql: str, given: Mapping[str, Any] | None
+        self, columns: Sequence[ColumnInfo] | None, given: Mapping[str, Any] | None
     ) -> dict[str, str]:
         """The properties of a new table whose floating-point columns have no file statistics.
 
-        :param sql: the query of the table, which may replace one of its name.
+        :param columns: as in ``partition_fields``.
         :param given: the ``tblproperties`` of the model, which may set statistics.
         """
-        with as_dbt_errors():
-            columns = self._schema(sql)
-            if not relation.is_new:
-                names = [column.name for column in columns]
-                unset_statistics_of_missing(self.context(), relation.name_parts, names)
-        found = no_float_statistics(((column.name,), column.type) for column in columns)
+        found = no_float_statistics(((column.name,), column.type) for column in columns or ())
         return {name: value for name, value in found.items() if name not in (given or {})}
 
-    @available.parse(lambda *a, **k: {})
-    def float_statistics_of(self, columns: Sequence[ArcticColumn]) -> dict[str, str]:
-        """The properties for columns that are added to a plain table."""
-        return no_float_statistics(((column.name,), column.data_type.lower()) for column in columns)
+    @available.parse(lambda *a, **k: "")
+    def leave_float_statistics_out(self, relation: ArcticRelation, columns: Sequence[ArcticColumn]) -> str:
+        """The statement that follows the addition of columns to a plain table; empty for none."""
+        added = [((column.name,), column.data_type.lower()) for column in columns]
+        return leave_float_statistics_out(relation.name_parts, added)
 
     @available.parse(lambda *a, **k: None)
     def apply_properties(

@@ -135,8 +135,8 @@ class ArcticRelation(BaseRelation):
         """
         if self.read_as is not None:
             return self.read_as
-        if self.database and self.identifier and not self.schema:
-            return self.incorporate(path={"database": None}).render()
+        if self.identifier and not self.schema and self.include_policy.database:
+            return self.include(database=False).render()
         rendered = super().render()
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
 

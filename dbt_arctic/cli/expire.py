@@ -21,9 +21,9 @@ from dbt_arctic.cli.output import print_json, print_table, shown_names
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.human_readable import counted
-from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import OPERATIONS
+from dbt_arctic.keyed.secondary_index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.version import PROPERTY_SOURCE
 from dbt_arctic.maintenance.claims import Claims, find_claims
 from dbt_arctic.maintenance.expire import expire_versions, plan_expiry

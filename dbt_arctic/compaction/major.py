@@ -26,9 +26,9 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.store.branches import branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.index_table import refresh_indexes
 from dbt_arctic.store.leftovers import txn_age_ms
 from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.secondary_indexes import refresh_indexes
 from dbt_arctic.store.side_columns import changing_columns, takes_rows
 from dbt_arctic.store.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
 

@@ -14,8 +14,8 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES, bucket_metrics, current_spec
 from dbt_arctic.errors import CommitConflict, StatementError, UnknownRelation
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.secondary_index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import head, load_base, load_change, load_keyed, with_current_buckets

@@ -13,10 +13,10 @@ from dbt_arctic.keyed import create, erasure
 from dbt_arctic.keyed.branch import drop_branch
 from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.exact_text import why_inexact
-from dbt_arctic.keyed.index import is_index_of
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.narrowing import holds_all_values
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
+from dbt_arctic.keyed.secondary_index import is_index_of
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
 from dbt_arctic.keyed.type_categories import compare_exactly
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers

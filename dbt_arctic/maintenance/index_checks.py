@@ -8,13 +8,13 @@ from typing import Any
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.human_readable import counted
 from dbt_arctic.keyed.columns_at import ColumnsAt
-from dbt_arctic.keyed.index import index_name, indexed_columns, rows_without_entry
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.read import latest_changes, merge_on_read
+from dbt_arctic.keyed.secondary_index import index_name, indexed_columns, rows_without_entry
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.finding import Finding
-from dbt_arctic.store.index_table import usable_index
+from dbt_arctic.store.secondary_indexes import usable_index
 from dbt_arctic.store.state import columns_at
 
 

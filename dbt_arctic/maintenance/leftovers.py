@@ -8,9 +8,9 @@ from typing import Literal
 
 from dbt_arctic.auto.auxiliary_tables import model_of_state
 from dbt_arctic.catalog.api import TableState
-from dbt_arctic.keyed.index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
+from dbt_arctic.keyed.secondary_index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.store.lease import BuildInProgress, build_in_progress, was_interrupted

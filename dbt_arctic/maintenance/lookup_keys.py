@@ -48,19 +48,28 @@ def typed_key(key: KeyTexts, table: KeyedTable, types: pyarrow.Schema) -> pyarro
     """
     columns = {}
     for name, text in parse_key(table, key.texts).items():
-        why = why_inexact(text, table.types[name])
         try:
-            columns[name] = from_text(text, types.field(name).type)
-        except (pyarrow.ArrowInvalid, ValueError) as error:
-            why = why or str(error)
-        if why:
+            columns[name] = typed_value(text, table.types[name], types.field(name).type)
+        except ValueError as error:
             what = f"{text!r} is not a value of {name}, which is {table.types[name]}"
-            raise wrong_key(table, f"{what}: {why}")
+            raise wrong_key(table, f"{what}: {error}") from error
     return pyarrow.table(columns)
 
 
-def from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
-    """One value of a type, from its text. A time without a zone is in UTC."""
+def typed_value(text: str, spark_type: str, type_: pyarrow.DataType) -> pyarrow.Array:
+    """One value that was typed. A time without a zone is in UTC.
+
+    :raises ValueError: with the reason why it is not a value of the type.
+    """
+    if why := why_inexact(text, spark_type):
+        raise ValueError(why)
+    try:
+        return _from_text(text, type_)
+    except pyarrow.ArrowNotImplementedError as error:
+        raise ValueError(str(error)) from error
+
+
+def _from_text(text: str, type_: pyarrow.DataType) -> pyarrow.Array:
     if pyarrow.types.is_large_binary(type_):
         return pyarrow.array([bytes.fromhex(text)], type_)
     values = pyarrow.array([text])

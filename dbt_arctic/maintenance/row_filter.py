@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow
 
 from dbt_arctic.errors import ConfigError, only_by_spark
-from dbt_arctic.keyed.exact_text import why_inexact
 from dbt_arctic.keyed.merge_rows import with_keys
-from dbt_arctic.maintenance.lookup_keys import from_text, wanted_values
+from dbt_arctic.maintenance.lookup_keys import typed_value, wanted_values
 
 
 class ValueText(NamedTuple):
@@ -63,7 +62,7 @@ def row_filter(
     """
     found: dict[str, pyarrow.Array] = {}
     for name, values in where.items():
-        column = _known(name, there, table)
+        (column,) = chosen_columns([name], there, table)
         if column in found:
             raise ConfigError(f"{column} is given twice", where="where", fix="give all of its values at once")
         found[column] = wanted_values(values, column, _type_of(column, types, table), table)
@@ -80,33 +79,40 @@ def typed_filter(
     """
     found: dict[str, list[Any]] = {}
     for name, text in texts:
-        column = _known(name, list(spark_types), table)
-        why = why_inexact(text, spark_types[column])
+        (column,) = chosen_columns([name], list(spark_types), table)
         try:
-            value = from_text(text, _type_of(column, types, table))
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, ValueError) as error:
-            why = why or str(error)
-        if why:
+            value = typed_value(text, spark_types[column], _type_of(column, types, table))
+        except ValueError as error:
             raise ConfigError(
                 f"{text!r} is not a value of {column}, which is {spark_types[column]}",
                 where=table,
-                why=why,
+                why=str(error),
                 fix="write it in the form that Spark casts from a string",
-            )
+            ) from error
         found.setdefault(column, []).append(value)
     return RowFilter({column: pyarrow.concat_arrays(values) for column, values in found.items()})
 
 
-def _known(name: str, there: Sequence[str], table: str) -> str:
-    column = next((one for one in there if one.lower() == name.lower()), None)
-    if column is None:
+def chosen_columns(columns: Sequence[str] | None, there: Sequence[str], table: str) -> list[str]:
+    """Columns with the spelling of the table; ``None`` for all of them.
+
+    :param there: the columns of the table.
+    :raises ConfigError: it does not have one.
+    """
+    if columns is None:
+        return list(there)
+    if isinstance(columns, str):
+        columns = [columns]
+    exact = {column.lower(): column for column in there}
+    unknown = [column for column in columns if column.lower() not in exact]
+    if unknown:
         raise ConfigError(
-            f"{table} has no column {name}",
-            where="where",
+            f"{table} has no column {unknown[0]}",
+            where=table,
             why=f"its columns are {', '.join(there)}",
             fix="correct the name",
         )
-    return column
+    return list(dict.fromkeys(exact[column.lower()] for column in columns))
 
 
 def _type_of(column: str, types: pyarrow.Schema, table: str) -> pyarrow.DataType:
@@ -117,4 +123,4 @@ def _type_of(column: str, types: pyarrow.Schema, table: str) -> pyarrow.DataType
     return type_
 
 
-__all__ = ["RowFilter", "ValueText", "row_filter", "typed_filter"]
+__all__ = ["RowFilter", "ValueText", "chosen_columns", "row_filter", "typed_filter"]

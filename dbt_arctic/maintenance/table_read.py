@@ -14,9 +14,9 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_of
-from dbt_arctic.maintenance.keys_by_value import keys_by_value
+from dbt_arctic.maintenance.index_lookup import keys_by_value
 from dbt_arctic.maintenance.lookup_keys import KeyTexts, typed_key, wanted_keys
-from dbt_arctic.maintenance.row_filter import RowFilter, ValueText, row_filter, typed_filter
+from dbt_arctic.maintenance.row_filter import RowFilter, ValueText, chosen_columns, row_filter, typed_filter
 from dbt_arctic.maintenance.shown_fields import with_shown_fields
 from dbt_arctic.maintenance.versions import as_time, last_until, resolve
 from dbt_arctic.refresh.clone import origin
@@ -61,7 +61,7 @@ def read_table(
         table, base, change = pinned_pair(catalog, table)
         version = version_of(table, base, change) if at is None else resolve(catalog, table, at, name.dotted)
         stored = generation_of(catalog, table, version.generation)
-        shown = _chosen(columns, table.visible.column_names, name)
+        shown = chosen_columns(columns, table.visible.column_names, name.dotted)
         found = _keyed(catalog, stored, version, shown, keys, limit, where, change)
         if stored is table and table.projected:
             try:
@@ -126,7 +126,7 @@ def _keyed(
     elif keys is not None:
         wanted = wanted_keys(keys, table.key, base.types, table.name.dotted)
     elif chosen.columns and change_state.properties.get(PROPERTY_ID) == table.generation.change_id:
-        wanted = keys_by_value(catalog, table, change_state, version, chosen)
+        wanted = keys_by_value(catalog, table, change_state, change, version, chosen)
     if wanted is not None:
         only = {column: wanted.column(column).combine_chunks() for column in table.key}
         rows = base.rows(read, version.base_snapshot, only)
@@ -174,7 +174,7 @@ def _plain(
             fix="give the values of columns: where={'column': value}",
         )
     table = reader.arrow_table(name.schema, name.identifier)
-    shown = _chosen(columns, table.types.names, name)
+    shown = chosen_columns(columns, table.types.names, name.dotted)
     chosen = _filter(where, table.types, {one.name: one.type for one in state.columns}, name)
     # Without columns, Arrow does not count rows.
     read = list(dict.fromkeys([*shown, *chosen.columns])) or table.types.names[:1]
@@ -216,21 +216,3 @@ def _snapshot_at(state: TableState, name: Name, text: str) -> int:
             fix=f"choose a snapshot that `dbt-arctic history {name.identifier}` lists",
         )
     return found
-
-
-def _chosen(columns: Sequence[str] | None, there: Sequence[str], name: Name) -> list[str]:
-    """The columns with the spelling of the table."""
-    if columns is None:
-        return list(there)
-    if isinstance(columns, str):
-        columns = [columns]
-    exact = {column.lower(): column for column in there}
-    unknown = [column for column in columns if column.lower() not in exact]
-    if unknown:
-        raise ConfigError(
-            f"{name} has no column {unknown[0]}",
-            where=name.dotted,
-            why=f"its columns are {', '.join(there)}",
-            fix="correct the name",
-        )
-    return list(dict.fromkeys(exact[column.lower()] for column in columns))

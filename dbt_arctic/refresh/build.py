@@ -37,7 +37,6 @@ from dbt_arctic.refresh.query_size import estimate_bytes
 from dbt_arctic.refresh.table_properties import declared_properties
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.format_version import require_format_version
-from dbt_arctic.store.index_table import drop_indexes
 from dbt_arctic.store.lease import (
     Lease,
     build_in_progress,
@@ -53,6 +52,7 @@ from dbt_arctic.store.publish_view import ViewObservation, observe_view, publish
 from dbt_arctic.store.refresh_outcome import Outcome
 from dbt_arctic.store.replay import RetiredGeneration, carry_over, pin_retired
 from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.secondary_indexes import drop_indexes
 from dbt_arctic.store.state import find_keyed, load_base, with_current_buckets
 from dbt_arctic.store.view_support import require_views
 

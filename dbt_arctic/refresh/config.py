@@ -11,6 +11,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
 from dbt_arctic.refresh.auto_config import Sampling, parse_auto
+from dbt_arctic.refresh.listed_columns import listed_columns
 from dbt_arctic.refresh.materializations import configured_strategy, strategy_of
 from dbt_arctic.refresh.schema_policy import OnSchemaChange, parse_on_schema_change
 from dbt_arctic.refresh.table_properties import require_keyed_format
@@ -212,7 +213,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
     :raises ConfigError: a setting has an invalid value.
     """
     on_schema_change = parse_on_schema_change(model, config)
-    key = _columns(model, "unique_key", config.get("unique_key"))
+    key = listed_columns(model, "unique_key", config.get("unique_key"))
     if not key:
         strategy = configured_strategy(config)
         raise _without_key(model, "upsert" if strategy == "default" else strategy)
@@ -276,9 +277,11 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
         unique_key=key,
         buckets=buckets,
         bucket_by=bucket_by,
-        partition_by=_columns(model, "partition_by", config.get("partition_by")),
-        sort_by=_columns(model, "sort_by", config.get("sort_by")),
-        deduplicate_by=_ascending(model, _columns(model, "deduplicate_by", config.get("deduplicate_by"))),
+        partition_by=listed_columns(model, "partition_by", config.get("partition_by")),
+        sort_by=listed_columns(model, "sort_by", config.get("sort_by")),
+        deduplicate_by=_ascending(
+            model, listed_columns(model, "deduplicate_by", config.get("deduplicate_by"))
+        ),
         delete_when=delete_when,
         sequence_by=sequence_by,
         is_automatic=strategy == "auto",
@@ -304,7 +307,7 @@ def parse_config(model: str, config: Mapping[str, Any], *, small_data: bool = Fa
 
 
 def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    updated, excluded = (_columns(model, setting, config.get(setting)) for setting in PARTIAL_SETTINGS)
+    updated, excluded = (listed_columns(model, setting, config.get(setting)) for setting in PARTIAL_SETTINGS)
     refuse_both(model, *PARTIAL_SETTINGS, updated, excluded)
     return updated, excluded
 
@@ -349,18 +352,6 @@ def match_columns(wanted: Sequence[str], existing: Sequence[str]) -> tuple[str, 
     """
     by_lower = {name.lower(): name for name in existing}
     return tuple(by_lower.get(name.lower(), name) for name in wanted)
-
-
-def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
-    values = [value] if isinstance(value, str) else list(value or [])
-    wrong = [item for item in values if not isinstance(item, str) or not item.strip()]
-    if wrong:
-        raise ConfigError(
-            f"{setting} holds {wrong[0]!r}", where=model, fix="give a column or a list of columns"
-        )
-    if len({value.lower() for value in values}) != len(values):
-        raise ConfigError(f"{setting} contains a column twice", where=model, fix="name each column once")
-    return tuple(values)
 
 
 def _ascending(model: str, expressions: tuple[str, ...]) -> tuple[str, ...]:

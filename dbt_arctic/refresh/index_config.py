@@ -8,6 +8,7 @@ from typing import Any
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import is_bucketable, require_columns
 from dbt_arctic.refresh.config import match_columns
+from dbt_arctic.refresh.listed_columns import listed_columns
 
 _SETTING = "indexes"
 
@@ -15,21 +16,9 @@ _SETTING = "indexes"
 def parse_indexes(model: str, config: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns that the config names, as it spells them.
 
-    :raises ConfigError: it is not a list of different columns.
+    :raises ConfigError: it is neither a column nor a list of different columns.
     """
-    value = config.get(_SETTING)
-    found = [value] if isinstance(value, str) else list(value or [])
-    wrong = next((one for one in found if not isinstance(one, str) or not one.strip()), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"{_SETTING} contains {wrong!r}",
-            where=model,
-            why="an index has one column and no other settings",
-            fix="name the columns: indexes=['customer_id']",
-        )
-    if len({one.lower() for one in found}) != len(found):
-        raise ConfigError(f"{_SETTING} contains a column twice", where=model, fix="name each column once")
-    return tuple(found)
+    return listed_columns(model, _SETTING, config.get(_SETTING))
 
 
 def check_indexes(

@@ -15,7 +15,7 @@ from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.assignment import mismatches
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.refresh.partition_types import gets_other_partition_values
+from dbt_arctic.refresh.partition_column_types import gets_other_partition_values
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
 """The types of times that are compared as times."""

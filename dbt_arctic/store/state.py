@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
 from dbt_arctic.keyed.clone_origin import began_as
 from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
@@ -212,40 +212,33 @@ def head(state: TableState) -> int:
 
 def count_rows(side: TableState) -> int | None:
     """The number of rows of the current snapshot, from its summary; ``None`` if the summary lacks it."""
-    for snapshot in side.snapshots:
-        if snapshot.snapshot_id == side.current_snapshot_id:
-            return _total(snapshot, "records")
-    return 0
+    return _head_total(side, "records")
 
 
 def count_live_rows(side: TableState) -> int | None:
     """Like ``count_rows``, without the rows that are deleted by position."""
-    for snapshot in side.snapshots:
-        if snapshot.snapshot_id == side.current_snapshot_id:
-            rows = _total(snapshot, "records")
-            return None if rows is None else rows - (_total(snapshot, "position-deletes") or 0)
-    return 0
+    rows = count_rows(side)
+    return None if rows is None else rows - (_head_total(side, "position-deletes") or 0)
 
 
 def count_files(side: TableState) -> int | None:
     """The number of data files of the current snapshot; ``None`` if its summary lacks it."""
-    for snapshot in side.snapshots:
-        if snapshot.snapshot_id == side.current_snapshot_id:
-            return _total(snapshot, "data-files")
-    return 0
+    return _head_total(side, "data-files")
 
 
 def bytes_of_row(side: TableState) -> float | None:
     """The average size of a row in the files of the current snapshot; ``None`` if the summary lacks it."""
-    for snapshot in side.snapshots:
-        if snapshot.snapshot_id == side.current_snapshot_id:
-            rows, size = _total(snapshot, "records"), _total(snapshot, "files-size")
-            return size / rows if rows and size is not None else None
-    return None
+    rows, size = count_rows(side), _head_total(side, "files-size")
+    return size / rows if rows and size is not None else None
 
 
-def _total(snapshot: Snapshot, what: str) -> int | None:
-    count = snapshot.summary.get(f"total-{what}")
+def _head_total(side: TableState, what: str) -> int | None:
+    """A total of the current snapshot, from its summary; 0 if there is no snapshot."""
+    at = side.current_snapshot_id
+    head_of_main = next((one for one in side.snapshots if one.snapshot_id == at), None)
+    if head_of_main is None:
+        return 0
+    count = head_of_main.summary.get(f"total-{what}")
     return None if count is None else int(count)
 
 

@@ -12,15 +12,9 @@
       {%- for column in add_columns -%}{{ column.quoted }} {{ column.data_type }}{{ ', ' if not loop.last }}{%- endfor -%}
       )
     {%- endcall -%}
-    {%- set statistics = adapter.float_statistics_of(add_columns) -%}
+    {%- set statistics = adapter.leave_float_statistics_out(relation, add_columns) -%}
     {%- if statistics -%}
-      {%- call statement('set_properties') -%}
-        alter table {{ relation.render() }} set tblproperties (
-        {%- for name, value in statistics.items() -%}
-          {{ adapter.string_literal(name) }} = {{ adapter.string_literal(value) }}{{ ', ' if not loop.last }}
-        {%- endfor -%}
-        )
-      {%- endcall -%}
+      {%- call statement('set_properties') -%}{{ statistics }}{%- endcall -%}
     {%- endif -%}
   {%- endif -%}
   {%- if remove_columns -%}

@@ -66,21 +66,21 @@
     {%- set header = arctic__run_sql_header() -%}
     {%- set compiled_code = arctic__contracted(compiled_code) -%}
     {#- a header may define what the query needs, and has not been run -#}
-    {%- if not header | trim -%}{%- do adapter.refuse_metadata_columns(relation, compiled_code) -%}{%- endif -%}
+    {%- set columns = none if header | trim else adapter.new_table_columns(relation, compiled_code) -%}
     {{ header }}
     create {{ 'or replace ' if not relation.is_new }}table {{ relation }}
     using iceberg
-    {{ arctic__partition_clause(none if header | trim else compiled_code) }}
+    {{ arctic__partition_clause(columns) }}
     {{ arctic__comment_clause() }}
     {#- Iceberg's bounds leave out NaN, so filters by them would lose rows -#}
-    {{ arctic__table_properties_clause({} if header | trim else adapter.float_statistics(relation, compiled_code, config.get('tblproperties'))) }}
+    {{ arctic__table_properties_clause(adapter.float_statistics(columns, config.get('tblproperties'))) }}
     as
     {{ compiled_code }}
   {%- endif -%}
 {%- endmacro %}
 
-{% macro arctic__partition_clause(sql) -%}
-  {%- set fields = adapter.partition_fields(config.get('partition_by'), sql, model.name) -%}
+{% macro arctic__partition_clause(columns) -%}
+  {%- set fields = adapter.partition_fields(config.get('partition_by'), columns, model.name) -%}
   {%- if fields %}partitioned by ({{ fields | join(', ') }}){% endif -%}
 {%- endmacro %}
 

@@ -57,13 +57,14 @@
     {%- do adapter.build_keyed_from_clone(this, model, rows) -%}
   {%- else -%}
     {%- set built = arctic__new_relation(target_relation) -%}
+    {%- set columns = adapter.new_table_columns(built, rows.sql) -%}
     {#- not create_table_as, which is for the model's own rows: its contract may not hold for these rows -#}
     {%- set statement_sql -%}
       create table {{ built }}
       using iceberg
-      {{ arctic__partition_clause(rows.sql) }}
+      {{ arctic__partition_clause(columns) }}
       {{ arctic__comment_clause() }}
-      {{ arctic__table_properties_clause({'arctic.clone': rows.clone_property}) }}
+      {{ arctic__table_properties_clause(dict(adapter.float_statistics(columns, config.get('tblproperties')), **{'arctic.clone': rows.clone_property})) }}
       as
       {{ rows.sql }}
     {%- endset -%}

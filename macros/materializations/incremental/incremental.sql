@@ -91,11 +91,13 @@
   {%- endif -%}
   {%- set model_sql = adapter.batch_sql(this, model, model_sql, kind, full_refresh, graph) -%}
 
+  {%- if keyed -%}
+    {%- do adapter.check_indexes(model, model_sql) -%}
+  {%- endif -%}
   {%- if not (keyed and rebuild) -%}
     {%- do adapter.apply_properties(this, model, kind, rebuild) -%}
   {%- endif -%}
   {%- if keyed -%}
-    {%- do adapter.check_indexes(model, model_sql) -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
     {%- if marks -%}
       {%- do adapter.mark_materialized(target_relation, model) -%}

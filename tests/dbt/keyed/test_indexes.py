@@ -28,7 +28,7 @@ def test_a_model_with_an_index(shop: Shop, type_in: Terminal) -> None:
     for wrong, error in (
         ("['custmer']", "custmer"),
         ("['id']", "which is the key"),
-        ("[{'columns': ['id']}]", "an index has"),
+        ("[{'columns': ['id']}]", "indexes holds"),
     ):
         model(wrong)
         assert error in shop.fail("run")
@@ -60,6 +60,13 @@ def test_a_model_with_an_index(shop: Shop, type_in: Terminal) -> None:
     model("'note'", rows, "auto")
     shop.dbt("run")
     assert names(shop) == {"orders__index_note"}
+    # The key of a history has another column, so its entities are found through an index.
+    history = "materialized='incremental', unique_key='id', incremental_strategy='history', sequence_by='at'"
+    event = "select 1 as id, 'x' as note, timestamp'2026-01-01 00:00:00' as at"
+    shop.model("orders", f"{{{{ config({history}, indexes=['id', 'note']) }}}} {event}")
+    shop.dbt("run", "--full-refresh")
+    assert found(id=1) == [1]
+    assert names(shop) == {"orders__index_id", "orders__index_note"}
     shop.model("orders", "{{ config(materialized='view') }} select 1 as id")
     shop.dbt("run")
     assert names(shop) == set()

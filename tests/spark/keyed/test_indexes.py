@@ -15,11 +15,12 @@ import pytest
 
 from dbt_arctic.catalog import table_scan
 from dbt_arctic.compaction import major
+from dbt_arctic.compaction.major import CompactionResult
 from dbt_arctic.compaction.rewrite import merge_small_files
 from dbt_arctic.errors import ArcticError, ConfigError
-from dbt_arctic.keyed.index import PROPERTY_COVERED, index_name
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.maintenance import keys_by_value
+from dbt_arctic.keyed.secondary_index import PROPERTY_COVERED, index_name
+from dbt_arctic.maintenance import index_lookup
 from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.maintenance.erase import erase_keys
 from dbt_arctic.maintenance.erase_plan import plan_by_values
@@ -30,8 +31,8 @@ from dbt_arctic.maintenance.restore import undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.table_read import read_table
 from dbt_arctic.maintenance.verify import verify_schema
-from dbt_arctic.store import index_table
-from dbt_arctic.store.index_table import apply_indexes, drop_indexes, refresh_index, refresh_indexes
+from dbt_arctic.store import secondary_indexes
+from dbt_arctic.store.secondary_indexes import apply_indexes, drop_indexes, refresh_index, refresh_indexes
 from dbt_arctic.store.state import load_change
 from tests.spark.keyed.injected_failures import IN_TURN
 
@@ -45,7 +46,7 @@ class Lookups:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.used: list[bool] = []
-        find = keys_by_value.keys_by_value
+        find = index_lookup.keys_by_value
 
         def noting(*arguments: Any) -> Any:
             found = find(*arguments)
@@ -156,24 +157,24 @@ def test_a_story_of_lookups(shop: Any, lookups: Lookups, sequence: bool) -> None
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "changes since then are forgotten": lambda patch: patch.setattr(
-        keys_by_value, "_since", lambda *arguments: []
+        index_lookup, "_since", lambda *arguments: []
     ),
     "the index of another generation": lambda patch: patch.setattr(
-        index_table,
+        secondary_indexes,
         "_usable",
-        lambda table, column, state, change, at: index_table.UsableIndex(
-            index_name(table, column), state.current_snapshot_id, index_table.LogRange((), ())
+        lambda table, column, state, change, at: secondary_indexes.UsableIndex(
+            index_name(table, column), state.current_snapshot_id, secondary_indexes.LogRange((), ())
         ),
     ),
     "the end of the log only": lambda patch: patch.setattr(
-        index_table,
+        secondary_indexes,
         "log_range",
         lambda history, after: (
             lambda found: found and found.__class__(found.transactions, found.readable_at[:1])
         )(real_log_range(history, after)),
     ),
 }
-real_log_range = index_table.log_range
+real_log_range = secondary_indexes.log_range
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -250,6 +251,7 @@ def test_a_lookup_without_an_index_reads_the_table(shop: Any, lookups: Lookups) 
     assert limited.num_rows == 1
     by_key = read_table(orders.session.catalog, orders.name, keys=[1, 2], where={"customer": 2})
     assert sorted(row["id"] for row in by_key.to_pylist()) == [1, 2]
+    assert rows_where(orders, customer=[]) == []
     with pytest.raises(ConfigError, match="has no column custmer"):
         rows_where(orders, custmer=1)
     with pytest.raises(ConfigError, match="a value of customer is not of the type"):
@@ -326,16 +328,17 @@ def test_two_processes_extend_an_index(shop: Any, lookups: Lookups) -> None:
 def test_stale_entries_and_small_files_go(
     shop: Any, lookups: Lookups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_table, "_FEW_ENTRIES", 0)
-    monkeypatch.setattr(index_table, "_MANY_FILES", 2)
+    monkeypatch.setattr(secondary_indexes, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(secondary_indexes, "_MANY_FILES", 2)
     orders = shop.table(types=TYPES, buckets=1)
     orders.build([{"id": key, "customer": 1, "v": 0} for key in range(3)])
     session = orders.session
     apply_indexes(session.context, orders.table, ["customer"])
-    done = []
+    done: list[str] = []
+    results: list[CompactionResult] = []
     for customer in range(2, 9):
         orders.upsert([{"id": key, "customer": customer, "v": 0} for key in range(3)])
-        steps = session.log_of(lambda: orders.compact(0))
+        steps = session.log_of(lambda: results.append(orders.compact(0)))
         done += [step for step in steps if step.endswith("_index")]
         assert [row["id"] for row in rows_where(orders, customer=customer)] == [0, 1, 2]
         assert rows_where(orders, customer=customer - 1) == []
@@ -344,8 +347,10 @@ def test_stale_entries_and_small_files_go(
     assert [row["id"] for row in rows_where(orders, customer=8)] == [0, 1, 2]
     assert all(lookups.used)
     assert {"extend_index", "rewrite_index", "fill_index"} == set(done)
+    reported = {text for result in results for text in result.indexes}
+    assert reported == {"index of customer extended", "index of customer built"}
     ((entries,),) = session.query(f"SELECT count(*) FROM {index_name(orders.table, 'customer').sql}")
-    assert entries <= 3 * (index_table._STALE + 1)
+    assert entries <= 3 * (secondary_indexes._STALE + 1)
 
 
 def test_the_commits_of_an_index(shop: Any) -> None:

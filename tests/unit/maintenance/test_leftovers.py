@@ -12,6 +12,7 @@ from dbt_arctic.auto.auxiliary_tables import owner_of_state
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.secondary_index import PROPERTY_INDEX_OF
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance import clean, drop
 from dbt_arctic.maintenance.inventory import Inventory
@@ -182,6 +183,17 @@ def test_rejected_rows_without_their_model_are_only_removed_on_request(orders: O
         "gone__rejected": "rejected",
         "new__rejected": "kept: young",
     }
+
+
+def test_indexes_without_their_table_go(orders: Orders) -> None:
+    def index(of: str, written_ms: int) -> TableState:
+        snapshots = (Snapshot(1, None, 1, written_ms, "append", {}),)
+        return state(f"{of}__index_a", snapshots, {PROPERTY_INDEX_OF: f"lake.shop.{of}"})
+
+    tables = [index("orders", OLD), index("gone", OLD), index("new", YOUNG)]
+    inventory = orders.inventory(*orders.sides(1, created_ms=0), *tables)
+    assert found_leftovers(inventory) == {"gone__index_a": "index", "new__index_a": "kept: young"}
+    assert [one.kind for one in check_leftovers(inventory, NOW)] == ["leftover-index"]
 
 
 def test_a_foreign_table_with_this_name_is_never_read(orders: Orders) -> None:

@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.catalog.partition_names import with_default_name
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.refresh.partition_types import gets_other_partition_values
+from dbt_arctic.refresh.partition_column_types import gets_other_partition_values
 
 KEPT = [
     ("days(at)", "at timestamp", "at timestamp_ntz"),

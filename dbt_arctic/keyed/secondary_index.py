@@ -88,11 +88,6 @@ def is_index(table: KeyedTable, column: str, properties: Mapping[str, str]) -> b
     return is_index_of(table, properties) and properties.get(PROPERTY_INDEX_COLUMN) == column.lower()
 
 
-def may_be_index(table: KeyedTable, identifier: str) -> bool:
-    """Whether a table of that name may be an index of a keyed table."""
-    return identifier.startswith(table.storage_name.identifier + _MARK)
-
-
 def is_index_of(table: KeyedTable, properties: Mapping[str, str]) -> bool:
     """Whether a table with these properties is an index of a keyed table."""
     return properties.get(PROPERTY_INDEX_OF) == table.storage_name.dotted
@@ -116,8 +111,8 @@ def set_indexed_columns(table: KeyedTable, columns: Sequence[str]) -> str:
     )
 
 
-def create_index(table: KeyedTable, column: str) -> list[str]:
-    """The statements that create an index without entries. They replace one with other columns."""
+def create_index(table: KeyedTable, column: str) -> str:
+    """SQL that creates an index without entries. It replaces one with other columns."""
     name, types = index_name(table, column), table.types
     columns = ", ".join(f"{quote(one)} {types[one]}" for one in entry_columns(table, column))
     properties = {
@@ -127,10 +122,12 @@ def create_index(table: KeyedTable, column: str) -> list[str]:
         PROPERTY_INDEX_COLUMN: column.lower(),
     }
     listed = ", ".join(f"{literal(key)}={literal(value)}" for key, value in properties.items())
-    return [
-        f"CREATE OR REPLACE TABLE {name.sql} ({columns})\nUSING iceberg\nTBLPROPERTIES ({listed})",
-        f"ALTER TABLE {name.sql} WRITE ORDERED BY {quote(column)}",
-    ]
+    return f"CREATE OR REPLACE TABLE {name.sql} ({columns})\nUSING iceberg\nTBLPROPERTIES ({listed})"
+
+
+def order_index(table: KeyedTable, column: str) -> str:
+    """SQL that sorts the entries of an index by their value."""
+    return f"ALTER TABLE {index_name(table, column).sql} WRITE ORDERED BY {quote(column)}"
 
 
 def fill_index(table: KeyedTable, column: str, rows: str, covered: Coverage) -> str:
@@ -198,7 +195,7 @@ __all__ = [
     "indexed_columns",
     "is_index",
     "is_index_of",
-    "may_be_index",
+    "order_index",
     "rows_without_entry",
     "set_indexed_columns",
 ]

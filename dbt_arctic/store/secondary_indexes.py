@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed import create, index
+from dbt_arctic.keyed import create, secondary_index
 from dbt_arctic.keyed.compact import rewrite_index
-from dbt_arctic.keyed.index import Coverage
 from dbt_arctic.keyed.log import LogRange, log_range
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import latest_changes, merge_on_read
+from dbt_arctic.keyed.secondary_index import Coverage
 from dbt_arctic.keyed.table import PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.store.context import Context
@@ -59,7 +59,7 @@ def usable_index(
 ) -> UsableIndex | None:
     """The index of a column for a read; ``None`` if there is none, or if it does not cover enough.
 
-    :param change: the change table, read after the index would have been: what an index covers only grows.
+    :param change: the state of the change table.
     :param at: the version to read, of the generation of ``table``.
     """
     state = _load(catalog, table, column)
@@ -69,7 +69,7 @@ def usable_index(
 def _usable(
     table: KeyedTable, column: str, state: TableState, change: TableState, at: Version
 ) -> UsableIndex | None:
-    covered = index.coverage(state.history())
+    covered = secondary_index.coverage(state.history())
     if (
         covered is None
         or covered.change_id != table.generation.change_id
@@ -80,19 +80,19 @@ def _usable(
     known = {snapshot.snapshot_id for snapshot in change.snapshots}
     if since is None or not known.issuperset(since.readable_at):
         return None  # a later version is covered, or commits have expired
-    return UsableIndex(index.index_name(table, column), head(state), since)
+    return UsableIndex(secondary_index.index_name(table, column), head(state), since)
 
 
 def _load(catalog: CatalogReader, table: KeyedTable, column: str) -> TableState | None:
     """An index of ours; ``None`` if there is none."""
-    name = index.index_name(table, column)
+    name = secondary_index.index_name(table, column)
     state = catalog.of(name).load_table(name.schema, name.identifier)
-    return state if state is not None and index.is_index(table, column, state.properties) else None
+    return state if state is not None and secondary_index.is_index(table, column, state.properties) else None
 
 
 def _has_other_types(table: KeyedTable, column: str, state: TableState) -> bool:
     types = table.types
-    wanted = [(name, types.get(name)) for name in index.entry_columns(table, column)]
+    wanted = [(name, types.get(name)) for name in secondary_index.entry_columns(table, column)]
     return [(one.name, one.type) for one in state.columns] != wanted
 
 
@@ -118,17 +118,17 @@ def refresh_index(context: Context, table: KeyedTable, column: str) -> str:
         }
         changes = latest_changes(table, usable.since, now, known)
         covered = Coverage(table.generation.change_id, now, usable.snapshot)
-        context.run("extend_index", index.extend_index(table, column, changes, covered), table)
+        context.run("extend_index", secondary_index.extend_index(table, column, changes, covered), table)
         if (count_files(state) or 0) >= _MANY_FILES:
             context.run("rewrite_index", rewrite_index(usable.name, column), table)
         return "extended"
     if state is None or _has_other_types(table, column, state):
         _refuse_other_table(context.catalog, table, column)
-        for statement in index.create_index(table, column):
-            context.run("create_index", statement, table)
+        context.run("create_index", secondary_index.create_index(table, column), table)
+        context.run("order_index", secondary_index.order_index(table, column), table)
     rows = merge_on_read(table, now, columns_of(context.catalog, table, now))
     covered = Coverage(table.generation.change_id, now, None)
-    context.run("fill_index", index.fill_index(table, column, rows, covered), table)
+    context.run("fill_index", secondary_index.fill_index(table, column, rows, covered), table)
     return "built"
 
 
@@ -138,10 +138,10 @@ def _is_stale(state: TableState, base: TableState, change: TableState) -> bool:
 
 
 def _refuse_other_table(catalog: CatalogReader, table: KeyedTable, column: str) -> None:
-    name = index.index_name(table, column)
+    name = secondary_index.index_name(table, column)
     reader = catalog.of(name)
     state = reader.load_table(name.schema, name.identifier)
-    is_ours = state is not None and index.PROPERTY_INDEX_OF in state.properties
+    is_ours = state is not None and secondary_index.PROPERTY_INDEX_OF in state.properties
     if (state is not None and not is_ours) or reader.load_view(name.schema, name.identifier) is not None:
         raise ConfigError(
             f"{name} is not an index of dbt-arctic",
@@ -158,13 +158,13 @@ def apply_indexes(context: Context, table: KeyedTable, wanted: Sequence[str]) ->
 
     :param wanted: the columns, spelled as in the table.
     """
-    present = index.indexed_columns(load_change(context.catalog, table).properties)
+    present = secondary_index.indexed_columns(load_change(context.catalog, table).properties)
     for column in wanted:
         if column not in present or _load(context.catalog, table, column) is None:
             refresh_index(context, table, column)
     if set(present) != set(wanted):
         # Before the drop: compaction does not create it again.
-        context.run("set_indexes", index.set_indexed_columns(table, wanted), table)
+        context.run("set_indexes", secondary_index.set_indexed_columns(table, wanted), table)
     for column in present:
         if column not in wanted:
             _drop(context, table, column)
@@ -172,7 +172,7 @@ def apply_indexes(context: Context, table: KeyedTable, wanted: Sequence[str]) ->
 
 def refresh_indexes(context: Context, table: KeyedTable, change: TableState) -> list[str]:
     """Bring all indexes of a table up to date, and return what was done with each."""
-    columns = [one for one in index.indexed_columns(change.properties) if one in table.column_names]
+    columns = [one for one in secondary_index.indexed_columns(change.properties) if one in table.column_names]
     done = [(column, refresh_index(context, table, column)) for column in columns]
     return [f"index of {column} {what}" for column, what in done if what]
 
@@ -182,16 +182,16 @@ def drop_indexes(context: Context, table: KeyedTable) -> None:
     change = context.catalog.of(table.change).load_table(table.change.schema, table.change.identifier)
     if change is None or change.properties.get(PROPERTY_ID) != table.generation.change_id:
         return
-    for column in index.indexed_columns(change.properties):
+    for column in secondary_index.indexed_columns(change.properties):
         state = _load(context.catalog, table, column)
-        covered = None if state is None else index.coverage(state.history())
+        covered = None if state is None else secondary_index.coverage(state.history())
         if covered is None or covered.change_id == table.generation.change_id:
             _drop(context, table, column)
 
 
 def _drop(context: Context, table: KeyedTable, column: str) -> None:
     if _load(context.catalog, table, column) is not None:
-        context.run("drop_index", create.drop_table(index.index_name(table, column)), table)
+        context.run("drop_index", create.drop_table(secondary_index.index_name(table, column)), table)
 
 
 __all__ = [

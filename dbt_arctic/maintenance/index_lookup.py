@@ -6,34 +6,39 @@ import pyarrow
 import pyarrow.compute
 
 from dbt_arctic.catalog.api import ArrowTable, CatalogReader, TableState
-from dbt_arctic.keyed.index import entry_columns, indexed_columns
 from dbt_arctic.keyed.merge_rows import with_keys
+from dbt_arctic.keyed.secondary_index import entry_columns, indexed_columns
 from dbt_arctic.keyed.table import ACTION, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.row_filter import RowFilter
-from dbt_arctic.store.index_table import UsableIndex, usable_index
+from dbt_arctic.store.secondary_indexes import UsableIndex, usable_index
 
 MANY_KEYS = 100_000
 """With more keys, reading the whole table takes less time than looking them up."""
 
 
 def keys_by_value(
-    catalog: CatalogReader, table: KeyedTable, change: TableState, at: Version, wanted: RowFilter
+    catalog: CatalogReader,
+    table: KeyedTable,
+    change: TableState,
+    changes: ArrowTable,
+    at: Version,
+    wanted: RowFilter,
 ) -> pyarrow.Table | None:
     """The keys of all rows of a version that match, and possibly others.
 
-    :param change: the state of the change table of ``table``.
+    :param change: the state of the change table of ``table``, and ``changes`` its rows.
     :returns: the columns of the key; ``None`` if no index helps.
     """
     for column, values in wanted.without_null.items():
         if column not in indexed_columns(change.properties):
             continue
-        usable = usable_index(catalog, table, column, change, at)
-        reader = catalog.of(table.name)
-        changes = reader.arrow_table(table.change.schema, table.change.identifier)
-        if usable is None or column not in changes.types.names:  # while columns are being changed
+        if column not in changes.types.names:  # while columns are being changed
             continue
-        entries = reader.arrow_table(usable.name.schema, usable.name.identifier)
+        usable = usable_index(catalog, table, column, change, at)
+        if usable is None:
+            continue
+        entries = catalog.of(table.name).arrow_table(usable.name.schema, usable.name.identifier)
         found = [_entries(table, entries, usable, column, values)]
         found += _since(table, changes, usable, column, values)
         keys = (
